@@ -44,12 +44,12 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
     """Write the events of one delivery of a subscription filter.
 
     Raises:
-        ClientError: CloudWatch Logs did not accept them. Some may be written.
+        ClientError: CloudWatch Logs did not accept the events; some of the events may be written.
     """
     found = received(event)
     for batch in batches(found):
         if refused := _write(batch):
-            # A retry would be refused as well.
+            # A retry would be refused, too.
             _log.error("audit.refused", extra={"events": len(batch), **refused})
     _log.info("audit.written", extra={"events": len(found)})
 

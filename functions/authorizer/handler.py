@@ -29,7 +29,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
         ValueError: the caller's stored record is damaged.
     """
-    # The identity source is the key of API Gateway's cache, so the result may depend on it alone.
+    # The identity source is the key of API Gateway's cache, so the response may depend on it alone.
     (authorization,) = event["identitySource"]
     sent = credentials.parse(authorization)
     store = _function.store(context)

@@ -28,8 +28,8 @@ from holdfast.state.document import SERIAL_END, Output, Revision
 
 HEADERS: Final = {
     "Content-Type": "application/vnd.api+json",
-    # Seconds between two writes during an apply; Terraform's own default is 20, too. It writes only at the
-    # end if the last response, an error included, did not have this header.
+    # Seconds between two writes during an apply; Terraform's own default is 20, too. Terraform writes only at
+    # the end if the last response did not have this header, so errors have it, too.
     "X-Terraform-Snapshot-Interval": "20",
 }
 """Headers of every document."""
@@ -41,7 +41,7 @@ _MAX_BYTES: Final = 64 * 1024
 """Bytes of the largest document of a request, except one with a state."""
 
 TAGGED: Final = "filter[tagged][0][key]"
-"""The first of the parameters that filter a list by tags; it represents all of them."""
+"""The first of the parameters that filter a list by tags. It represents all of these parameters."""
 OF_WORKSPACES: Final = " ".join(
     (
         *("search[name]", "search[wildcard-name]", "search[tags]", "search[exclude-tags]", TAGGED),
@@ -78,8 +78,8 @@ def answer(data: Data, **members: Any) -> Payload:
 def error(raised: HoldfastError) -> tuple[int, Payload]:
     """Return the status and the document of an error.
 
-    Clients show the title, a blank line and the detail. A held lock is a 409, the only status for which they
-    wait. A freeze or a missing declaration keeps its status: clients then show the text and do not wait.
+    Clients show the title, a blank line and the detail. A held lock has status 409, the only status on which
+    clients wait. A freeze or a missing declaration keeps its status: clients show the text and do not wait.
     """
     status, title, detail = raised.status, raised.code.replace("_", " ").capitalize(), raised.text
     if isinstance(raised, Locked) and raised.is_released:
@@ -116,7 +116,7 @@ def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
             "execution-mode": "local",
             "operations": False,
             "locked": found.lock is not None,
-            # Not a number: a workspace with a version rejects clients of another version.
+            # Not a version number, because clients of other versions would refuse to work with the workspace.
             "terraform-version": "latest",
             "tag-names": sorted(found.tags),
             # Clients crash without this member.
@@ -192,7 +192,7 @@ def committed(written: UploadId) -> Payload:
 
 
 def upload(created: UploadId, state_address: str, json_address: str) -> Payload:
-    """Return a new upload, with the addresses to which the client puts the state and its JSON format."""
+    """Return a new upload, with the addresses to which the client uploads the state and its JSON format."""
     attributes = {
         "status": "pending",
         "serial": created.serial,
@@ -227,7 +227,7 @@ def output(which: OutputId, found: Output) -> bytes:
 
 
 def _output(which: OutputId, found: Output, value: str) -> str:
-    # Joined as text, so that value and type keep their exact form, long numbers too.
+    # Joined as text, so that value and type keep their exact form, for example the digits of long numbers.
     attributes = {"name": json.dumps(which.output), "sensitive": json.dumps(found.sensitive), "value": value}
     if found.type:
         attributes["detailed-type"] = found.type
@@ -242,7 +242,7 @@ def _output(which: OutputId, found: Output, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A state version that a client announces, or sends.
+    """A state version that a client announces, or whose state it sends.
 
     Attributes:
         announced: serial and lineage; the lineage is empty if the client did not send it.
@@ -274,7 +274,7 @@ def new_workspace(body: bytes) -> tuple[str, Mapping[str, str]]:
 def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
     """Raise `InvalidDocument` if a request changes more than the Terraform version of a workspace.
 
-    Clients set the version after they have created a workspace. It is ignored, and stays "latest".
+    Clients set the Terraform version after they create a workspace. It is ignored, and remains "latest".
     """
     data = _resource(_data(body), "workspaces")
     current = workspace(found, caller)
@@ -361,7 +361,7 @@ def wanted(query: Mapping[str, str]) -> Wanted:
 
 
 def is_reversed(query: Mapping[str, str]) -> bool:
-    """Return whether a list of workspaces is sorted by name in reverse; other sort orders are invalid."""
+    """Return whether to sort a list of workspaces by name in reverse; `InvalidDocument` for other orders."""
     sort = query.get("sort") or "name"
     if sort not in ("name", "-name"):
         raise _invalid_parameter("sort", "This list is sorted by 'name' or '-name'; it knows no runs.")

@@ -137,7 +137,7 @@ def _read_workspace(request: Request, organization: str, workspace: str) -> Resp
     try:
         found = workspaces.read(request.store, organization, workspace, request.caller)
     except NoWorkspace as error:
-        # A missing workspace is not a refused request, like a missing state.
+        # As for a missing state, the log does not say that the request was refused.
         return _absent(error, Event.WORKSPACE_ABSENT)
     return _workspace(request, found)
 
@@ -257,7 +257,7 @@ def _current_version(request: Request, workspace: WorkspaceId) -> Response:
         found = versions.current(request.store, workspace.name, request.caller, declared_only=_DECLARED_ONLY)
     except NoState as error:
         return _absent(error, Event.STATE_ABSENT)
-    # The content is not read yet: the download logs `state.read`.
+    # The client has not read the content yet: the download logs `state.read`.
     document = documents.version(found, request.api_address)
     return Response(document, {"version_id": found.id.version_id})
 
@@ -329,7 +329,7 @@ def _commit(request: Request, upload: UploadId) -> Response:
 
 @contextmanager
 def _lock_stays(name: StateName) -> Iterator[None]:
-    """Add a note to a refused write that the lock stays: clients do not release it after a failed write."""
+    """Add to a refused write's error that the lock is held: clients do not release it after a failure."""
     try:
         yield
     except (Invalid, Absent, Conflict) as error:
@@ -358,7 +358,7 @@ def _read_outputs(request: Request, workspace: WorkspaceId) -> Response:
     except TooLarge:
         if not request.caller.may(Action.READ, workspace.name):
             raise
-        # Respond as for an encrypted state: the client then reads the state itself, of any size.
+        # Respond as for an encrypted state: the client then reads the state itself, which may be of any size.
         return _of_outputs(request, documents.outputs(versions.Outputs(found.version, None)), said)
 
 

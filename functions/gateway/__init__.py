@@ -5,7 +5,7 @@ Names have the same meaning in this package and in the packages of these functio
 - `event` is an event of the HTTP API, payload format 2.0, and `context` Lambda's context of the invocation.
 - `request` is the request with its parsed event, `store` the bucket for its requests to S3.
 - API Gateway has decoded the path and the parameters; they are never decoded again.
-- `UnknownRoute` and `MethodNotAllowed` are raised for an unknown path or verb, `NotAuthenticated` without a
-  caller, and `NotAllowed` if role or scope do not cover the request.
-- `TooLarge` is raised if a response cannot carry a body.
+- `UnknownRoute` is raised for an unknown path, `MethodNotAllowed` for an unknown verb, `NotAuthenticated` if
+  there is no caller, and `NotAllowed` if the role or scope does not cover the request.
+- `TooLarge` is raised if a body does not fit into a response.
 """

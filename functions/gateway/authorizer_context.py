@@ -14,7 +14,7 @@ from holdfast.s3 import object_metadata
 
 
 class Key(StrEnum):
-    """The names of the context."""
+    """The names of the texts in the context."""
 
     PRINCIPAL = "principal"
     ROLE = "role"
@@ -47,7 +47,7 @@ def encode(authenticated: Authenticated) -> dict[str, str]:
 
 
 def decode(context: object) -> Authenticated | None:
-    """Return the authenticated caller of a context, or None if the context is missing or invalid."""
+    """Return the authenticated caller in a context; None if the context is missing or invalid."""
     if not isinstance(context, Mapping):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Send content to clients: in the response, or by a redirect to S3 if it is too large for that."""
+"""Send content to clients: in the response, or by a redirect to S3 if a response is too small for it."""
 
 import os
 from functools import cache
@@ -16,12 +16,12 @@ _SECONDS: Final = 60
 
 @cache
 def signer() -> Signer:
-    """Return the presigner, created on first use: most requests need none."""
+    """Return the signer, which is created on first use, because most requests do not need it."""
     return Signer(endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
 
 
 def presigned(bucket: str) -> Presigned:
-    """Return the presigner of one bucket."""
+    """Return an object that signs addresses of one bucket."""
     return Presigned(signer().client(), bucket)
 
 

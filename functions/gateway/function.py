@@ -1,6 +1,6 @@
 """Start a function that uses S3: environment, client, snapshot, and the garbage collector.
 
-A missing environment variable raises `KeyError`, an invalid one `ValueError`.
+A missing environment variable raises `KeyError`, an invalid variable `ValueError`.
 """
 
 import gc
@@ -36,7 +36,7 @@ class Function:
     account: str
 
     def store(self, context: "LambdaContext", bucket: str = "") -> Store:
-        """Return the store of a bucket, by default the state bucket, for one invocation's requests."""
+        """Return the store of a bucket, by default the state bucket, for the requests of one invocation."""
         until = deadline(context.get_remaining_time_in_millis())
         return Store(self.s3, bucket or self.bucket, self.account, deadline=until)
 

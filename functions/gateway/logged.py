@@ -37,5 +37,5 @@ def of_acquired(acquired: LockIdentity) -> dict[str, str | None]:
 
 
 def of_removed(removed: ForceUnlocked) -> dict[str, Any]:
-    """Return the log fields of a removed lock, with its holder as `held_by`."""
+    """Return the log fields of a removed lock; `held_by` is the principal who held the lock."""
     return {**of_lock(removed.info), "held_by": removed.principal, "marker_left": removed.marker_created}

@@ -20,14 +20,14 @@ FIXED: Final = (
 people do not type them."""
 
 _EXAMPLE: Final = "network/prod"
-# With this cutoff `stage/x` stays the name of a state, and `stats/x` becomes `states/x`.
+# With this cutoff `stage/x` is still the name of a state, but `stats/x` is corrected to `states/x`.
 _CUTOFF: Final = 0.75
 
 
 def advice(path: str) -> str:
     """Return the error message for a path that no route matches.
 
-    It repeats only a valid state name of the path: short, and without control characters.
+    The message repeats only a valid state name of the path, which is short and has no control characters.
 
     >>> advice("/stats/network/prod")
     'This route does not exist. The nearest one is /states/network/prod; set the address to it.'
@@ -41,7 +41,7 @@ def advice(path: str) -> str:
 
 
 def _nearest(path: str) -> tuple[str, bool]:
-    """Return the nearest path, and whether it is complete; if not, its state's name is an example."""
+    """Return the nearest path, and whether it is complete. In an incomplete path the name is an example."""
     # Imported here, because a client with a correct address never needs it.
     from difflib import get_close_matches
 

@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.errors import TooLarge
 
 MAX_BYTES: Final = 6_291_456
-"""The most bytes of a function's event, and of its response, as JSON (Lambda quotas)."""
+"""The maximum size of a function's event and of its response, as JSON, in bytes (Lambda quotas)."""
 
 _BESIDE_BODY: Final = 2048  # status, headers and punctuation of the response
 _WORTH_COMPRESSING: Final = 1024
@@ -78,7 +78,7 @@ def _compressed(body: bytes) -> bytes | None:
 
 
 def _plain(body: bytes) -> Payload | None:
-    """Return a body as text or base64, or None if both are too large; quoting can double a text's length."""
+    """Return a body as text, which JSON quoting can lengthen, or as base64; None if both are too large."""
     if not _has_room(len(body)):
         return None
     try:

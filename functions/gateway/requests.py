@@ -35,7 +35,7 @@ class Request:
         self.authenticated = authorizer_context.decode(authorizer.get("lambda"))
 
     def require_authenticated(self) -> Authenticated:
-        """Return the authenticated caller; raise `NotAuthenticated` if it is missing."""
+        """Return the authenticated caller; raise `NotAuthenticated` if the request has no caller."""
         if self.authenticated is None:
             raise NotAuthenticated(
                 "The request carries no authenticated caller; send an access token, a session or an ID token."
@@ -55,14 +55,14 @@ class Request:
 
     @property
     def name(self) -> StateName:
-        """The name of the state, as the route's check saw it; `LookupError` for a route without a name."""
+        """The name of the state, which the route's check has accepted; `LookupError` if there is no name."""
         if self.target.name is None:
             raise LookupError("the route names no state")
         return self.target.name
 
     @property
     def state(self) -> str | None:
-        """The state's name for the log, perhaps an invalid one; None if the request has no name."""
+        """The state's name for the log, which may be invalid; None if the request has no name."""
         if self.target.name is not None:
             return self.target.name.value
         return (self.event.get("pathParameters") or {}).get("name")
@@ -92,7 +92,7 @@ class Request:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters of the query, decoded by the gateway; `InvalidRequest` if one is not Unicode."""
+        """The query's parameters, decoded by the gateway; `InvalidRequest` if a parameter is not Unicode."""
         found: Mapping[str, str] = self.event.get("queryStringParameters") or {}
         try:
             json_object.check_unicode(dict(found))
@@ -101,7 +101,7 @@ class Request:
         return found
 
     def check_query(self, known: Collection[str]) -> None:
-        """Raise an error for a parameter that is not in `known`. By default unknown ones are ignored."""
+        """Ignore unknown parameters. A subclass may raise an error for a parameter that is not in `known`."""
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name; empty if it is missing."""
@@ -112,8 +112,8 @@ class Request:
         """Return the body as the client sent it.
 
         Raises:
-            InvalidBody: the body did not arrive whole. It must never be read as empty, which would be a
-                force-unlock.
+            InvalidBody: the body did not arrive whole. It must never be read as an empty body, because an
+                empty body is a force-unlock.
         """
         try:
             body = payload.decode(

@@ -30,7 +30,7 @@ class Response:
 
     Attributes:
         body: None for an empty body.
-        event: the audit event, if it is not the route's.
+        event: the audit event; None means the event of the route.
     """
 
     body: payload.Payload | None = None
@@ -53,7 +53,7 @@ def respond(
     error_form: ErrorForm = _plain,
     log: "logging.Logger | Logger" = gateway_log.log,
 ) -> dict[str, Any]:
-    """Handle a request, log it, and return the response; errors become responses, too."""
+    """Handle a request, log it, and return the response. Errors are returned as responses, too."""
     started = time.monotonic()
     try:
         route = _admit(request, router)
@@ -85,9 +85,9 @@ def respond(
 
 
 def _admit(request: Request, router: Router[Response]) -> Route[Response]:
-    """Return the route of a request, and check that its caller has what the route needs.
+    """Return the route of a request, and check that its caller has the permission that the route needs.
 
-    That is a lower bound; the library checks the caller again.
+    This permission is a lower bound; the library checks the caller again.
 
     Raises:
         HoldfastError: the path cannot be decoded, the caller is not allowed, or a parameter is unknown.
@@ -136,7 +136,7 @@ class _FaultError(HoldfastError):
 
 
 def _who_and_what(request: Request) -> dict[str, Any]:
-    """Return the fields of every log line, for success and failure."""
+    """Return the fields that every log line of a request has, after success and after failure."""
     context = request.event["requestContext"]
     authenticated = request.authenticated
     caller: Mapping[str, str | None] = (

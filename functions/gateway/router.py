@@ -51,7 +51,7 @@ class Route(NamedTuple, Generic[_R]):
     query: str = ""
 
     def check(self, caller: "Caller", name: "StateName | None") -> None:
-        """Raise `NotAllowed` unless a caller has what this route needs; without a name it checks the role."""
+        """Raise `NotAllowed` unless role and scope cover the route's needs; without a name, only the role."""
         if isinstance(self.needs, Anyone):
             return
         if name is None:
@@ -64,7 +64,7 @@ class Target(NamedTuple):
     """The decoded parameters of a path.
 
     Attributes:
-        name: the state's name, or None.
+        name: the state's name; None if the path has no name.
         arguments: further arguments for the handler, after the request.
     """
 
@@ -95,7 +95,7 @@ class Router(Generic[_R]):
     """Find the route of a request.
 
     Args:
-        decode: decodes a path's parameters; the only place that does.
+        decode: decodes a path's parameters; no other code decodes them.
         refuse: returns the error for an unknown path.
         prefix: the beginning of the paths of all routes.
         slash: whether a path without parameters may end with a slash.

@@ -23,7 +23,7 @@ class Action(Enum):
 
 
 class Role(StrEnum):
-    """A named set of actions; each includes the one before it."""
+    """A named set of actions. Each role includes the actions of the role before it."""
 
     OUTPUTS = "outputs"
     READER = "reader"
@@ -55,8 +55,8 @@ def allowed(role: Role) -> frozenset[Action]:
 def check_pattern(pattern: str) -> str:
     """Return a scope pattern unchanged, or raise `ValueError` if it cannot match any valid state name.
 
-    `*` alone covers every state, a trailing `/*` everything below; elsewhere `*` stays within a segment. The
-    message of the `ValueError` names the broken rule.
+    `*` alone covers every state, and a trailing `/*` everything below. Elsewhere `*` does not match a `/`.
+    The message of the `ValueError` names the broken rule.
     """
     try:
         # Not `parse`: a scope such as 'holdfast-doctor/*' may cover reserved names.
@@ -86,7 +86,7 @@ def matches(pattern: str, name: StateName) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated caller. They may do what their role allows, to states that match a pattern of `scope`.
+    """An authenticated caller. Their role applies to the states that match a pattern of `scope`.
 
     Attributes:
         principal: the same in every retry, such as `token:3f9a…`.
@@ -102,7 +102,7 @@ class Caller:
     def require(self, action: Action, name: StateName) -> None:
         """Raise `NotAllowed` if the role does not allow the action, or the scope does not cover the state.
 
-        If the caller may only read the state's outputs, the message gives their address.
+        If the caller may only read the state's outputs, the message contains the address of the outputs.
         """
         if action is Action.READ and not self.may(action, name) and self.may(Action.READ_OUTPUTS, name):
             raise NotAllowed(

@@ -10,11 +10,11 @@ MARK: Final = "holdfast.audit"
 
 
 _FAILURES: Final = {"OutcomeUnknown": "Undecided"}
-"""Logged names of renamed exceptions: scripts read the old name, so it stays."""
+"""The logged names of renamed exceptions. Scripts read the old names, so logs keep these."""
 
 
 def failure(error: BaseException) -> str:
-    """Return the name of an exception as logs and the audit trail have it.
+    """Return the name of an exception as it appears in logs and in the audit trail.
 
     >>> failure(ValueError())
     'ValueError'
@@ -24,7 +24,7 @@ def failure(error: BaseException) -> str:
 
 
 class Event(StrEnum):
-    """The events that the functions log about a request: the `message` of its log line."""
+    """The events that the functions log. An event is the `message` of the log line of a request."""
 
     SIGN_IN_ACCEPTED = "sign_in.accepted"
     SIGN_IN_REFUSED = "sign_in.refused"

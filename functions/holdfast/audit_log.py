@@ -1,4 +1,4 @@
-"""Parse the audit log's events from responses of FilterLogEvents; time spans to search for the newest."""
+"""Parse the audit log's events from responses of FilterLogEvents; the spans of time for a search."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from holdfast import json_object
 FIRST_SPAN: Final = timedelta(minutes=10)
 """How far back the search for the newest events begins: a response lists the oldest events first."""
 GROWTH: Final = 4
-"""Each further request of the search covers this many times the span of the one before."""
+"""Each further request of the search covers this many times the span of the request before."""
 
 
 class Line(NamedTuple):

@@ -39,8 +39,8 @@ class HoldfastError(Exception):
         status: the HTTP status of the response.
         code: a stable word for programs, the `error` of the response's body.
         message: for people.
-        logged: further fields of the log line; never content or a secret. A `reason` marks it as an error of
-            the deployment and not of the request.
+        logged: further fields of the log line; never content or a secret. A field `reason` marks the error
+            as a fault of the deployment and not of the request.
     """
 
     status: ClassVar[int]
@@ -164,7 +164,7 @@ class NoVersions(Absent, status=404, code="no_versions"):
 
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
-    """The version does not exist. It is another state's, a delete marker or gone."""
+    """The version does not exist. The ID is of another state or a delete marker, or the version is gone."""
 
 
 class NoWorkspace(Absent, status=404, code="no_workspace"):
@@ -172,7 +172,7 @@ class NoWorkspace(Absent, status=404, code="no_workspace"):
 
 
 class NoVersion(Absent, status=409, code="no_version"):
-    """A version or an output is gone. Clients do not show the text of a 404."""
+    """A version or an output is gone. This is no 404, because clients do not show the text of a 404."""
 
 
 class StateDeleted(Absent, status=409, code="state_deleted"):
@@ -188,7 +188,7 @@ class Conflict(HoldfastError):
 
 
 class SerialNotNewer(Conflict, status=409, code="serial_not_newer"):
-    """The serial is not above the last acknowledged one."""
+    """The serial is not above the last acknowledged serial."""
 
 
 class LineageChanged(Conflict, status=409, code="lineage_changed"):
@@ -228,7 +228,7 @@ class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
 
 
 class JustDeleted(Conflict, status=409, code="just_deleted"):
-    """The workspace was deleted moments ago, and re-created. A retry must not delete it again."""
+    """The workspace was deleted moments ago, and re-created. A retry must not delete the new workspace."""
 
 
 class LockLost(Conflict, status=409, code="lock_lost"):
@@ -287,7 +287,7 @@ class Unsettled(HoldfastError):
 
 
 class UnlockOutcomeUnknown(Unsettled, status=409, code="unlock_undecided"):
-    """The outcome of a force-unlock is unknown. It names no ID, so a client must not retry it by itself."""
+    """The outcome of a force-unlock is unknown. It named no ID, so a client must not retry it by itself."""
 
 
 class DeleteOutcomeUnknown(Unsettled, status=409, code="delete_undecided"):
@@ -311,7 +311,7 @@ class StorageRefused(Unsettled, status=500, code="storage_refused"):
 
 
 class OutcomeUnknown(Unsettled, status=503, code="undecided"):
-    """S3 did not decide in time; a retry is safe."""
+    """S3 neither accepted nor refused a request in time; a retry is safe."""
 
     def headers(self) -> dict[str, str]:
         """Return `Retry-After` in seconds; Terraform honours it."""

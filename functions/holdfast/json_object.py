@@ -72,7 +72,7 @@ class Member(NamedTuple):
     Attributes:
         value: text, number, boolean or null; for an object or array, whether it is not empty.
         start: the offset in bytes at which the value starts.
-        end: the offset in bytes after it.
+        end: the offset in bytes at which the value ends.
     """
 
     value: Any
@@ -87,7 +87,7 @@ class Member(NamedTuple):
 def members(body: bytes) -> dict[str, Member]:
     """Return the members of a JSON object, parsed as strictly as `parse`, without keeping nested values.
 
-    Besides the body it needs as much memory again, and the memory of the largest text and array within.
+    It needs as much memory as the body takes, and the memory of the largest text and array in the body.
 
     >>> members(b'{"serial": 7, "outputs": {"a": {}}, "resources": []}')["outputs"].value
     True

@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.team import LAMBDA_PYTHON
 
 _SECONDS: Final = 60
-"""How long Python may take to start."""
+"""Seconds that Python may take to start."""
 
 
 def lambda_python() -> str | None:

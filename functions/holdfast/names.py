@@ -10,7 +10,7 @@ MAX_LENGTH = 200
 MAX_SEGMENTS = 8
 
 RESERVED: Final = "holdfast-doctor"
-"""The first segment of the names of probes, reserved for them."""
+"""The first segment of the names of probes. No other state may have it."""
 
 RECORDS: Final = "workspaces/"
 """The key prefix of the workspaces' records."""
@@ -72,7 +72,7 @@ def parse(raw: str) -> StateName:
 
 
 def split(raw: str) -> list[str]:
-    """Split a state name into its segments; raise `InvalidName` if it breaks a rule. It may be reserved."""
+    """Split a state name into its segments; raise `InvalidName` for an invalid, but not a reserved name."""
     if len(raw) > MAX_LENGTH:
         raise InvalidName(f"The state name has {len(raw)} characters; at most {MAX_LENGTH} are allowed.")
     segments = raw.split("/")

@@ -13,8 +13,8 @@ TAG: Final = "holdfast:team"
 """The tag of a stack and its resources; its value is the team's name."""
 
 SHARED_TRAIL: Final = "HoldfastTokenTrail"
-"""The name of the trail that the teams of an account and region share, and of its stack. It differs from the
-names of team stacks and of a team's former own trail."""
+"""The name of the trail that the teams of an account and region share, and the name of this trail's stack. It
+differs from the names of team stacks, and of the trails that single teams had before."""
 
 API_ADDRESS: Final = "ApiAddress"
 """The stack's output with the base URL of the API."""
@@ -27,7 +27,7 @@ LAMBDA_PYTHON: Final = "3.14"
 """The Python of the stack's functions on AWS."""
 
 CREDENTIALS_CACHED: Final = timedelta(seconds=60)
-"""The time for which API Gateway caches an authentication, and until a revocation takes effect."""
+"""The time for which API Gateway caches an authentication. A revocation takes effect within this time."""
 
 # The bucket's name, at most 63 characters, contains it.
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)

@@ -1,7 +1,7 @@
 """List the events of the audit trail, newest first, page by page.
 
 CloudWatch Logs returns the oldest events first. So the search goes backwards in spans of time. A span ends
-where the one before began; it is longer or shorter, depending on the number of events found.
+where the span before began. If the search found many events, the next span is shorter, else longer.
 """
 
 import re
@@ -35,9 +35,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULT_SINCE: Final = timedelta(hours=24)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _CLOCKS: Final = timedelta(minutes=1)
-"""The most by which another function's clock may be ahead of this function's."""
+"""The most by which another function's clock may be ahead of this function's clock."""
 _SECONDS: Final = 12.0
-"""The time after which no request to CloudWatch Logs begins. One takes at most 14 seconds with its retry."""
+"""The time after which no request to CloudWatch Logs begins. A request can take 14 seconds with its retry."""
 _RETRIED: Final = frozenset(
     {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
 )

@@ -18,7 +18,7 @@ from holdfast.state.operator import check_version_id, no_such_version
 from management.requests import Request
 
 _HISTORY_PAGE: Final = 20
-"""Entries of the history per request: only delete markers can come before the wanted version."""
+"""Entries of the history per request. Only delete markers can come before the wanted version."""
 _SWITCHES: Final = {"true": True, "false": False}
 
 
@@ -57,7 +57,7 @@ def respond(request: Request) -> Response:
 
 
 def _versions(store: Store, name: StateName, older: str | None, newer: str | None) -> tuple[Object, Object]:
-    """Read the two versions; raise `TooLarge` with both sizes if either is too large."""
+    """Read the two versions. If a version is too large, raise `TooLarge` with the sizes of both versions."""
     after = _read(store, name, newer)
     if isinstance(after, Larger):
         # The message contains both sizes, which shows whether another version would be small enough.
@@ -76,7 +76,7 @@ def _versions(store: Store, name: StateName, older: str | None, newer: str | Non
 
 
 def _read(store: Store, name: StateName, version_id: str | None) -> Object | Larger:
-    """Read a version, by default the current one; return only its size if it is too large."""
+    """Read a version, by default the current version. If it is too large, return only its size."""
     if version_id:
         check_version_id(version_id)
     found = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
@@ -88,7 +88,7 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
 
 
 def _before(store: Store, name: StateName, version_id: str) -> str:
-    """Return the ID of the version before a given one; raise `NoSuchVersion` if no version precedes it."""
+    """Return the ID of the version before a given version; `NoSuchVersion` if no version precedes it."""
     for entry in store.versions(name.state_key, after=version_id, page_size=_HISTORY_PAGE):
         if not entry.is_delete_marker:
             return entry.id

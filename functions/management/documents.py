@@ -18,7 +18,7 @@ from holdfast.state.locks import Freeze, HeldLock
 from holdfast.state.resolve import Match, Reference, Resolution
 
 _OF_CLIENT: Final = 200
-"""Characters of each client's text in a list: with whole texts a page might not fit into a response."""
+"""The most characters of a client's text in a list, so that a page of a list fits into a response."""
 
 time = form.time
 

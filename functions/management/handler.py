@@ -34,7 +34,7 @@ def _decode(parameters: Mapping[str, str]) -> Target:
     if "name" not in parameters:
         return Target()
     name = names.parse(parameters["name"])
-    if name.is_probe:  # the function's role has no access to probes
+    if name.is_probe:  # the function's IAM role has no access to probes
         raise InvalidName(
             "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
         )

@@ -72,7 +72,7 @@ def names(request: Request) -> Response:
 
 
 def content(request: Request) -> Response:
-    """Respond with a version's content or a redirect to it; with its outputs for the role `outputs`."""
+    """Respond with a version's content or a redirect to it. The role `outputs` gets only the outputs."""
     version_id = request.parameters.get("version")
     if version_id:
         check_version_id(version_id)
@@ -158,7 +158,7 @@ def _is_known(request: Request) -> bool:
 
 
 def _no_state(request: Request) -> NoState:
-    """Return the error for an unknown state: when it was deleted, or the nearest names."""
+    """Return the error for a missing state. It says when the state was deleted, or suggests names."""
     said = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
         undelete = f"holdfast state undelete {request.name}"

@@ -32,7 +32,7 @@ class Request(requests.Request):
 
         Raises:
             InvalidBody, TooLarge: the body did not arrive whole, or is larger than `_MAX_BYTES`.
-            InvalidRequest: it is not a JSON object, or has a member that is not in `known`.
+            InvalidRequest: the body is not a JSON object, or has a member that is not in `known`.
         """
         body = self.body()
         if not body:
@@ -63,7 +63,7 @@ def text(members: Mapping[str, Any], name: str) -> str:
 
 
 def moment(value: object, name: str) -> datetime:
-    """Parse a time with an offset (RFC 3339), cut to whole seconds; raise `InvalidRequest` for others."""
+    """Parse a time with an offset (RFC 3339), cut to whole seconds; `InvalidRequest` for other values."""
     if isinstance(value, str):
         # On the first and the last day of the calendar, an offset can lead out of its range.
         with suppress(ValueError, OverflowError):

@@ -27,7 +27,7 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A member's constraints in the schema: its allowed `words` (in this release), lengths in characters."""
+    """A member's constraints in the schema: its `words` allowed in this release, or lengths in characters."""
 
     words: tuple[str, ...] = ()
     pattern: str | None = None
@@ -77,10 +77,10 @@ def write(document: Document) -> dict[str, Any]:
 
 
 def read(kind: type[_D], value: object) -> _D:
-    """Parse a JSON value as a document of this class. A value that is not an object counts as an empty one.
+    """Parse a JSON value as a document of this class. A value that is no object counts as an empty object.
 
-    A missing member becomes None; a missing text or list becomes empty. So does a member of the wrong type,
-    except that a text member takes any value as JSON.
+    A missing member becomes None; a missing text or list becomes empty. A member of the wrong type counts as
+    missing, except that a text member takes any value as JSON.
     """
     raw = value if isinstance(value, dict) else {}
     return kind(**{each.attribute: each.read(raw.get(each.name)) for each in members(kind)}, raw=raw)
@@ -88,7 +88,7 @@ def read(kind: type[_D], value: object) -> _D:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a document: its `name` in JSON, its `type` without annotations, and these as `notes`."""
+    """A member of a document: its `name` in JSON, its `type`, and the type's annotations as `notes`."""
 
     name: str
     attribute: str

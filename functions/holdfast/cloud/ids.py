@@ -29,12 +29,12 @@ _TIME_END: Final = 253_402_300_800
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceId:
-    """The ID of a workspace. Every read by name mints a new one, so each command of a client has its own.
+    """The ID of a workspace. Every read by name mints a new ID, so each command of a client has its own ID.
 
     Attributes:
         lock_id: 128 random bits; the ID of the lock that is acquired with this ID.
         minted_at: seconds since 1970.
-        seen_lock: the version ID of the lock object; empty if the state was unlocked, or the lock not read.
+        seen_lock: the version ID of the lock object; empty if there was no lock, or it was not read.
     """
 
     name: StateName
@@ -77,8 +77,8 @@ class VersionId:
 class UploadId(Upload):
     """The ID of an upload: the lock and version that its creation found, and the announced document.
 
-    The commit compares both. The lineage is empty if the client did not announce it. The staged objects
-    have the upload's key in their names.
+    The commit compares all of these. The lineage is empty if the client did not announce it. The keys of the
+    staged objects contain the upload's key.
     """
 
     name: StateName

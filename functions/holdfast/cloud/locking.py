@@ -1,4 +1,4 @@
-"""Locks of a workspace: the lock object that all protocols use. The workspace's ID gives the lock its ID."""
+"""Lock a workspace: acquire the lock of its state, with the lock ID that the workspace's ID contains."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -11,11 +11,11 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import ForceUnlocked, LockIdentity, Released
 
 OPERATION: Final = "cloud"
-"""The operation of every lock: clients of this protocol do not send one."""
+"""The operation of every lock, because clients of this protocol do not send an operation."""
 
 
 def lock_info(workspace: WorkspaceId, caller: Caller) -> LockInfo:
-    """Return a workspace's lock info. It depends on the arguments alone, so a retry has the same."""
+    """Return a workspace's lock info. It depends on the arguments alone, so it is the same in a retry."""
     return LockInfo(
         {
             "ID": workspace.lock_id,
@@ -47,7 +47,7 @@ def unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> Released:
     """Release the lock that was acquired with this ID. Succeeds also if the state is no longer locked.
 
     Raises:
-        LockNotMatched: another lock is held; it stays.
+        LockNotMatched: another lock is held, and is not released.
     """
     return locks.release_exactly(store, workspace.name, lock_info(workspace, caller), caller)
 

@@ -124,7 +124,7 @@ def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str
 def delete(store: Store, name: StateName, found: Object) -> None:
     """Delete the record that was read.
 
-    A record that has changed since then stays: somebody is using the workspace.
+    A record that has changed since then is not deleted, because somebody is using the workspace.
     """
     store.delete(name.record_key, IfMatch(found.version.etag))
 

@@ -15,7 +15,7 @@ from holdfast.s3.presigned import Presigned
 from holdfast.s3.store import Larger, Object, Store
 
 UPLOAD_SECONDS: Final = 900
-"""Seconds after its creation within which an upload must begin."""
+"""Seconds within which a client must begin an upload after its creation."""
 
 _PRINCIPAL_DIGITS: Final = 32
 
@@ -25,7 +25,7 @@ def state_key(name: str, principal: str, key: str) -> str:
 
 
 def json_key(name: str, principal: str, key: str) -> str:
-    """Return the key of the JSON output format that clients upload beside the state. Nothing reads it."""
+    """Return the key of the JSON output format that clients also upload. Holdfast does not read it."""
     return f"json/{_place(name, principal, key)}"
 
 
@@ -43,7 +43,7 @@ def addresses(presigned: Presigned, name: StateName, caller: Caller, key: str) -
 
 
 def read(staging: Store, name: StateName, caller: Caller, key: str, limit: int) -> Object | Larger | None:
-    """Read a staged state document. Return None if it is missing, and its size alone if above the limit."""
+    """Read a staged state document. Return only its size if it exceeds the limit; None if it is missing."""
     return staging.read_at_most(state_key(name.value, caller.principal, key), limit)
 
 

@@ -151,12 +151,12 @@ def _write(
 def _may_be_current(
     announced: Revision, body: bytes | None, current: CurrentState | None, lock: HeldLock | None
 ) -> bool:
-    """Return whether the announced document may be the current one; only the write can decide that.
+    """Return whether the announced document may be the current document; only the write can decide this.
 
     A retry sends the same document again. So does a client whose first apply is interrupted: it saves the
-    state, reads it back, and saves it under the same lock. If that is refused, the client never unlocks.
-    Without the body only the revision can be compared, and only under the lock of the version's own write.
-    The write compares the bytes, and refuses another document of the same serial.
+    state, reads it back, and saves it again under the same lock. If the second save is refused, the client
+    never unlocks. Without the body only the revision is compared, and only if the current version was written
+    under this lock. The write then compares the bytes, and refuses another document of the same serial.
     """
     if current is None or current.revision is None or announced.serial != current.revision.serial:
         return False

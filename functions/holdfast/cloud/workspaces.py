@@ -126,7 +126,7 @@ def create(
 ) -> Workspace:
     """Create a workspace without a state. A retry is safe.
 
-    Clients create a workspace that they do not find, a mistyped one too: `declared_only` prevents that.
+    Clients create every workspace that they do not find. `declared_only` prevents this for mistyped names.
 
     Raises:
         WorkspaceExists: it exists already.
@@ -171,7 +171,7 @@ def change_tags(
         change: returns the new tags, given the current ones. It may be called more than once.
 
     Raises:
-        RacedWriter: somebody else kept changing them, or deleted the workspace.
+        RacedWriter: somebody else kept changing the tags, or deleted the workspace.
     """
     name = workspace.name
     caller.require(Action.WRITE, name)
@@ -227,10 +227,10 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
 def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed:
     """Delete a workspace and its state, if the state tracks no resources. The versions stay.
 
-    Clients send this by name, too, and then each retry comes with a new ID. So it refuses what `delete`
-    refuses, and also a workspace that was deleted and re-created since the ID was minted. The ID does not
-    contain the state's version: if there is a record, a read by name does not request the state, and every
-    plan would pay for that request.
+    Clients can also send this request by name; then each retry has a new ID. So it is refused whenever
+    `delete` is, and also if the workspace was deleted and re-created since the ID was minted. The ID does not
+    contain the state's version, because for a workspace with a record, a read by name does not request the
+    state. With the version in the ID, every plan would pay for that request.
 
     Raises:
         As `delete`, and:
@@ -303,9 +303,9 @@ def _check_record(store: Store, name: StateName, record: Object, since: datetime
 
 
 def _since(current: Object, minted_at: datetime | None) -> datetime:
-    """Return the time since when a delete may have been an earlier attempt of this request.
+    """Return the time since which a delete may have been an earlier attempt of this request.
 
-    It is at least `JUST_DELETED` ago by S3's clock, so a retry is covered whatever time its ID has.
+    It is at least `JUST_DELETED` ago by S3's clock, so retries are recognized even if their ID is newer.
     """
     moments_ago = current.read_at - JUST_DELETED
     return min(moments_ago, minted_at) if minted_at else moments_ago
@@ -373,7 +373,7 @@ def _with_tags(store: Store, states: list[StateName]) -> Mapping[StateName, Work
     """Read the records of workspaces in parallel; None for an unreadable record."""
 
     def read_one(name: StateName) -> Workspace | None:
-        with suppress(UnreadableRecord):  # it must not hide the others; reading it alone reports it
+        with suppress(UnreadableRecord):  # the list shows the other workspaces; a read by name reports it
             record = records.read(store, name)
             return Workspace.recorded(WorkspaceId.mint(name), record.record if record else None)
         return None

@@ -44,9 +44,9 @@ class Authenticated:
     """An authenticated caller.
 
     Attributes:
-        trust: empty for a token, like `trust_id` and `subject`.
-        ends: when an ID token ends, in seconds since 1970; else 0. API Gateway may cache this for longer.
-        expires: when the credentials end, in seconds since 1970; 0 if they never end, or it is unknown.
+        trust: the name of the trust record; for a token it is empty, and so are `trust_id` and `subject`.
+        ends: when an ID token expires, in seconds since 1970; 0 for other methods. Caches may keep it longer.
+        expires: when the credentials expire, in seconds since 1970; 0 if they never do, or it is unknown.
     """
 
     caller: Caller
@@ -59,7 +59,7 @@ class Authenticated:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the credentials end; None if they never end, it is unknown, or a `datetime` cannot hold it."""
+        """When the credentials expire; None if never, or if the time is unknown or not a valid `datetime`."""
         if self.expires:
             with suppress(OSError, OverflowError, ValueError):
                 return datetime.fromtimestamp(self.expires, UTC)
@@ -73,6 +73,6 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A caller who is not authenticated. The reason is for the log."""
+    """A caller who is not authenticated. Only the log contains the reason."""
 
     reason: DenialReason

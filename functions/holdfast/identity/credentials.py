@@ -20,7 +20,7 @@ _SESSION_PREFIX = "session-"
 _ID = re.compile(rf"[{_ID_ALPHABET}]{{{_ID_LENGTH}}}", re.ASCII)
 
 _HEADER = re.compile(r"(basic|bearer) +([!-~]+) *", re.ASCII | re.IGNORECASE)
-# RFC 7515 section 3.1: header, claims, signature. API Gateway accepts no longer header than this.
+# RFC 7515 section 3.1: header, claims, signature. API Gateway accepts headers of at most 10,240 bytes.
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 _MAX_JWT = 10_240
 

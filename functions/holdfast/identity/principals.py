@@ -9,8 +9,8 @@ def principal(identity: str) -> str:
     """Return the principal of an external identity: `arn:…` or `oidc:<issuer>#<subject>`.
 
     It is the identity itself if that fits into S3's metadata. A truncated identity could be the same for two
-    callers, and one could release the other's lock. So a longer identity becomes its SHA-256 digest, followed
-    by its last characters, up to the limit.
+    callers, who could then release each other's locks. So the principal of a longer identity is its SHA-256
+    digest, followed by as many of the identity's last characters as fit.
 
     >>> principal("arn:aws:sts::123456789012:assumed-role/Deployer/ada")
     'arn:aws:sts::123456789012:assumed-role/Deployer/ada'

@@ -7,7 +7,7 @@ people which release wrote a record. Readers accept higher versions, and these r
 
 - A higher version only adds members that a reader may ignore without granting more than the record says.
 - A restriction that no reader may ignore must make older readers reject the record: a required member gets
-  another name, or a value that they do not know.
+  another name, or a value that older readers do not know.
 
 So a function of an older deployment either reads the record of a newer command, or denies the caller. An
 older command that changes a record keeps its unknown members and the higher version. This applies to members
@@ -39,7 +39,7 @@ def check_schema(document: Mapping[str, Any]) -> None:
 
 
 def newer(document: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
-    """Return the members that a newer release stored in a record: unknown ones, and a higher `schema`.
+    """Return the members that a newer release stored in a record: unknown members, and a higher `schema`.
 
     Args:
         known: the names of the members that this release stores.
@@ -75,7 +75,7 @@ def sha256(value: object) -> str:
 
 
 def scope(value: object) -> tuple[str, ...]:
-    """Parse a list of scope patterns; raise `TypeError` if it is empty, `ValueError` if one is invalid."""
+    """Parse a list of scope patterns; `TypeError` for an empty list, `ValueError` for an invalid pattern."""
     if not isinstance(value, list | tuple) or not value:
         raise TypeError("expected a list of scope patterns")
     return tuple(check_pattern(text(pattern)) for pattern in value)
@@ -103,5 +103,5 @@ def whole_seconds(moment: datetime) -> datetime:
 
 
 def written(moment: datetime | None) -> str | None:
-    """Return the text of a time in a record (ISO 8601), or None."""
+    """Return a time in the form of a record (ISO 8601); None if no time is given."""
     return None if moment is None else moment.isoformat(timespec="seconds")

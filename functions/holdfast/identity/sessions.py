@@ -1,4 +1,4 @@
-"""Sessions: credentials for some hours, for a caller with an ID token or AWS credentials."""
+"""Sessions: credentials that are valid for some hours, for callers with an ID token or AWS credentials."""
 
 import hmac
 import json
@@ -22,12 +22,12 @@ from holdfast.identity.records import whole_seconds, written
 from holdfast.identity.trust import Records
 
 DEFAULT_SECONDS: Final = 3600
-"""The lifetime of a session if its request does not name one."""
+"""The lifetime of a session in seconds if its request does not name a lifetime."""
 MIN_SECONDS: Final = 300
 MAX_SECONDS: Final = 43_200
 
 Source = Literal[AuthMethod.OIDC, AuthMethod.AWS]
-"""The authentication methods that may become a session; a token or another session cannot."""
+"""The methods whose credentials can be exchanged for a session; tokens and sessions cannot be exchanged."""
 
 _NO_SECRET = secret_sha256("")  # compared if the record does not exist; it never counts as a match
 
@@ -36,8 +36,8 @@ _NO_SECRET = secret_sha256("")  # compared if the record does not exist; it neve
 class Session:
     """A session's record.
 
-    Role and scope come from the trust record, so the session ends when that is removed. The ID is the user
-    name of HTTP Basic.
+    Role and scope come from the trust record, so the session ends when the trust record is removed. The ID is
+    the user name of HTTP Basic.
     """
 
     id: str
@@ -93,7 +93,7 @@ def _source(value: object) -> Source:
 
 
 def source_of(method: AuthMethod) -> Source:
-    """Return an authentication method if it may become a session, else raise `ValueError`."""
+    """Return a method unchanged; raise `ValueError` if its credentials cannot be exchanged for a session."""
     match method:
         case AuthMethod.OIDC | AuthMethod.AWS:
             return method

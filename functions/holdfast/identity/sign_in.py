@@ -1,8 +1,8 @@
 """Authenticate the caller by the credentials of a request.
 
-API Gateway caches the outcome for 60 seconds, a denial too. A fault of S3 or of an issuer is raised, and not
-cached. The cache's key is the `Authorization` header alone. So after a token, a session, an ID token or its
-trust record ends, the credentials may stay valid for up to 60 seconds.
+API Gateway caches the outcome, also a denial, for 60 seconds. A fault of S3 or of an issuer is raised, and
+not cached. The cache's key is the `Authorization` header alone. So credentials may be accepted for up to 60
+seconds after they have expired or been revoked, or their trust record has been removed.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from holdfast.s3.store import Store
 def sign_in(
     credentials: Credentials | None, store: Store, seconds_left: Callable[[], float]
 ) -> Authenticated | Denied:
-    """Authenticate the caller by credentials; None is for a header of no known form.
+    """Authenticate the caller by credentials, which are None if the header has no known form.
 
     Args:
         seconds_left: returns the seconds that are left of the invocation.

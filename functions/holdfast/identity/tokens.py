@@ -15,9 +15,9 @@ from holdfast.identity.credentials import TokenCredentials, is_token_id, new_id,
 from holdfast.identity.records import whole_seconds, written
 
 DEFAULT_LIFETIME: Final = timedelta(days=90)
-"""The lifetime of a token if its creator does not choose one."""
+"""The lifetime of a token if its creator does not choose a lifetime."""
 DEFAULT_KEPT: Final = timedelta(hours=24)
-"""How long a rotation keeps the old secret valid by default."""
+"""The time for which a rotation by default keeps the old secret valid."""
 
 Status = Literal["active", "expired", "revoked"]
 
@@ -26,7 +26,7 @@ _NO_SECRET = secret_sha256("")  # compared if the record does not exist; it neve
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """The secret that a rotation replaced, and the time at which it ends."""
+    """The secret that a rotation replaced, and the time at which this secret expires."""
 
     secret_sha256: str
     until: datetime
@@ -38,8 +38,8 @@ class Token:
 
     Attributes:
         id: the user name of HTTP Basic.
-        rotated: when it was last rotated.
-        previous: the secret before that rotation; None if it ended at once.
+        rotated: when the token was last rotated.
+        previous: the secret before that rotation; None if the rotation ended its validity at once.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Token:
         return Caller(f"token:{self.id}", self.role, self.scope)
 
     def status(self, now: datetime) -> Status:
-        """Return the token's status at a time; a revoked token stays "revoked" after its end."""
+        """Return the token's status at a time. An expired token that was revoked has the status "revoked"."""
         if self.revoked is not None:
             return "revoked"
         if self.expires is not None and now >= self.expires:
@@ -172,13 +172,13 @@ def create(
 def rotate(
     token: Token, *, rotated_by: str, now: datetime, keep: timedelta, expires: datetime | None
 ) -> tuple[Token, str]:
-    """Replace a token's secret; return the new record and secret. Only the last old secret may stay valid.
+    """Replace a token's secret; return the new record and secret. Only the replaced secret may stay valid.
 
     Raise `ValueError` if the token is revoked or expired, or `expires` is in the past.
 
     Args:
-        keep: how long the old secret stays valid, not negative; it ends with the token at the latest.
-        expires: the new end of the token.
+        keep: how long the old secret stays valid, not negative; it expires with the token at the latest.
+        expires: when the rotated token expires.
     """
     status = token.status(now)
     if status != "active":
@@ -208,9 +208,9 @@ def _end(expires: datetime | None, now: datetime) -> datetime | None:
 
 
 def lifetime(token: Token) -> timedelta | None:
-    """Return a token's lifetime, from its creation or last rotation to its end; None if it never ends.
+    """Return a token's lifetime, from its creation or last rotation to its expiry; None if it never expires.
 
-    A rotation by default renews the token by this time.
+    By default, a rotation renews the token for this time.
     """
     return None if token.expires is None else token.expires - (token.rotated or token.created)
 
@@ -245,7 +245,7 @@ def authenticate(
 
 
 def _end_of(credentials: TokenCredentials, token: Token) -> int:
-    """Return when the sent secret ends, in seconds since 1970; 0 if it never ends."""
+    """Return when the sent secret expires, in seconds since 1970; 0 if it never expires."""
     previous = token.previous
     is_previous = previous and hmac.compare_digest(secret_sha256(credentials.secret), previous.secret_sha256)
     end = previous.until if previous and is_previous else token.expires

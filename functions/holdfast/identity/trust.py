@@ -26,9 +26,9 @@ KEY: Final = "trust/records.json"
 MAX_RECORDS: Final = 500
 MAX_BYTES: Final = 256 * 1024
 UPDATE_RESERVE: Final = 64 * 1024
-"""Bytes beyond MAX_BYTES for updates alone, so that records can still be narrowed when no more can be added.
+"""Bytes beyond MAX_BYTES for updates alone: scopes can still be narrowed when no record can be added.
 
-The first update of a record adds a time and an ARN, about 200 bytes. Readers have no limit.
+The first update of a record adds a time and an ARN, about 200 bytes. Readers have no size limit.
 """
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
@@ -41,7 +41,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _OWN_CHECKS = frozenset({"iss", "aud", "exp", "nbf", "iat", "jti"})
 
 # Shared issuers sign for all their customers: a record must require one of these claims about the owner.
-# `job_workflow_ref` and `ci_config_ref_uri` do not: anybody may run a workflow that its owner has published.
+# `job_workflow_ref` and `ci_config_ref_uri` are not among them: anybody may run another owner's workflow.
 _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "https://token.actions.githubusercontent.com": frozenset(
         {
@@ -110,7 +110,7 @@ class OidcTrust(_Trust):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsTrust(_Trust):
-    """Role and scope for callers with an IAM role of the team's AWS account. `aws_role` has no path."""
+    """Role and scope for callers with an IAM role of the team's AWS account, which `aws_role` names."""
 
     aws_role: str
 
@@ -138,21 +138,21 @@ class Records:
         return tuple(record for record in self if isinstance(record, OidcTrust) and record.issuer == issuer)
 
     def for_claims(self, claims: Mapping[str, Any]) -> OidcTrust | None:
-        """Return the record that matches the claims of a verified token, or None.
+        """Return the record that matches the claims of a verified token; None if no record matches.
 
-        Of several matching records it is the record with the most claims, then the first by name.
+        Of several matching records, return the record with the most claims; among equals, the first by name.
         """
         matching = [record for record in self if isinstance(record, OidcTrust) and record.matches(claims)]
         return min(matching, key=lambda record: (-len(record.claims), record.name), default=None)
 
     def for_aws_role(self, aws_role: str) -> AwsTrust | None:
-        """Return the record for an IAM role, by its exact name, or None."""
+        """Return the record for an IAM role, by its exact name; None if no record names the role."""
         return next(
             (record for record in self if isinstance(record, AwsTrust) and record.aws_role == aws_role), None
         )
 
     def added(self, record: Trust) -> "Records":
-        """Return these records and a new one.
+        """Return these records and a new record.
 
         Raise `ValueError` if the name or the IAM role already has a record, or a limit is exceeded.
         """
@@ -211,7 +211,7 @@ def read(store: "Store") -> Records:
 
 
 class Granted(TypedDict):
-    """The common arguments for a new trust record."""
+    """The arguments that trust records of both kinds have in common."""
 
     role: Role
     scope: Sequence[str]
@@ -248,12 +248,12 @@ def update(
 ) -> Trust:
     """Return a trust record with another role, scope or description, or the same record if nothing changes.
 
-    It keeps its ID, so existing sessions get the change. The identity that it trusts cannot be changed:
+    The record keeps its ID, so existing sessions get the change. The trusted identity cannot be changed:
     sessions would outlive the condition under which they were granted.
 
     Args:
-        role: None leaves it unchanged, like scope and description.
-        scope: the whole new scope.
+        role: the new role. For role, scope and description, None means no change.
+        scope: all patterns of the new scope.
     """
     changed = replace(
         record,

@@ -6,9 +6,9 @@ from typing import Final
 from urllib.parse import quote
 
 VALUE_LIMIT: Final = 200
-"""The most bytes of an encoded metadata value; S3 accepts 2 KB of metadata for an object."""
+"""The maximum size of an encoded metadata value in bytes; S3 accepts 2 KB of metadata for an object."""
 REASON_LIMIT: Final = 500
-"""The most bytes of an encoded `reason`, which is a sentence: a space takes three bytes."""
+"""The maximum size of an encoded `reason` in bytes. It is higher, because each space takes three bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class Field:
     """A metadata field of a state version.
 
     Attributes:
-        shown_as: the member of the API's version document that shows it; None if the field is hidden.
-        hidden_because: why it is hidden.
-        limit: the most bytes of the encoded value.
+        shown_as: the member of the API's version document that shows the field; None if the field is hidden.
+        hidden_because: the reason why the field is hidden; empty if the field is shown.
+        limit: the maximum size of the encoded value in bytes.
     """
 
     shown_as: str | None = None
@@ -44,7 +44,7 @@ VERSION_FIELDS: Final[Mapping[str, Field]] = {
     "restored-from": Field("restored_from"),
     "reason": Field("reason", limit=REASON_LIMIT),
 }
-"""The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
+"""The user metadata of a state version; `over-*` is the superseded revision. S3 stores these names."""
 
 
 def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
@@ -71,7 +71,7 @@ def fits(value: str) -> bool:
 
 
 def cut(value: str, limit: int) -> str:
-    """Return the longest beginning of a value that has at most `limit` bytes when percent-encoded.
+    """Cut a value to the longest beginning that takes at most `limit` bytes when percent-encoded.
 
     >>> cut("büro", 8)
     'bür'

@@ -1,4 +1,4 @@
-"""Presigned addresses: their bearer may read or write one object for some time."""
+"""Presigned addresses: the bearer of an address may read or write one object for a limited time."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 ENOUGH_LIFE: Final = 20 * 60
-"""Seconds for which credentials should still be valid when they sign. A presigned address ends with its
-credentials, and the longest-lived address is valid for 15 minutes.
+"""Seconds for which credentials should still be valid when they sign an address. The address expires with
+its credentials at the latest, and the longest-lived address is valid for 15 minutes.
 """
 
 
 class Signer:
-    """Create S3 clients that sign addresses, with credentials that are valid for `ENOUGH_LIFE` if possible.
+    """Create S3 clients that sign addresses with credentials that stay valid for `ENOUGH_LIFE` if possible.
 
-    The SDK itself renews credentials 15 minutes before they end: too late for an address and a slow client.
-    Credentials from an endpoint, as with Lambda's SnapStart, have a known end. Credentials in the
-    environment, as in Lambda without SnapStart, have no known end and cannot be renewed.
+    The SDK renews credentials 15 minutes before they expire. That is too late if a slow client uses the
+    address. Credentials from an endpoint, as with Lambda's SnapStart, have a known expiry. Credentials in
+    the environment, as in Lambda without SnapStart, have no known expiry and cannot be renewed.
     """
 
     def __init__(self, *, endpoint_url: str | None = None) -> None:
@@ -34,9 +34,9 @@ class Signer:
         self._client = _client(session, endpoint_url)
 
     def client(self) -> "S3Client":
-        """Return a client with which to sign addresses now.
+        """Return a client that signs addresses now.
 
-        Its credentials end earlier than `ENOUGH_LIFE` if the endpoint has no newer ones yet.
+        Its credentials expire in less than `ENOUGH_LIFE` if the endpoint does not have newer credentials yet.
         """
         if _ends_soon(self._credentials):
             session = sdk_session()
@@ -53,8 +53,8 @@ def _ends_soon(credentials: "Credentials | None") -> bool:
 def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
     config = Config(signature_version="s3v4", s3={"addressing_style": "path"})
     if endpoint_url is None:
-        # The bucket's own host name in its region: the global name of a new bucket redirects for hours, and
-        # an address that is signed for one host is not valid at another.
+        # Use the bucket's host name in its region: the global name of a new bucket redirects for hours, and
+        # an address that is signed for one host name is not valid under another host name.
         config = config.merge(
             Config(s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"})
         )
@@ -66,8 +66,8 @@ def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
 class Presigned:
     """Sign addresses of objects in one bucket, without a request.
 
-    An address grants access by itself, so it must never be logged. It ends with the credentials that signed
-    it, if they end first. The client comes from a `Signer`.
+    An address grants access by itself, so it must never be logged. It expires early if the credentials that
+    signed it expire first. The client comes from a `Signer`.
     """
 
     def __init__(self, client: "S3Client", bucket: str) -> None:
@@ -75,11 +75,11 @@ class Presigned:
         self._bucket = bucket
 
     def put(self, key: str, seconds: int) -> str:
-        """Return an address to which an object can be uploaded, with any body, for some seconds."""
+        """Return an address at which an object with any content can be uploaded for this many seconds."""
         where = {"Bucket": self._bucket, "Key": key}
         return self._client.generate_presigned_url("put_object", where, ExpiresIn=seconds)
 
     def get(self, key: str, version_id: str, seconds: int) -> str:
-        """Return an address from which a version of an object can be read, for some seconds."""
+        """Return an address from which a version of an object can be read for this many seconds."""
         where = {"Bucket": self._bucket, "Key": key, "VersionId": version_id}
         return self._client.generate_presigned_url("get_object", where, ExpiresIn=seconds)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, cast
 
 MAX_DAYS: Final = 36_500
-"""A hundred years, the most that S3 accepts."""
+"""The longest retention that S3 accepts, in days: a hundred years."""
 
 _TEXT: Final = re.compile(r"(governance|compliance) ([1-9][0-9]{0,4})", re.ASCII)
 
@@ -16,15 +16,15 @@ class Retention:
     """The retention with which a write stores its version.
 
     Attributes:
-        mode: callers with a permission can bypass `GOVERNANCE`, nobody can bypass `COMPLIANCE`.
-        days: counted from the write.
+        mode: callers with a special permission can bypass `GOVERNANCE`; nobody can bypass `COMPLIANCE`.
+        days: the number of days, counted from the write.
     """
 
     mode: Literal["GOVERNANCE", "COMPLIANCE"]
     days: int
 
     def until(self, written: datetime) -> datetime:
-        """Return when the retention of a version ends that is written at a given time."""
+        """Return when the retention ends for a version that was written at this time."""
         return written + timedelta(days=self.days)
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Retention:
 
 
 def parse(text: str) -> Retention:
-    """Parse mode and days, as a stack passes them to its functions (`HOLDFAST_RETENTION`) and to the command.
+    """Parse a mode and a number of days, as in `HOLDFAST_RETENTION` and in the stack's output.
 
     Raise `ValueError` if the text is invalid; the message says what to write instead.
 

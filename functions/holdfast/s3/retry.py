@@ -1,7 +1,7 @@
-"""Retry a request to S3 until S3 has decided it, or the deadline has passed.
+"""Retry a request to S3 until S3 has accepted or refused it, or the deadline has passed.
 
 A request whose response was lost may have taken effect. So a retry is the same request with the same
-condition. If its precondition fails, the caller compares the stored object with its own.
+condition. If the precondition of a retry fails, the caller compares the stored object with its own.
 """
 
 import random
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
-"""Seconds. Each pause is twice as long as the one before, less a random part of up to a half."""
+"""In seconds. The pause doubles with each retry; a random part of up to a half is subtracted."""
 
 
 class ResponseCutShortError(Exception):
@@ -38,7 +38,7 @@ _LOST: Final = (
     IncompleteReadError,
     FlexibleChecksumError,
     CredentialRetrievalError,
-    TransportError,  # the SDK does not translate it while it reads an error's body
+    TransportError,  # the SDK raises it unchanged while it reads the body of an error response
     ResponseCutShortError,
 )
 """Errors after which it is unknown whether S3 received the request."""
@@ -60,9 +60,9 @@ _TRANSIENT: Final = frozenset(
         "TooManyRequestsException",
     }
 )
-"""Error codes that are transient although S3 and the services behind it may send a 4xx status with them."""
+"""The codes of transient errors. S3 and the services behind it may send them with a 4xx status."""
 
-# The system's generator: with a seed, all copies of a snapshot would draw the same numbers.
+# The system's generator: a seeded generator would return the same numbers in all copies of a snapshot.
 _JITTER = random.SystemRandom()
 
 
@@ -74,16 +74,16 @@ def until_decided(
     before_each: Callable[[], None],
     unconfirmed: Callable[[], None],
 ) -> _T:
-    """Repeat a request until S3 has decided it; return the result of `call`, or an outcome by S3's status.
+    """Repeat a request until S3 has accepted or refused it; return the result of `call` or of `outcomes`.
 
     Args:
         call: sends the request once.
-        outcomes: the results for error statuses that are decisions, such as `412`.
+        outcomes: the results for expected error statuses, such as `412`.
         before_each: called before each attempt.
-        unconfirmed: called after each attempt that may have taken effect without a response that says so.
+        unconfirmed: called after each attempt that may have taken effect although no response confirmed it.
 
     Raises:
-        StorageRefused: S3 refused the request for good.
+        StorageRefused: S3 refused the request, and `outcomes` has no result for this refusal.
         OutcomeUnknown: the deadline has passed.
     """
     pause = _FIRST_PAUSE
@@ -127,7 +127,7 @@ def is_decision(status: int, code: str) -> bool:
 
 
 def is_retried(status: int) -> bool:
-    """Return whether S3 did not decide the request: S3 failed, throttles, or has a concurrent request.
+    """Return whether a status asks for a retry: S3 failed, throttles, or handles a conflicting request.
 
     >>> is_retried(500), is_retried(409), is_retried(403)
     (True, True, False)

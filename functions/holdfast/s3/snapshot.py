@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _PATIENCE: Final = 2.0
-"""Seconds after which no more requests start: a deployment waits for the snapshot."""
+"""Seconds after which `prepare` starts no more requests, because a deployment waits for the snapshot."""
 
 
 def prepare(
@@ -26,9 +26,9 @@ def prepare(
 ) -> None:
     """If Lambda takes a snapshot of this process, load everything that the first request will need.
 
-    It reads one object, so that the SDK loads all that a request to S3 needs. Errors are ignored: the first
-    real request would meet and report the same fault. The connection is closed, because every restored copy
-    would share it.
+    It reads one object, so that the SDK loads everything that a request to S3 needs. It ignores errors,
+    because the first real request reports the same fault. It closes the connection, because all restored
+    copies would share it.
 
     Args:
         client: the function's S3 client.
@@ -52,8 +52,8 @@ def prepare(
 def _reseed() -> None:
     """Reseed the random generators; otherwise all restored copies would draw the same numbers.
 
-    These are Python's `random`, and OpenSSL's generator, from which TLS derives its keys. OpenSSL also takes
-    entropy from the system whenever some is added.
+    The generators are Python's `random`, and OpenSSL's, from which TLS derives its keys. When this function
+    adds entropy to OpenSSL's generator, OpenSSL also takes entropy from the system.
     """
     random.seed()
     ssl.RAND_add(os.urandom(32), 32.0)

@@ -1,15 +1,15 @@
 """Send conditional requests to S3. No other module talks to S3.
 
-Every request names the account that owns the bucket. The name of a deleted bucket is free, and another
-account could own it by now. S3 then refuses the request, so no state goes to a stranger.
+Every request names the account that must own the bucket. The name of a deleted bucket is free, so another
+account could own the bucket by now. S3 then refuses the request, and no state reaches a stranger.
 
 Every write has a condition. A failed precondition is an outcome (`PreconditionFailed`), not an error: the
 caller reads again and decides. A request whose response was lost is retried with the same condition. So a
 failed precondition can mean that the first attempt took effect: the caller compares the stored object.
 
-An incomplete response counts as lost. The SDK does not notice: it takes the end of the connection for the end
-of the headers. So this module checks every response, and sends no HEAD requests: their responses end with the
-headers, so a missing header would not be noticed.
+An incomplete response counts as lost. The SDK does not notice that a response is incomplete: it takes the end
+of the connection for the end of the headers. So this module checks every response. It sends no HEAD requests,
+because their responses end with the headers, so a missing header would not be noticed.
 """
 
 import base64
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 CONTENT_TYPE: Final = "application/json"
 
 CONNECT_TIMEOUT: Final = 2.0
-"""Seconds for a connection to S3; with READ_TIMEOUT it bounds how late a request can take effect."""
+"""Seconds to open a connection to S3. This and READ_TIMEOUT bound how late a request can take effect."""
 READ_TIMEOUT: Final = 5.0
-"""Seconds without a byte from S3 before a request is retried."""
+"""Seconds without a byte from S3 after which a request is retried."""
 
 EXPECT_THRESHOLD: Final = 2 * 1024 * 1024
 """Body size from which a write waits for S3's consent before it sends the body (`Expect: 100-continue`).
@@ -63,7 +63,7 @@ https://docs.aws.amazon.com/sdk-for-kotlin/api/latest/s3/aws.sdk.kotlin.services
 _BUDGET = 15.0
 
 _LISTED_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", re.ASCII)
-"""A time in S3's lists."""
+"""The form of a time in S3's responses to list requests."""
 
 _T = TypeVar("_T")
 
@@ -73,7 +73,7 @@ class ObjectVersion:
     """The metadata of one version of an object, as S3 returns it.
 
     Attributes:
-        etag: opaque; the condition of the next write.
+        etag: an opaque text; the next write sends it as its condition.
         version_id: empty in a bucket without versioning.
         metadata: user metadata, decoded.
         has_own_etag: whether no other version of the key ever has this ETag: true with a KMS key. Otherwise
@@ -151,7 +151,7 @@ class VersionsPage:
 
 @dataclass(frozen=True, slots=True)
 class IfAbsent:
-    """Write only if the key has no current object, or a delete marker."""
+    """Write only if the key has no current object. A delete marker is not an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class _Empty:
 
 
 def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None = None) -> "S3Client":
-    """Create an S3 client that leaves retries to `Store`; keep it as long as the process lives.
+    """Create an S3 client that leaves retries to `Store`. A process should create it once.
 
     Credentials and region come from the session, by default from the environment. The first request opens the
     first connection.
@@ -239,7 +239,7 @@ def _description_of_s3() -> Any:
 
 
 def _timestamp(value: Any) -> datetime:
-    """Parse a time like the SDK, but faster: the SDK spends two thirds of a list of 1,000 keys on this."""
+    """Parse a time faster than the SDK, which spends two thirds of its work for 1,000 keys on their times."""
     if isinstance(value, str) and _LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)
     parsed: datetime = parse_timestamp(value)
@@ -247,7 +247,7 @@ def _timestamp(value: Any) -> datetime:
 
 
 def _send_at_once(request: "AWSPreparedRequest", **_: Any) -> None:
-    """Send a small body together with its headers; botocore would wait for S3 in between, one round trip."""
+    """Send a small body together with its headers; botocore would wait one round trip before the body."""
     headers = request.headers
     if "Expect" in headers and int(headers.get("Content-Length", EXPECT_THRESHOLD)) < EXPECT_THRESHOLD:
         del headers["Expect"]
@@ -264,20 +264,20 @@ def is_unique(version_id: str) -> bool:
 def deadline(remaining_milliseconds: int) -> float:
     """Return the deadline for S3 requests of a function that has some milliseconds left.
 
-    The last request times out before Lambda stops the function, so no write takes effect long after its
-    response.
+    The last request times out before Lambda stops the function. So no write takes effect long after the
+    function has ended.
     """
     last_request = CONNECT_TIMEOUT + READ_TIMEOUT
     return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)
 
 
 class Store:
-    """One bucket, for the time of one request. Several threads may use it at the same time.
+    """Send requests for one bucket until a deadline. Several threads may use a store at the same time.
 
     Attributes:
         requests: the operation names of all requests to S3, retries included.
-        unconfirmed: the operation names of requests that may have taken effect without a response. A failed
-            precondition of their retry can mean that they did.
+        unconfirmed: the operation names of requests that may have taken effect although no response confirmed
+            it. If the precondition of a retry then fails, the first attempt may have taken effect.
     """
 
     def __init__(self, client: "S3Client", bucket: str, owner: str, *, deadline: float) -> None:
@@ -289,7 +289,7 @@ class Store:
         self._deadline = deadline
 
     def prolong(self, seconds: float) -> None:
-        """Move the deadline to at least some seconds from now."""
+        """Postpone the deadline to `seconds` from now, if it is earlier."""
         self._deadline = max(self._deadline, time.monotonic() + seconds)
 
     def read(self, key: str, version_id: str | None = None) -> Object | None:
@@ -340,7 +340,7 @@ class Store:
         return _object(self._begun(key, **which))
 
     def _begun(self, key: str, **which: Any) -> "GetObjectOutputTypeDef":
-        """Return a response whose body is not yet read."""
+        """Send a GetObject, and return its response before the body is read."""
         try:
             return self._client.get_object(**self._where, Key=key, **which)
         except UnicodeEncodeError:  # a fault of our own request, which a retry would repeat
@@ -379,8 +379,8 @@ class Store:
         """List the versions and delete markers of the keys that begin with a prefix, with one request.
 
         Args:
-            after: the key and version ID after which the page begins: those of an entry, or `last` of the
-                page before. With an empty version ID it begins after the key, which need not exist.
+            after: the key and version ID after which the page begins, from an entry or from `last` of the
+                page before. If the version ID is empty, the page begins after all versions of the key.
 
         Returns:
             The page; None if S3 rejects the version ID in `after`.
@@ -472,7 +472,7 @@ class Store:
 
         Args:
             metadata: user metadata; values are encoded and cut.
-            tags: for lifecycle rules.
+            tags: the object's tags, by which lifecycle rules select it.
             retention: how long S3 protects this version; None means the bucket's default.
         """
         encoded = {name: object_metadata.encode_named(name, value) for name, value in metadata.items()}
@@ -481,8 +481,8 @@ class Store:
             "Key": key,
             "Body": body,
             "ContentType": CONTENT_TYPE,
-            # A write with retention needs a checksum, and an environment setting can switch the SDK's off.
-            # The SDK would send its checksum after the body, in chunks.
+            # A write with retention needs a checksum. An environment setting can switch off the checksum of
+            # the SDK, which would be sent after the body, in chunks.
             "ChecksumAlgorithm": "SHA256",
             "ChecksumSHA256": base64.b64encode(hashlib.sha256(body).digest()).decode(),
             "Metadata": encoded,
@@ -538,7 +538,7 @@ class Store:
         current, the version before it becomes current.
         """
         if not is_unique(version_id):
-            raise ValueError("without versioning there is no version to remove")  # it would delete any object
+            raise ValueError("without versioning there is no version to remove")  # S3 may delete any object
 
         def remove() -> Deleted:
             self._client.delete_object(**self._where, Key=key, VersionId=version_id)
@@ -548,7 +548,7 @@ class Store:
         return self._decided("DeleteObject", remove, outcomes)
 
     def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
-        """Repeat a call until S3 decides it; the error statuses in `outcomes` are decisions, too."""
+        """Repeat a call until S3 accepts or refuses it; `outcomes` has the results of expected refusals."""
         return until_decided(
             call,
             outcomes,
@@ -563,7 +563,7 @@ def _which(version_id: str | None) -> Mapping[str, str]:
 
 
 def _absent(version_id: str | None) -> dict[int, None]:
-    """Return the statuses for a missing object. S3 returns 405 for the version ID of a delete marker."""
+    """Return the statuses of a missing object. S3 returns 405 for the version ID of a delete marker."""
     return {404: None} if version_id is None else {404: None, 405: None}
 
 
@@ -606,8 +606,8 @@ def _object(response: "GetObjectOutputTypeDef") -> Object:
 def _require_whole(response: Mapping[str, Any], body: bytes) -> datetime:
     """Check that a response is complete, and return its time by S3's clock.
 
-    A response with a body is complete if its body is, which comes last. Without a body, only the headers that
-    S3 always sends can be checked; a later header could still be missing or cut.
+    The body comes last: if it is complete, so is the response. In a response without a body, only the headers
+    that S3 always sends can be checked; a later header could still be missing or cut.
     """
     headers = response["ResponseMetadata"]["HTTPHeaders"]
     date = headers.get("date", "")

@@ -18,10 +18,10 @@ from holdfast.state.locks import HeldLock
 from holdfast.state.walk import Walked
 
 PAGE: Final = 999
-"""Keys of a page: one less than S3's maximum, because the page asks for one key more than it shows."""
+"""The most keys on a page: one less than S3's maximum, because a page requests one more than it shows."""
 
 _AT_ONCE: Final = 8
-"""Locks that are read in parallel."""
+"""The number of locks that are read in parallel."""
 
 _FOLDER, _, _SUFFIX = StateName("*").state_key.partition("*")
 _LOCK_SUFFIX: Final = StateName("").lock_key.removeprefix(_FOLDER)
@@ -36,7 +36,7 @@ class Listed:
     Attributes:
         size: bytes of the current version; None if the state has no current version.
         modified: when the current version was written, or the state deleted; None for a lock without a state.
-        deleted: whether the newest entry of its history is a delete marker.
+        deleted: whether the newest entry of the state's history is a delete marker.
     """
 
     name: StateName
@@ -48,7 +48,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of states or locks that the caller's scope covers. It may be empty although pages follow.
+    """A page of states or locks that the caller's scope covers. A page may be empty although others follow.
 
     `next` is the cursor of the next page; None if the caller may see no further entry.
     """
@@ -59,7 +59,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A name in a list of keys. `listed` has no size and time if the list contained only its lock."""
+    """A name in a list of keys. `listed` has no size and time if the list contained only the lock's key."""
 
     listed: Listed
     is_locked: bool = False
@@ -68,7 +68,7 @@ class _Found:
 def states(store: Store, prefix: str) -> Iterator[StateName]:
     """Yield the names of current states that begin with a prefix, such as `network/`, in order of their keys.
 
-    Other programs' objects are skipped if their keys are not of a valid state name.
+    Objects of other programs are skipped if their keys do not belong to a valid state name.
     """
     for key in store.list_keys(_FOLDER + prefix):
         name = _state_of(key)
@@ -82,12 +82,12 @@ def page_of_states(
     """List states with their locks, and locks whose state does not exist yet.
 
     It takes one request for the list and one for each lock. If a page ends between a state and its lock, both
-    pages take one request more. `walk` explains when the list takes more.
+    pages take one request more. `walk` explains when the list takes several requests.
 
     Args:
-        prefix: the beginning of the names, such as `network/`; empty for all. `InvalidRequest` if no valid
-            name can begin with it.
-        caller: only states whose outputs they may read are listed.
+        prefix: the beginning of the names, such as `network/`; empty for all. `InvalidRequest` is raised if
+            no valid name can begin with it.
+        caller: the list contains only the states whose outputs the caller may read.
         page_size: the most keys of a page.
     """
     after = _begin("states", prefix, cursor, caller)
@@ -117,15 +117,15 @@ def page_of_names(
 def page_of_deleted(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:
-    """List states whose newest entry is a delete marker, with their locks.
+    """List states whose newest entry is a delete marker, and the locks of these states.
 
     It takes one request for each thousand versions and delete markers, and one for each lock. The arguments
-    are those of `page_of_states`; keys of states that are not deleted count for `page_size`, too.
+    are those of `page_of_states`; keys of states that are not deleted count towards `page_size`, too.
     """
 
     def list_newest(beginning: str, place: str) -> tuple[list[tuple[str, HistoryEntry]], str | None]:
-        # The page begins after all versions of a key, of which only the newest matters. A beginning can be a
-        # key itself: the key of the state `a` is a beginning of the key of `a.tfstate-x`.
+        # The page begins after all versions of `place`, because only the newest entry of a key matters.
+        # `place` can be a whole key: the key of the state `a` is a beginning of the key of `a.tfstate-x`.
         listed = store.versions_page(beginning, after=(place, ""), page_size=page_size + 1)
         if listed is None:  # S3 accepts any key
             raise cursors.invalid()
@@ -189,7 +189,7 @@ def _places(prefix: str, caller: Caller) -> walk.Places:
 
 
 def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
-    """Return whether a key belongs to a state or a lock that is asked for and that the caller may see.
+    """Return whether a key belongs to a requested state or lock that the caller may see.
 
     A key can begin with a prefix although its name does not: the key of the lock of `a` begins with `a.tf`.
     """
@@ -200,7 +200,7 @@ def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
 
 
 def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
-    """Return whether a cursor may contain a place: a key that the caller may see, or the beginning of one."""
+    """Return whether a cursor may contain a place: a visible key, or the beginning of a visible key."""
     if _may_see(place, places.prefix, caller):
         return True
     begun = place.removeprefix(_FOLDER)
@@ -246,7 +246,7 @@ def _named(key: str, suffix: str) -> StateName | None:
 
 
 def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateName, _Found]:
-    """Return the names on a page, without those that the page before has shown."""
+    """Return the names on a page, without the names that the page before has shown."""
     found: dict[StateName, _Found] = {}
     for _, entry in walked.entries:
         _add(found, entry)
@@ -274,9 +274,9 @@ def _add_newest(found: dict[StateName, _Found], key: str, entry: HistoryEntry) -
 
 
 def _decided(found: Mapping[StateName, _Found], until: str | None) -> list[_Found]:
-    """Return the names on a page; mark those as locked whose lock's key may be on the next page.
+    """Return the names on a page. Mark a name as locked if the key of its lock may be on the next page.
 
-    Other keys, such as that of the state `a.tfstate-x`, come between the key of a state and of its lock.
+    Between a state's key and its lock's key there can be other keys, such as that of `a.tfstate-x`.
     """
     return [
         replace(one, is_locked=True) if until is not None and until <= name.lock_key else one

@@ -23,8 +23,8 @@ class Superseded:
 
     Attributes:
         revision: the last acknowledged revision.
-        over_refused: whether an unacknowledged version lies in between. It is needed if both have the same
-            revision, as after a forced push.
+        over_refused: whether an unacknowledged version is between that revision and the new version. Without
+            it, a refused forced push would look acknowledged if it has the revision of the version before.
     """
 
     revision: Revision
@@ -37,7 +37,7 @@ class CurrentState:
 
     Attributes:
         revision: None if it is not a state document.
-        superseded: the last acknowledged revision that it replaced; None if its metadata has none.
+        superseded: the last acknowledged revision that it replaced; None if its metadata does not name it.
         lock_id: the ID of the lock under which it was written; empty for an unlocked write.
         fenced: whether Holdfast wrote it.
         upload: the key of the upload whose commit wrote it; empty for a write in one request.
@@ -57,7 +57,7 @@ class CurrentState:
 
 
 def read_current(store: Store, name: StateName) -> CurrentState | None:
-    """Read the current version, or None. If another program wrote it, a second request reads the content."""
+    """Read the current version; None if it does not exist. Another program's version takes two requests."""
     version = store.read_version(name.state_key)
     if version is None:
         return None

@@ -12,20 +12,20 @@ from typing import Any, Final
 from holdfast.errors import InvalidRequest
 
 _LONGEST: Final = 8192
-"""Characters of the longest cursor; a key of 1,024 bytes takes up to a third of them."""
+"""Characters of the longest accepted cursor. A key of 1,024 bytes takes up to a third of these."""
 
 
 def encode(kind: str, fields: Sequence[Any]) -> str:
-    """Return a cursor for a kind of list, which contains some JSON values."""
+    """Return a cursor that contains JSON values. `kind` names the list to which the cursor belongs."""
     document = json.dumps([kind, *fields], separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(document).decode().rstrip("=")
 
 
 def decode(kind: str, text: str, *types: type) -> list[Any]:
-    """Return the values in a cursor for a kind of list.
+    """Return the values in a cursor. `kind` names the list to which the cursor belongs.
 
     Raises:
-        InvalidRequest: `encode` did not make the cursor, made it for another list, or a type is wrong.
+        InvalidRequest: the cursor is not from `encode`, is for another list, or has a value of another type.
     """
     if len(text) > _LONGEST:
         raise invalid()

@@ -1,8 +1,8 @@
 """Names that must be declared: refuse a name that has neither a state nor a record.
 
-Otherwise a mistyped address would look like an empty state, for which a plan creates everything. The record
-of a workspace declares its name; so does an existing state. A probe needs no declaration. The functions here
-do not check whether the caller may access the state.
+Otherwise a mistyped address would look like an empty state, for which a plan creates everything. A name is
+declared by the record of a workspace, and by an existing state. A probe needs no declaration. The functions
+here do not check whether the caller may access the state.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from holdfast.s3.store import Store
 from holdfast.state.lock_info import LockInfo
 
 _PAGE: Final = 999
-"""Names of each kind (states, records) to compare, and as many more that begin with the same segment."""
+"""The most names in each of the lists of states and of records whose names are compared."""
 _SECONDS: Final = 1.0
-"""The time limit of each of these lists."""
+"""Seconds that each of these lists may take."""
 _NEAREST: Final = 3
 _COMPARED: Final = 50
-"""Names that are compared in full. Comparing two names of 200 letters can take 7 ms."""
+"""The number of names that are compared in full. Comparing two names of 200 letters can take 7 ms."""
 _SIMILAR: Final = 0.7
-"""The least similarity of a suggested name, at most 1: a common long first segment is not enough."""
+"""The least similarity (0 to 1) of a suggested name. A long first segment in common is not enough."""
 
 
 def require(store: Store, name: StateName, caller: Caller) -> None:
-    """Raise `NotDeclared` unless a name has a state or a record: one request if it has a state, else two."""
+    """Raise `NotDeclared` unless a name has a state or a record. Without a state this takes two requests."""
     if not name.is_probe and store.read_version(name.state_key) is None:
         require_record(store, name, caller)
 
@@ -42,7 +42,7 @@ def require_record(store: Store, name: StateName, caller: Caller) -> None:
 def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
     """Return the names within the caller's scope that are most similar to an unknown name.
 
-    Of many names only some are compared: the first ones, and the first that begin with the same segment. The
+    Of many names only some are compared: the first, and the first with the same first segment. The
     selection depends on names within the scope alone, so the result reveals no other names.
     """
     # Imported here, because requests for declared names never need it.
@@ -76,7 +76,7 @@ def _record_key(name: StateName) -> str:
 
 
 def _listed(store: Store, place: Callable[[StateName], str], beginning: str, caller: Caller) -> set[str]:
-    """Return names that have an object of a kind (a state or a record), and that the caller may see."""
+    """Return visible names that have an object at `place`, which is the key of a state or of a record."""
     # Imported here for the same reason as SequenceMatcher.
     from holdfast.state import walk
 

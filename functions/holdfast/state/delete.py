@@ -1,4 +1,4 @@
-"""Delete a state under a lock of its own."""
+"""Delete a state, under a lock that the delete acquires and releases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import identity
 
 _OPERATION: Final = "delete"
-"""The operation of a delete's own lock."""
+"""The operation in the info of the lock that a delete acquires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The state is deleted; its versions stay. `version_id` was current; None if the state did not exist."""
+    """A state was deleted. `version_id` is the version that was current; None if the state did not exist."""
 
     version_id: str | None
 
@@ -31,11 +31,11 @@ def delete(
     seen: str | None = None,
     check: Callable[[Object], None] | None = None,
 ) -> Removed:
-    """Delete the state under a lock of its own. The versions stay. Succeeds also if the state does not exist.
+    """Delete the state, but keep its versions. Succeeds also if the state does not exist.
 
     Args:
-        seen: the version to delete, if the caller names one. If the state is already deleted, only the lock
-            of an earlier attempt to delete this version is released.
+        seen: the version to delete; None for the current version. If the state is already deleted, the verb
+            only releases the lock that an earlier attempt to delete this version has left.
         check: raises an error if the current object may not be deleted. Only the checked version is deleted.
 
     Raises:
@@ -54,7 +54,7 @@ def delete(
     info = _lock_info(store, name, version.version_id, caller)
     # The release gets no extra time: while the DeleteObject may still take effect, the lock should stay.
     with fence.own_lock(store, name, info, caller, seconds=0.0) as acquired:
-        # Delete only the version that was read: a newer one stays.
+        # Delete only the version that was read: a newer version is not deleted.
         deleted = store.delete(name.state_key, IfMatch(version.etag))
         held = locks.read(store, name)
         if isinstance(deleted, PreconditionFailed):
@@ -72,7 +72,7 @@ def delete(
 
 
 def _lock_info(store: Store, name: StateName, version_id: str, caller: Caller) -> LockInfo:
-    """Return the lock info of a delete of a version by a caller. It is the same in every retry."""
+    """Return the lock info with which a caller deletes a version. It is the same in every retry."""
     address = f"{store.bucket}/{name.state_key}"
     return lock_info.of_verb(
         f"{address}?versionId={version_id}", caller, operation=_OPERATION, info="DELETE of the state"
@@ -90,6 +90,6 @@ def _release_left_lock(store: Store, name: StateName, caller: Caller, seen: str 
     # Compare the whole document: a client can send any operation.
     if left.info != own:
         return
-    # Read the state again, after the lock: for a delete in progress it exists, because that read it first.
+    # Read the state again, after the lock: a delete in progress has found the state, so it still exists.
     if store.read_version(name.state_key) is None:
         locks.release_own(store, name, left.identity)

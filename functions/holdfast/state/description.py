@@ -24,7 +24,7 @@ class Current:
 
     Attributes:
         noted: its parsed metadata; None for another program's version.
-        summary: None if the document was not read, or is not a state document.
+        summary: the numbers in the document; None if it was not read, or is not a state document.
     """
 
     version: ObjectVersion
@@ -35,7 +35,7 @@ class Current:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The current version of a state, and its lock; None for what does not exist."""
+    """The current version of a state, and its lock; each is None if it does not exist."""
 
     current: Current | None
     lock: HeldLock | None

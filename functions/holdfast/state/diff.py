@@ -22,24 +22,24 @@ from holdfast.state.sensitivity import WHOLE, Marks, is_dynamic
 from holdfast.state.tracked import Address, Output, Tracked, Tracking
 
 MAX_BYTES: Final = 10_000_000
-"""Bytes of the largest compared state: a larger one could take longer than the API waits."""
+"""Bytes of the largest state that is compared; a larger state could take longer than the API waits."""
 MAX_TOLD: Final = 20_000_000
-"""Characters of the largest result; a larger one raises `TooLarge`."""
+"""Characters of the largest result; a larger result raises `TooLarge`."""
 INSTEAD_FILES: Final = "Save both with 'holdfast state get STATE --version ID' and compare the files."
 """Advice if two versions are too large to be compared."""
 INSTEAD: Final = f"{INSTEAD_FILES} Without values, or between closer versions, less differs."
 """Advice if the difference of two versions is too large."""
 
 _TELLING_TEXT: Final = 4
-"""Characters of the shortest text that, if it is sensitive in one place, is hidden in its whole resource."""
+"""A sensitive text of at least this many characters is hidden everywhere in its resource."""
 _BESIDE: Final = 100
-"""Approximate characters of a difference, without its name and values."""
+"""The approximate number of characters that a difference takes beside its name and values."""
 _ALL: Final[Marks] = {WHOLE: {}}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 _Path: TypeAlias = "tuple[_Path | None, str | int]"
-"""The path of a value: the path of its container, and its name or index in that."""
+"""The path of a value: the path of its container, and the value's name or index in the container."""
 
 
 class Change(StrEnum):
@@ -58,7 +58,7 @@ class Attribute:
 
     Attributes:
         path: such as `tags["env"]` or `ingress[0].port`.
-        before: the value as JSON, like `after`; None if it is absent or hidden.
+        before: the older value as JSON; None if it is absent or hidden. `after` is the newer value.
         is_sensitive: whether either document marks it as sensitive, so that its value is always hidden.
     """
 
@@ -71,11 +71,11 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """A resource that differs; `address` is as clients print it.
+    """A resource that differs. Its `address` has the form in which clients print addresses.
 
     Attributes:
         moved_from: its address in the older document if it was moved.
-        tainted: whether it is tainted now; None if that did not change.
+        tainted: whether it is tainted in the newer document; None if this did not change.
         attributes: the attributes that differ; for an added or removed resource only if values are requested.
     """
 
@@ -89,7 +89,7 @@ class ResourceChange:
 
 @dataclass(frozen=True, slots=True)
 class OutputChange:
-    """An output that differs; its values are those of an `Attribute`."""
+    """An output that differs. `before`, `after` and `is_sensitive` have the meaning of `Attribute`."""
 
     name: str
     change: Change
@@ -114,7 +114,7 @@ class Diff:
 
     @property
     def summary(self) -> Mapping[str, int]:
-        """The number of resources by kind of change, and of outputs."""
+        """The number of resources for each kind of change, and the number of changed outputs."""
         counted = Counter(resource.change for resource in self.resources)
         return {**{change.value: counted[change] for change in Change}, "outputs": len(self.outputs)}
 
@@ -127,7 +127,7 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
         max_told: about how many characters the result may have; `TooLarge` is raised if it has more.
 
     Raises:
-        UnreadableVersion: a document is not a state document of format version 4; the message names it.
+        UnreadableVersion: a document is not of format version 4; the message says which document it is.
     """
     with _reading("from"):
         head_before = document.parse(before)
@@ -157,7 +157,7 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
 
 @contextmanager
 def _reading(side: str) -> Iterator[None]:
-    """Turn errors of reading a document into `UnreadableVersion`, whose message names the side."""
+    """Convert errors in reading a document to `UnreadableVersion`, with a message that names the `side`."""
     try:
         yield
     except InvalidState as error:
@@ -185,7 +185,7 @@ _ABSENT: Final = _Absent()
 
 @dataclass(slots=True)
 class _Telling:
-    """Decide which parts of differences the result contains; `left` is the number of characters left."""
+    """Decide which parts of differences the result contains; `left` is how many characters may follow."""
 
     values: bool
     left: int
@@ -311,7 +311,7 @@ def _whole(
 
 
 def _attributes(before: Tracked | None, after: Tracked | None, telling: _Telling) -> Iterator[Attribute]:
-    """Yield the attributes that differ, part by part; skip null ones of an added or removed resource."""
+    """Yield the attributes that differ, in parts. Skip null attributes of an added or removed resource."""
     old = before.attributes if before else {}
     new = after.attributes if after else {}
     old_marks = before.marks if before else {}
@@ -333,8 +333,8 @@ def _attributes(before: Tracked | None, after: Tracked | None, telling: _Telling
 class _Part:
     """A part of the attributes, in both documents.
 
-    `secrets` are texts that are sensitive elsewhere in these attributes, because providers copy some without
-    a mark.
+    `secrets` are texts that are marked as sensitive elsewhere in these attributes. Providers copy some
+    sensitive texts to other attributes without a mark.
     """
 
     path: _Path
@@ -390,7 +390,7 @@ class _Part:
             ).differences()
 
     def _is_obscure(self, before: Any, after: Any, *, is_wrapped_once: bool) -> bool:
-        """Return whether a part that one document marks cannot be located in the other."""
+        """Return whether a part that is marked as sensitive in one document cannot be found in the other."""
         if not self.old_marks and not self.new_marks:
             return False
         for side in (before, after):
@@ -477,12 +477,12 @@ def _all_texts(value: object) -> Iterator[str]:
 
 
 def _unwrapped(value: Any) -> tuple[Any, Any]:
-    """Return a value and its type, if it is stored with one (`is_dynamic`); else the value and None."""
+    """Return a value and its type; the type is None unless it is stored with the value (`is_dynamic`)."""
     return (value["value"], value["type"]) if is_dynamic(value) else (value, None)
 
 
 def _part(value: Any, step: Any) -> Any:
-    """Return a part of an object or a list, or `_ABSENT`."""
+    """Return a part of an object or a list; `_ABSENT` if the part does not exist."""
     if isinstance(value, dict):
         return value.get(step, _ABSENT)
     # The value may be an empty list although the other document has an object.

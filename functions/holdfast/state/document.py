@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The revision of a state document. Every change raises the serial; an empty lineage matches any."""
+    """The revision of a state document. Every change raises the serial. An empty lineage matches any text."""
 
     serial: int
     lineage: str
@@ -45,7 +45,7 @@ class StateDocument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A state document to be written again with another serial; `serial` contains its position."""
+    """A state document to be written again with another serial. `serial` has the position of the digits."""
 
     body: bytes
     document: StateDocument
@@ -94,7 +94,7 @@ class Output:
     Attributes:
         value: the JSON text in the document, because Python would round long numbers.
         type: the JSON text in the document; empty if the output has no type.
-        sensitive: whether a client shows the value only on request.
+        sensitive: whether clients show the value only on request.
     """
 
     value: str

@@ -1,10 +1,10 @@
 """The fence: steps by which write, commit, restore, undelete and delete avoid losing anybody's write.
 
-- The state is read before the lock. If the lock is then still the caller's own, it was so when the state was
-  read, and nobody else's write has been acknowledged since it was acquired. In the reverse order, the state
-  could already be the next holder's.
-- The lock is read again after a PutObject, because it can be broken and acquired by somebody else meanwhile.
-  If it is still the same lock object, the version was written while it was held, so the next holder reads it.
+- The state is read before the lock. If the caller then still holds the lock, they held it while the state was
+  read, and no other write has been acknowledged since they acquired the lock. In the reverse order, the next
+  holder could already have written the state.
+- The lock is read again after a PutObject, because somebody could have broken it meanwhile. If it is still
+  the same lock object, the version was written while the lock was held, so the next holder reads the version.
 - A verb releases exactly its own lock object, even if the verb fails.
 """
 
@@ -33,7 +33,7 @@ def look(
     """Read the state, then the lock.
 
     Args:
-        read_state: reads the part of the state that the verb needs. Only that of a write may use the cache.
+        read_state: reads the part of the state that the verb needs. Only a write may read it from the cache.
     """
     state = read_state(store, name)
     lock = locks.read(store, name)
@@ -53,16 +53,16 @@ def put_fenced(
     retention: Retention | None,
     notes: Mapping[str, str] | None = None,
 ) -> ObjectVersion | None:
-    """Put a version over the current version in `seen`, then read the lock again.
+    """Write a version that replaces the current version in `seen`, then read the lock again.
 
     Args:
         seen: the result of `look`.
-        check_lock: raises an error if the lock has changed, so that the version does not count.
+        check_lock: raises an error if the lock has changed; then the write is not acknowledged.
         retention: ignored for a probe, which is removed later.
 
     Returns:
-        The version; None if the current version is not the one in `seen`. It may be our own first attempt,
-        whose response was lost: call `look` again.
+        The new version; None if the version in `seen` is no longer current. Then call `look` again: our own
+        first attempt, whose response was lost, may have written the current version.
     """
     current, lock = seen
     superseded = guards.last_acknowledged(current, lock)
@@ -85,12 +85,12 @@ def own_lock(
 ) -> Iterator[LockIdentity]:
     """Acquire a lock for a verb, and release exactly this lock object at the end.
 
-    If S3 does not release it in time, the lock may be left. Then the verb does not succeed: its own error is
-    raised, or else the error of the release. Either has a note that names the lock. A retry with the same
-    lock info takes over the lock; another command does not.
+    If S3 does not confirm the release in time, the lock may be left. Then the verb fails: its own error is
+    raised, or else the error of the release. A note of the error names the lock. A retry with the same lock
+    info continues to use the lock; another command cannot.
 
     Args:
-        seconds: the least time for the release, even if the verb took long.
+        seconds: the least number of seconds for the release, even if the verb took long.
     """
     may_be_left = (
         f"The lock {info.id} of this {info.operation} may be left: only a retry of this very request, before "
@@ -104,7 +104,7 @@ def own_lock(
         raise
     try:
         yield acquired
-    except BaseException as error:  # an interrupt, too
+    except BaseException as error:  # also an interrupt
         if failure := _release(store, name, acquired, seconds):
             error.add_note(may_be_left)
             if isinstance(error, HoldfastError) and not isinstance(failure, OutcomeUnknown):
@@ -117,7 +117,7 @@ def own_lock(
 
 
 def _release(store: Store, name: StateName, acquired: LockIdentity, seconds: float) -> Exception | None:
-    """Release a verb's own lock; return the error, or None."""
+    """Release a verb's own lock. Return the error of the release; None if it succeeded."""
     store.prolong(seconds)
     try:
         locks.release_own(store, name, acquired)

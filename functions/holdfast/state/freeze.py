@@ -1,4 +1,4 @@
-"""Freeze a state: a lock with a mark in its metadata, which no force-unlock through the API removes."""
+"""Freeze a state by a lock object with a mark, which no force-unlock through the API removes."""
 
 from datetime import datetime
 
@@ -26,10 +26,10 @@ def freeze(
     Args:
         name: the state's name; it need not exist yet.
         until: when the freeze ends, in whole seconds and with a time zone; None if it does not end.
-        now: the time by which a passed `until` is refused. Whether a freeze has ended, S3's clock decides.
+        now: the current time; an earlier `until` is refused. Later, S3's clock decides when the freeze ends.
 
     Raises:
-        InvalidRequest: also for a probe.
+        InvalidRequest: also if the name is that of a probe.
         Frozen: another command froze the state. A freeze cannot be changed: unfreeze first.
     """
     caller.require(Action.FREEZE, name)
@@ -52,7 +52,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> H
         The removed freeze; None if the state is no longer locked.
 
     Raises:
-        NotFrozen: the lock is not a freeze. It stays.
+        NotFrozen: the lock is not a freeze, and is not removed.
     """
     caller.require(Action.FREEZE, name)
     return locks.unfreeze(store, name, check_id(freeze_id))

@@ -1,6 +1,6 @@
 """Decide whether a write may proceed, given the lock and the current state that were read.
 
-These functions send no requests. `write` reads, asks them, and writes.
+These functions send no requests. `write` reads lock and state, calls these functions, and writes.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from holdfast.state.locks import HeldLock, LockIdentity, identity, refusal
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The lock and the version that the creation of an upload found. Its commit compares them.
+    """The lock and the version that the creation of an upload found. The upload's commit compares both.
 
     Attributes:
         key: 128 random bits, hexadecimal; stored in the metadata of the written version.
-        lock_id: the ID of the lock under which it was created.
+        lock_id: the ID of the lock under which the upload was created.
         lock_version: the version ID of that lock object.
         base: version ID and ETag of the version that was current; None if the state did not exist.
     """
@@ -39,7 +39,7 @@ class Upload:
 
 
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
-"""Lock operations whose client has compared serial and lineage itself, or whose user forced it."""
+"""Lock operations in which the client itself compares serial and lineage, or the user forces the write."""
 
 
 def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
@@ -61,7 +61,7 @@ def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, re
 
 
 def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: str | None) -> None:
-    """Raise `LockLost` unless the lock is the same lock object as at first, or the state still unlocked.
+    """Raise `LockLost` unless the lock is still the lock object `first`, or the state is still unlocked.
 
     Another lock object with the same document is another lock.
     """
@@ -72,7 +72,7 @@ def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: 
 def check_upload_lock(lock: HeldLock | None, upload: Upload) -> None:
     """Raise `LockLost` unless an upload was created under the current lock object.
 
-    The ID alone is not enough: if the lock was broken, a late retry of its acquire creates the same ID again.
+    The ID alone is not enough: if the lock was broken, a late retry can acquire a lock with the same ID.
     """
     if lock is None or lock.identity.version_id != upload.lock_version:
         raise _lock_lost(upload.lock_id)
@@ -81,7 +81,7 @@ def check_upload_lock(lock: HeldLock | None, upload: Upload) -> None:
 def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Upload) -> None:
     """Raise `BaseChanged` if an upload may not replace the current version.
 
-    It may replace a version that was never acknowledged.
+    An upload may replace a version that was never acknowledged.
     """
     version = (current.version.version_id, current.version.etag) if current else None
     if version == upload.base or (current is not None and was_never_acknowledged(current, lock)):
@@ -99,9 +99,9 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
 def counts_as_written(current: CurrentState, lock: HeldLock | None) -> bool:
     """Return whether a write succeeds because the current version already has its bytes.
 
-    It does if that version has the same lock: the write is a retry. Over another lock's version a late
-    PutObject may still take effect, which an earlier holder sent with that version's ETag as the condition,
-    before its lock was broken. Writing a new version makes it fail, unless equal bytes have equal ETags.
+    It does if that version was written under a lock with the same ID: the write is a retry. Otherwise a
+    late PutObject of an earlier holder, whose lock was broken, may still replace that version. Writing a new
+    version makes the late PutObject fail, unless equal bytes have equal ETags.
     """
     return current.lock_id == (lock.info.id if lock else "") or not current.version.has_own_etag
 
@@ -109,8 +109,8 @@ def counts_as_written(current: CurrentState, lock: HeldLock | None) -> bool:
 def was_written_under(current: CurrentState, lock: HeldLock | None) -> bool:
     """Return whether the current version was written under this lock object.
 
-    The ID alone is not enough: after a lock was broken, a late retry can acquire one with the same document.
-    The new lock is younger than the versions that were written under the first.
+    The ID alone is not enough: after a lock was broken, a late retry can acquire a lock with the same
+    document. That lock is younger than the versions that were written under the broken lock.
     """
     return (
         lock is not None
@@ -125,7 +125,7 @@ def check_succession(
 ) -> None:
     """Raise an error unless a revision may follow the current state: same lineage, higher serial.
 
-    It is compared with the last acknowledged revision.
+    The revision is compared with the last acknowledged revision.
     """
     if current is None or current.version.size == 0:
         return
@@ -158,8 +158,8 @@ def check_succession(
 def was_never_acknowledged(current: CurrentState, lock: HeldLock | None) -> bool:
     """Return whether somebody else wrote the current version while this lock was held.
 
-    That writer read the lock again, found this lock and was refused. S3's times are in whole seconds: within
-    the same second the write counts as acknowledged.
+    That writer then read this lock and was refused. S3's times are in whole seconds: if lock and version have
+    the same time, the version counts as acknowledged.
     """
     return (
         lock is not None

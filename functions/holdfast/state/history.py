@@ -1,8 +1,8 @@
 """List the history of a state: its versions, and whether their writes were acknowledged.
 
-A writer that lost its lock was refused although its version exists. Only the next version shows that: it
-stores the last acknowledged revision, which is then not the refused version's revision, but the revision that
-the refused version had superseded.
+A writer that lost its lock was refused although its version exists. Only the next version shows the refusal:
+it stores the last acknowledged revision. This is then the revision that the refused version had superseded,
+and not the revision of the refused version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ from holdfast.state.current_state import CurrentState, noted
 from holdfast.state.locks import HeldLock
 
 PAGE: Final = 20
-"""Versions and delete markers of a page."""
+"""The most versions and delete markers on a page."""
 
 _AT_ONCE: Final = 8
 
 _LONGEST_ID: Final = 200
-"""Characters of the ID of a version; S3's have 32."""
+"""Characters of the longest accepted version ID; the IDs of S3 have 32."""
 
 
 class Status(StrEnum):
@@ -44,8 +44,8 @@ class Status(StrEnum):
 class Version:
     """A version of a state, or a delete marker, which has no status.
 
-    `metadata` is the metadata that Holdfast stored, `noted` the same, parsed. For a delete marker and another
-    program's version `metadata` is empty and `noted` is None.
+    `metadata` is the metadata that Holdfast stored, and `noted` is the same metadata, parsed. For a delete
+    marker and another program's version, `metadata` is empty and `noted` is None.
     """
 
     entry: HistoryEntry
@@ -64,12 +64,12 @@ class History:
 
 @dataclass(slots=True)
 class _Newer:
-    """The entries that are newer than the current entry of the loop.
+    """The data about the next newer version by which the status of an entry is decided.
 
     Attributes:
-        version: the next newer version, if Holdfast wrote it; else None.
-        version_id: the ID of the next newer version of any program; empty for the newest.
-        was_deleted: whether the state may have been deleted before that version was written.
+        version: the next newer version; None if it does not exist, or another program wrote it.
+        version_id: the ID of the next newer version, of any program; empty if it does not exist.
+        was_deleted: whether a delete marker is between the entry and that version.
     """
 
     version: CurrentState | None = None
@@ -82,8 +82,8 @@ def page(
 ) -> History:
     """Read a page of the history, without versions that are removed meanwhile.
 
-    It takes one request for the list, and one for each version on the page. The first page takes one more for
-    the lock, a later page one more for the next newer version.
+    It takes one request for the list, and one for each version on the page. The first page takes one more, to
+    read the lock. A later page takes one more, to read the next newer version.
     """
     caller.require(Action.READ, name)
     newer, after = _begin(name, cursor)
@@ -154,11 +154,11 @@ def _judged(
 
 
 def _status(this: CurrentState, newer: CurrentState | None, *, was_deleted: bool) -> Status:
-    """Decide whether a version's write was acknowledged, by the revision that the next version superseded.
+    """Decide whether a version's write was acknowledged, by the revision that the newer version superseded.
 
-    If that is this version's revision, it was acknowledged. If it is the revision that this version
-    superseded itself, it was not. It is neither if the newer version superseded a version that is gone, or no
-    version. It is both if a push repeated the serial: then `over_refused` decides.
+    The write was never acknowledged if the newer version superseded the same revision as this version. If a
+    push repeated the serial, that can also be this version's own revision: then `over_refused` decides. If
+    neither superseded a revision and a delete may be between them, this write counts as acknowledged.
     """
     if newer is None or newer.superseded != this.superseded:
         return Status.ACKNOWLEDGED

@@ -51,12 +51,12 @@ class LockInfo:
 
     @property
     def text(self) -> str:
-        """Return the client's free text; empty if it did not send one."""
+        """Return `Info`, a free text of the client; empty if it did not send one."""
         return _text(self.document, "Info")
 
     @property
     def names_only_its_id(self) -> bool:
-        """Return whether every other field is absent or zero, as in OpenTofu's `force-unlock`."""
+        """Return whether all fields except the ID are absent or zero, as in OpenTofu's `force-unlock`."""
         return all(value in ("", None, _ZERO_TIME) for field, value in self.document.items() if field != "ID")
 
     def at(self, path: str) -> "LockInfo":
@@ -76,8 +76,8 @@ class LockInfo:
 def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockInfo:
     """Return the lock info of a verb that acquires its own lock. It depends on the arguments alone.
 
-    `version` identifies the object of the verb, `<bucket>/<key>?versionId=<id>`. Clients that find the state
-    locked show `info`.
+    `version` identifies the object version on which the verb acts: `<bucket>/<key>?versionId=<id>`. Clients
+    that find the state locked show `info`.
     """
     return LockInfo(
         {
@@ -128,7 +128,7 @@ def parse(body: bytes) -> LockInfo:
         raise InvalidLockInfo(
             f"The lock info {error}; send the JSON object that Terraform sends, with an ID."
         ) from None
-    # The stored document must equal the received one, or its owner could not release the lock.
+    # The stored document must equal the received document, or its owner could not release the lock.
     if not all(_is_plain(value) for pair in document.items() for value in pair):
         raise InvalidLockInfo(
             "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
@@ -157,8 +157,8 @@ def _is_plain(value: object) -> bool:
 def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
     """Parse the lock object at `path` (`<bucket>/<key>`), which S3 stored at the time `created`.
 
-    A lock object that is not lock info, such as another program's, is a lock all the same. It gets a
-    generated document that says so, with an ID for force-unlock.
+    A lock object without lock info, such as another program's, also locks the state. The result is then a
+    generated document that explains this, with an ID for force-unlock.
     """
     try:
         document = json_object.parse(body)

@@ -5,11 +5,11 @@ DeleteObject of the version that was read before. So a lost, repeated or late re
 removes another lock, and a released lock leaves no version in the bucket. If S3 refuses to remove the
 version, the lock is deleted by its ETag instead, which leaves a version and a delete marker.
 
-Below a removed version there is no version, or a delete marker, because an acquire only creates. If somebody
+Below a removed version there is a delete marker or no entry, because an acquire only creates. If somebody
 removes that marker by hand, an older lock reappears: the state is then locked, never unlocked by mistake.
 
-A freeze is a lock with a mark in its metadata, which no client can write through the API. Only `unfreeze`
-removes it; after its end, an acquire does, too.
+A freeze is a lock with a mark in its metadata. A client cannot set the mark by its lock info. `unfreeze`
+removes a freeze, and an acquire removes a freeze that has ended.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ _UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 @dataclass(frozen=True, slots=True)
 class LockIdentity:
-    """The identity of a lock object: two reads returned the same lock if and only if these are equal.
+    """The identity of a lock object. It is equal for two reads if and only if they returned the same object.
 
     In a bucket with versioning the version ID decides: a lock that is acquired again, even with the same
     document, is another version. Without versioning only document and principal are compared. `lifted` is
@@ -85,7 +85,7 @@ class HeldLock:
 
     @property
     def freeze(self) -> Freeze | None:
-        """The freeze, or None. The metadata decides, because a client can send any operation."""
+        """The freeze; None for any other lock. The metadata decides, as a client can send any operation."""
         metadata = self.version.metadata
         if "freeze" not in metadata:
             return None
@@ -174,11 +174,11 @@ def acquire(
 def acquire_own(
     store: Store, name: StateName, info: LockInfo, caller: Caller, freeze: Freeze | None = None
 ) -> LockIdentity:
-    """Acquire the lock, without checking the caller's role. Remove a freeze that has ended before.
+    """Acquire the lock, without checking the caller's role. Before that, remove a freeze that has ended.
 
     Raises:
         Locked: somebody else holds the lock, or the state is frozen.
-        OutcomeUnknown: the lock kept changing hands.
+        OutcomeUnknown: also if other clients kept acquiring and releasing the lock.
     """
     info = _with_path(info, store, name)
     freeze_id = freeze.id if freeze else None
@@ -244,7 +244,7 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     if removed is not None:
         return Released(info.id, marker_created=removed)
     if info.id != held.info.id and not received.names_only_its_id:
-        return Released(info.id)  # a retry that finds the next holder's lock, which stays
+        return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
     caller.require(Action.FORCE_UNLOCK, name)
     return _force_unlock(
@@ -304,9 +304,9 @@ def break_exactly(
 ) -> ForceUnlocked:
     """Remove exactly the lock with this ID and version, even if the request arrives late.
 
-    The version is needed because IDs recur: an acquire can arrive late, and some verbs derive their ID from
-    their object. The result is `ForceUnlocked` also if the state is no longer locked. `LockNotMatched` is
-    raised also if the bucket has no versions, which distinguish locks.
+    The version is needed because IDs recur: an acquire can arrive late, and some verbs derive the lock's ID
+    from a version of the state. The result is `ForceUnlocked` also if the state is no longer locked.
+    `LockNotMatched` is raised also in a bucket without versioning, where locks cannot be distinguished.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     held = read(store, name)
@@ -392,7 +392,7 @@ def _force_unlock(
         removed = _remove_if(store, name, held, None, is_meant)
         if removed is None:
             raise otherwise(held)
-        # S3 confirms the removal of a missing version, too. Another read finds a lock acquired since.
+        # S3 confirms the removal of a missing version, too. Another read finds a lock that is newer.
         now = read(store, name)
     except (OutcomeUnknown, StorageRefused) as error:
         if retry_is_safe:
@@ -445,7 +445,7 @@ def _remove_if(
     """Remove exactly the lock object that was read, if `is_meant` accepts it.
 
     A freeze is only removed if its ID is `freeze_id`. Return whether a delete marker was created; None if the
-    lock was not accepted, so that it stays.
+    lock was not accepted, and so not removed.
     """
     if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
         return None
@@ -459,5 +459,5 @@ def _remove_version(store: Store, name: StateName, version_id: str) -> bool:
 
 
 def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
-    """Create a delete marker over the lock object that was read, if it is current; return whether it was."""
+    """Create a delete marker over the lock object that was read. Return False if it is no longer current."""
     return isinstance(store.delete(name.lock_key, IfMatch(held.version.etag)), Deleted)

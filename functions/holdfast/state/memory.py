@@ -1,12 +1,12 @@
-"""Cache the current versions of states in a warm process, which saves a write one request to S3.
+"""Cache the current versions of states in a warm process, so that a write sends one request less to S3.
 
 A cached version may only be used for a PutObject with its ETag as the condition. No write is acknowledged or
 refused, and no read is served, from the cache. If the PutObject takes effect, the cached version was current
-all the time, because no other version ever has its ETag. So it is the same request that a write would have
-sent after reading the current version. If it fails, the write reads the current version.
+all the time, because no other version ever has its ETag. So the PutObject is the same request that a write
+sends after it has read the current version. If the PutObject fails, the write reads the current version.
 
-The time of the process's own write is S3's `Date`, perhaps later than `Last-Modified`. That is harmless: its
-lock was read again after that, so every later holder's lock is younger.
+For a write of this process, the cached time is S3's `Date`, which can be later than `Last-Modified`. That is
+harmless: the write read its lock again afterwards, so every later holder's lock is younger than that time.
 """
 
 from typing import Final
@@ -16,11 +16,11 @@ from holdfast.s3.store import ObjectVersion, is_unique
 from holdfast.state.current_state import CurrentState, noted
 
 LIMIT: Final = 256
-"""States in the cache; with 2 KB of metadata each they take half a megabyte."""
+"""The most states in the cache; with 2 KB of metadata each they take half a megabyte."""
 
 
 class Memory:
-    """A process's cache: the last known versions of up to `LIMIT` states, without their content."""
+    """A process's cache: the last known versions of at most `LIMIT` states, without their content."""
 
     def __init__(self) -> None:
         self._known: dict[StateName, CurrentState] = {}
@@ -28,8 +28,8 @@ class Memory:
     def learn(self, name: StateName, version: ObjectVersion | None) -> None:
         """Replace the cached version of a state by the version that is current now; None for a missing state.
 
-        A version is not cached if its ETag or its ID may belong to another version too, if it is empty, or if
-        another program than Holdfast wrote it.
+        A version is not cached if its ETag or its ID may belong to another version too, if the object is
+        empty, or if another program than Holdfast wrote it.
         """
         self._known.pop(name, None)
         if (
@@ -47,5 +47,5 @@ class Memory:
             del self._known[next(iter(self._known))]  # the oldest entry
 
     def take(self, name: StateName) -> CurrentState | None:
-        """Remove and return the cached version of a state, or None."""
+        """Remove the cached version of a state, and return it; None if no version is cached."""
         return self._known.pop(name, None)

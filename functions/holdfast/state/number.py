@@ -13,7 +13,7 @@ class Number(NamedTuple):
     """A number.
 
     Attributes:
-        value: the exact value; the text of a number whose exponent is too large for a `Decimal`.
+        value: the exact value; if its exponent is too large for a `Decimal`, the text of the number.
 
     >>> parse("1.0") == parse("1"), parse("1") == True, str(parse("12345678901234567890.10"))
     (True, False, '12345678901234567890.10')

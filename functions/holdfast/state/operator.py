@@ -15,7 +15,7 @@ _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 def check_reason(reason: str) -> str:
-    """Return a reason unchanged; raise `InvalidRequest` unless it is one line of at most `MAX_REASON`."""
+    """Return a reason unchanged; raise `InvalidRequest` unless it is one line, at most `MAX_REASON` long."""
     if not reason.strip():
         raise InvalidRequest("Give a reason: clients and the audit trail show it.")
     if len(reason) > MAX_REASON:

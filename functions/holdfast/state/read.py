@@ -20,8 +20,8 @@ def read(
     """Return the exact bytes of the current state, which are never empty; None if it does not exist.
 
     Raises:
-        NotAllowed: the caller may not read this state. If they may read its outputs, the message gives their
-            address.
+        NotAllowed: the caller may not read this state. If they may read its outputs, the message contains the
+            address of the outputs.
         UnreadableState: the current object has zero bytes.
     """
     caller.require(Action.READ, name)
@@ -36,7 +36,7 @@ def read_outputs(
     *,
     declared_only: bool = False,
 ) -> bytes | None:
-    """Return the current state reduced to its outputs; None if it does not exist. Every role may read them.
+    """Return the current state reduced to its outputs, which every role may read; None without a state.
 
     Raises:
         NotAllowed: the state is not in the caller's scope, or its client encrypted it.
@@ -49,7 +49,7 @@ def read_outputs(
 def read_version(
     store: Store, name: StateName, version_id: str | None, caller: Caller, *, limit: int
 ) -> Object | ObjectVersion:
-    """Read a version with its content; if it is larger than the limit, only its metadata."""
+    """Read a version with its content. If it is larger than the limit, read only its metadata."""
     caller.require(Action.READ, name)
     found: Object | Larger | ObjectVersion | None = store.read_at_most(name.state_key, limit, version_id)
     if isinstance(found, Larger):

@@ -1,8 +1,8 @@
 """Resolve references to versions of a state: `@12`, `@2026-11-20T14:00Z`, `@previous`, `@deleted`.
 
-A reference moves: after the next write, `@previous` is another version. So a read-only request resolves it to
-an exact version ID. Requests that change a state accept exact IDs alone, so a retry means the same version as
-the first attempt.
+After the next write, a reference such as `@previous` means another version. So a read-only request resolves
+it to an exact version ID. Requests that change a state accept exact IDs alone, so that a retry means the same
+version as the first attempt.
 """
 
 import re
@@ -44,9 +44,9 @@ class Word(Enum):
     """The references that are words."""
 
     PREVIOUS = "@previous"
-    """The newest version before the current one, without versions that were never acknowledged."""
+    """The newest version before the current version. Versions that were never acknowledged are skipped."""
     DELETED = "@deleted"
-    """The newest delete marker; the state must be deleted, or undeleted by its current version."""
+    """The newest delete marker. The state must be deleted, or an undelete must have created it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The data of a version that a search stores in its cursor.
+    """The data about a version that the cursor of a search contains.
 
     Attributes:
         written: seconds since 1970.
@@ -88,7 +88,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The result of a search: `version` is None if it must be continued, with the cursor `next`.
+    """The result of a search. If `version` is None, the search must be continued with the cursor `next`.
 
     `current` is the version that was current when the search began; None if the state was deleted.
     """
@@ -105,7 +105,7 @@ class _Search:
     Attributes:
         current: the version that was current when it began; None if the state was deleted.
         candidate: for a serial, the version found so far; for a time, the oldest acknowledged version so far.
-        lowest: the lowest serial so far, like `highest`; -1 before the first.
+        lowest: the lowest serial so far, and `highest` the highest; both are -1 before the first.
     """
 
     name: StateName
@@ -144,7 +144,7 @@ def resolve(
 ) -> Resolution:
     """Search the history of a state for the version that a reference means, for at most `SECONDS`.
 
-    `InvalidRequest` is raised also if several versions have this serial, with different content.
+    `InvalidRequest` is raised also if several versions have the serial, with different content.
     """
     ends = time.monotonic() + SECONDS
     search, place = _begin(name, reference, cursor)
@@ -181,7 +181,7 @@ def _look_at_newest(search: _Search, newest: Version | None) -> None:
 
 
 def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
-    """Search a page of the history, newest first; return the version, or None if it is not decided yet."""
+    """Search a page of the history, newest first. Return the version; None if the search must continue."""
     means = search.reference.means
     for version in versions:
         match, is_marker = _match(version), version.entry.is_delete_marker
@@ -206,7 +206,7 @@ def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
 
 
 def _compare(search: _Search, match: Match, serial: int) -> None:
-    """Make a version the candidate if it has this serial; raise `InvalidRequest` for a second content."""
+    """Make a version the candidate if it has this serial; `InvalidRequest` if the contents differ."""
     if match.serial >= 0:
         search.lowest = match.serial if search.lowest < 0 else min(search.lowest, match.serial)
         search.highest = max(search.highest, match.serial)
@@ -281,4 +281,4 @@ def _begin(name: StateName, reference: Reference, cursor: str | None) -> tuple[_
             search = _Search(name, reference, current if current.id else None, None, lowest, highest)
             search.candidate = candidate if candidate.id else None
             return search, place
-    raise cursors.invalid()  # a time that no page had
+    raise cursors.invalid()  # its times are invalid

@@ -40,7 +40,7 @@ class Restored:
     """The current version after a restore.
 
     Attributes:
-        restored_from: the version whose content it has.
+        restored_from: the version whose content the current version has.
         restored: the revision of that version.
         superseded: the revision that was replaced; None if it is unknown.
         changed: False if that content was already current.
@@ -82,7 +82,7 @@ def restore(
 ) -> Restored:
     """Write the content of an earlier version again, with the next serial.
 
-    If its lock may be left, the error has a note.
+    If the lock of the restore may be left, a note of the error says so.
 
     Raises:
         TooLarge, UnreadableVersion, EncryptedState: the version cannot be written again.
@@ -94,7 +94,7 @@ def restore(
     check_id(wanted.command_id)
     check_reason(wanted.reason)
     check_version_id(wanted.version_id)
-    # Read before the lock: a version never changes, and a request for a wrong one locks nobody out.
+    # Read the version before the lock: it never changes, and a wrong request locks nobody out.
     source = _readable(store, name, wanted.version_id, limit)
     # The command ID lets a retry recognize its lock. A delayed restore never writes under a later one's lock.
     info = lock_info.of_verb(
@@ -195,9 +195,9 @@ def _write_again(
 
 
 def _is_restored(current: CurrentState, lock: HeldLock | None, wanted: Wanted) -> bool:
-    """Return whether the wanted version is current, or a version that a restore of it has written.
+    """Return whether the current version is the wanted version, or was written by a restore of it.
 
-    A version that was never acknowledged does not count: its writer was refused.
+    A current version that was never acknowledged does not count: its writer was refused.
     """
     is_current = wanted.version_id in (current.version.version_id, current.restored_from)
     return is_current and not guards.was_never_acknowledged(current, lock)
@@ -206,13 +206,13 @@ def _is_restored(current: CurrentState, lock: HeldLock | None, wanted: Wanted) -
 def _following(
     source: StateDocument, current: CurrentState, lock: HeldLock | None, wanted: Wanted
 ) -> StateDocument:
-    """Return the head of the new version: the wanted version's, with the next serial.
+    """Return the head of the new version: the head of the wanted version with the next serial.
 
     Raises:
-        BaseChanged, LineageChanged, SerialNotNewer: it cannot follow the current version.
+        BaseChanged, LineageChanged, SerialNotNewer: the new version cannot follow the current version.
     """
-    # Also if the current version was never acknowledged: the acknowledged version below it may be new to the
-    # operator, too.
+    # An unacknowledged current version is compared, too: the operator may not have seen the acknowledged
+    # version below it.
     if wanted.base is not None and wanted.base != current.version.version_id:
         raise BaseChanged(
             f"The state has changed since you looked: its version {current.version.version_id} is current, "

@@ -3,8 +3,8 @@
 In version 4 of the format `sensitive_attributes` is a list of paths. A step of a path is the name of an
 attribute (`get_attr`), or an index with its type (`index`).
 
-An attribute of dynamic type is stored as an object with its `value` and its `type`. Paths skip that object,
-so this module does, too.
+An attribute of dynamic type is stored as an object with its `value` and its `type`. Paths have no step for
+that object, so this module skips it.
 """
 
 from collections.abc import Mapping

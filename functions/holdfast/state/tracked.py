@@ -1,7 +1,7 @@
 """Parse the objects that a state document tracks, by address.
 
-Resources are parsed one after the other, so that resources which both documents have in common need not be
-kept.
+Resources are parsed one after the other, so that resources that both documents contain are not kept in
+memory.
 """
 
 import json
@@ -22,14 +22,14 @@ _MANAGED: Final = "managed"
 _DATA: Final = "data"
 _PROVIDER: Final = re.compile(r'provider\["([^"]*)"\]')
 _NO_ID: Final = frozenset({"", "-", "none"})
-"""Values of `id` that providers store for a resource without an ID, so that it does not identify it."""
+"""Values of `id` that providers store for a resource without an ID. They do not identify a resource."""
 _LONGEST_QUOTED: Final = 200
 
 _T = TypeVar("_T")
 
 
 class Address(NamedTuple):
-    """The address of an object. The fields are in the order in which people look for an object.
+    """The address of an object. The order of the fields is the order by which addresses are sorted.
 
     Attributes:
         module: empty for the root module.
@@ -70,7 +70,7 @@ class Tracked:
     """An object that a state tracks: a resource if it `is_managed`, else a data source.
 
     Attributes:
-        identity: None if it has no ID that identifies it.
+        identity: the identity of the object; None if its ID does not identify it.
         is_tainted: whether the next apply replaces it.
         attributes: the attributes in the document, with exact numbers.
         sensitive: its `sensitive_attributes`, as parsed from the document.
@@ -88,7 +88,7 @@ class Tracked:
 
     @property
     def id(self) -> object:
-        """The attribute `id`, or None."""
+        """The attribute `id`; None if it is missing."""
         return self.attributes.get("id")
 
 
@@ -102,7 +102,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """The tracked objects. `objects` lacks resources that both documents contain; `identities` counts all."""
+    """The tracked objects. `objects` lacks common resources; `identities` counts those of all resources."""
 
     objects: Mapping[Address, Tracked]
     identities: Counter[Identity]
@@ -137,7 +137,7 @@ def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
     """Parse the objects of resources, without keeping the objects of `common` resources.
 
     A common resource occurs once in each document, with the same bytes. `InvalidState` is raised if a member
-    is missing or of a wrong type, or an address occurs twice.
+    is missing or has a wrong type, or if an address occurs twice.
     """
     objects: dict[Address, Tracked] = {}
     seen: set[Address] = set()

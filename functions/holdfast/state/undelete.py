@@ -1,6 +1,6 @@
-"""Undelete a state: write its newest version again, under a lock of its own.
+"""Undelete a state: write its newest version again, under a lock that the undelete acquires and releases.
 
-It only creates the state and never replaces a version, unlike `write`.
+Unlike `write`, it only creates the state and never replaces a version.
 """
 
 import hashlib
@@ -46,19 +46,19 @@ class Undeleted:
 def undelete(
     store: Store, name: StateName, marker: str, caller: Caller, retention: Retention | None
 ) -> Undeleted:
-    """Write the newest version of a deleted state again, under a lock of its own.
+    """Write the newest version of a deleted state again, under a lock that the undelete acquires.
 
-    It undoes one deletion. It only creates, so a current state stays, whether Holdfast or another program
-    wrote it. A retry returns the version that this undelete has already written.
+    It undoes one deletion. It only creates, so it never replaces a current state, whichever program wrote
+    that state. A retry returns the version that this undelete has already written.
 
-    If its lock may be left, the error has a note.
+    If the lock of the undelete may be left, a note of the error says so.
 
     Args:
         marker: the version ID of the delete marker to undo. If the state has been deleted again since, a
             retry is refused.
 
     Raises:
-        BaseChanged: another delete marker, or a version, is newest.
+        BaseChanged: the newest entry is another delete marker, or a version.
         RacedWriter: somebody created and deleted the state meanwhile; nothing was restored.
         UndeleteOutcomeUnknown: the lock was released or broken meanwhile.
         LockLeft: the state is restored, but the lock of the undelete may be left.
@@ -157,7 +157,7 @@ def _write_again(
                 "command again."
             )
 
-    # Read again, because only under the lock the newest version stays the newest.
+    # Read again, because only under the lock no other client can write a newer version.
     try:
         (newest, body, new), lock = fence.look(store, name, lambda *_: _readable(store, name, marker))
     except BaseChanged:
@@ -215,7 +215,7 @@ def _of_first_try(store: Store, name: StateName, sha256: str) -> ObjectVersion:
 
 
 def _made_before(store: Store, name: StateName, marker: str, info: LockInfo) -> Undeleted | None:
-    """Return the result of an earlier attempt under a lock with the same info, if it is still current."""
+    """Return the result of an earlier attempt with this lock info; None if its version is not current."""
     beneath = _beneath(store, name)
     current = read_current(store, name) if beneath and beneath[0].id == marker else None
     if not beneath or not current or not current.revision or current.lock_id != info.id:

@@ -5,15 +5,15 @@ another visible key follows. The cursor of the next page is the last visible key
 page of 1,000 keys, its end would reveal how many foreign keys are between two places; callers who choose the
 places could read foreign names letter by letter.
 
-**The walk only lists keys below the literal beginnings of the scope**, the part of each pattern before its
-first `*`. After a `*` it skips keys that no pattern covers. For `*/prod` it skips from `a/dev/…` to `a/prod`,
-and from there to the first key after `a/`.
+**The walk only lists keys below the literal beginnings of the scope.** A literal beginning is the part of a
+pattern before its first `*`. After a `*`, the walk skips keys that no pattern covers. For `*/prod` it skips
+from `a/dev/…` to `a/prod`, and from there to the first key after `a/`.
 
-**A page ends in time, and the next page begins further on.** For `*/prod` many foreign keys can be between
-two visible keys. After `SECONDS` the walk stops. The next page then begins at the shortest text between the
-last visible key and the last place with which a visible name can begin. So the cursor reveals at most the
-characters that a visible name shares with all keys of a long walk, and one more. That the walk was long can
-be seen from its time anyway.
+**A page has a time limit, after which the next page continues.** For `*/prod`, many foreign keys can be
+between two visible keys. After `SECONDS` the walk stops at the place that it has reached. The next page
+begins at the shortest beginning of this place that is after the last visible key, if a visible key can begin
+with it. So the cursor reveals at most the characters that all keys of a long walk share, and one more. A
+caller can see from the response time anyway that the walk was long.
 """
 
 import time
@@ -71,7 +71,7 @@ class Places:
     prefix: str
 
     def beginnings(self) -> list[str]:
-        """Return the literal beginnings of the keys, in order, without those that another one covers.
+        """Return the shortest literal beginnings that cover all visible keys, in order.
 
         >>> Places("", "", ("zz/*", "a*/b", "aa/*", "b/c"), "").beginnings()
         ['a', 'b/c', 'zz/']
@@ -85,7 +85,7 @@ class Places:
         return found
 
     def skip(self, place: str) -> str | None:
-        """Return the last place, from this one, before which there is no visible key; None if no key follows.
+        """Return the last place with no visible key between `place` and it; None if no visible key follows.
 
         >>> Places("", ".x", ("*/prod",), "").skip("a/dev"), Places("", ".x", ("*/prod",), "").skip("a/x")
         ('a/prod', 'a0')
@@ -110,7 +110,7 @@ def page(
     page_size: int,
     seconds: float | None = None,
 ) -> Walked[_T]:
-    """Walk until a page is full, or its time is over.
+    """Walk until a page is full, or its time limit has passed.
 
     Args:
         after: the place after which the page begins; empty for the first page.
@@ -146,9 +146,9 @@ def page(
 
 
 def _skip(pattern: str, name: str, last_ending: str) -> str | None:
-    """Return the last text, from a name or its beginning, before which there is no key of a pattern.
+    """Return the last text with no key of a pattern between `name` and it; None if no key follows.
 
-    Names and texts are without the folder. The text itself is not a key of the pattern, unless it is `name`.
+    Texts lack the folder; `name` may be a beginning. Only if the text is `name`, it can be a key itself.
     """
     before = ""
     following: str | None = None  # the first text after the keys that the segments so far cover

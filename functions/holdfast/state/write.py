@@ -30,9 +30,9 @@ class Written:
     """The write is acknowledged.
 
     Attributes:
-        superseded: the revision that it replaced; None for the first version.
+        superseded: the revision that the write replaced; None for the first version.
         new_version: False if the current version already had the same bytes (`guards.counts_as_written`).
-        upload: the key of the upload in the version's metadata; empty if it has none.
+        upload: the key of the upload in the version's metadata; empty if the metadata has no upload.
     """
 
     revision: Revision
@@ -62,22 +62,22 @@ def write(
     Args:
         body: the state document; stored byte for byte.
         memory: the process's cache, or None. The write first assumes that the cached version is current.
-        upload: the lock and version that its creation found, if the write came in several requests.
+        upload: the lock and version that the creation of the upload found; None for a write in one request.
         parsed: the result of `document.parse` for this body, if it was parsed before.
 
     Raises:
         InvalidState: the body is not a state document, or a probe's document is not empty.
-        SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
+        SerialNotNewer, LineageChanged, UnreadableState: the document does not follow the current state.
     """
     caller.require(Action.WRITE, name)
     new = parsed or document.parse(body)
     if name.is_probe:
         document.require_nothing_tracked(body)
     sha256 = hashlib.sha256(body).hexdigest()
-    # Only under a lock: an unlocked write has only serial and ETag, so it reads the current version.
+    # Only a locked write uses the cache: an unlocked write is not fenced by a lock, so it reads first.
     remembered = memory.take(name) if memory and lock_id and not upload else None
     if remembered and remembered.sha256 == sha256:
-        remembered = None  # perhaps a retry, which only the current version shows
+        remembered = None  # only the current version shows whether this is a retry
     first: LockIdentity | None = None
 
     def check_same_lock(lock: HeldLock | None) -> None:
@@ -138,7 +138,7 @@ def write(
 
 
 def committed(store: Store, name: StateName, upload: Upload, caller: Caller) -> Written | None:
-    """Return the result of an upload's commit if its version is current, else None; its lock must be held.
+    """Return the result of an upload's commit if its version is current, else None. Require its lock.
 
     It is for a commit that is retried after the staged objects were deleted.
     """

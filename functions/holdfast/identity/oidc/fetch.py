@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from holdfast import __version__
 
 BUDGET: Final = 5.0
-"""Seconds that fetching an issuer's keys may take."""
+"""Seconds that the requests for an issuer's keys may take."""
 MAX_BYTES: Final = 256 * 1024
 """The largest size of each of an issuer's two documents."""
 
@@ -20,7 +20,7 @@ _READ_TIMEOUT = 3.0
 
 
 class IssuerUnreachable(Exception):  # noqa: N818 named by what happened, as the domain's errors are
-    """An issuer's keys could not be fetched, so that no token of it can be verified or denied."""
+    """An issuer's keys could not be fetched, so that its tokens can be neither verified nor denied."""
 
 
 def get(address: str) -> bytes:

@@ -18,7 +18,7 @@ CACHED_WITHOUT_ISSUER: Final = 24 * 3600
 REFRESH_PAUSE: Final = 10
 """Seconds between two requests for an unknown key ID."""
 FAILURE_CACHED: Final = 5
-"""Seconds for which an unreachable issuer is not asked again."""
+"""Seconds for which no request is sent to an issuer that could not be reached."""
 
 PUBLIC_MEMBERS: Final = ("kty", "crv", "n", "e", "x", "y")
 """The members of a key (RFC 7517) that are used; members of a private key are ignored."""
@@ -53,14 +53,14 @@ class Issuers:
         self._failures: dict[str, tuple[float, IssuerUnreachable]] = {}
 
     def keys(self, issuer: str, key_id: str | None, seconds: float = BUDGET) -> Sequence[Jwk]:
-        """Return the keys of an issuer (RFC 7517); refresh them if they do not contain a key ID.
+        """Return the keys of an issuer (RFC 7517); refresh them if no key has the ID `key_id`.
 
         Args:
-            issuer: its address, as in a token's `iss`.
+            issuer: the address of the issuer, as in a token's `iss`.
             key_id: the key ID of the token; None if the token has none.
 
         Raises:
-            IssuerUnreachable: no keys are cached, or not this key, and the issuer could not be reached.
+            IssuerUnreachable: the key is not in the cache, and the issuer could not be reached.
         """
         known = self._keys.get(issuer)
         if known and self._within(known.fetched, CACHED):

@@ -59,7 +59,7 @@ def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
 
 
 def _denial_reason(claims: Mapping[str, Any], records: Records) -> DenialReason | None:
-    """Return why a token with these claims is denied even if its signature is valid, or None."""
+    """Return why a token is denied for its claims, even with a valid signature; None if they are accepted."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     trusted = records.oidc(issuer) if isinstance(issuer, str) else ()
     if not trusted:
@@ -111,13 +111,13 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
 def _part(encoded: str) -> dict[str, Any]:
     """Parse a part of a token, without verification.
 
-    Raise `ValueError` for a repeated member, because parsers may differ on which one they read.
+    Raise `ValueError` for a repeated member, because parsers may read different values for it.
     """
     return json_object.parse_unique(urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
 
 
 def _matches(jwk: Jwk, algorithm: str, key_id: str | None) -> bool:
-    """Return whether a key is for signatures of an algorithm, and has the token's key ID, if it has one."""
+    """Return whether a key is for signatures of an algorithm, and has the ID `key_id` unless that is None."""
     kind, curve = _KEY_KINDS[algorithm]
     return (
         jwk.get("kty") == kind
