@@ -90,7 +90,7 @@ def _configure(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "list",
-    "show the settings, and where each comes from",
+    "show the value and the source of each setting",
     """\
 Show which profile, address, team and region the commands use here, and where each
 comes from. Nothing is asked of AWS.""",
@@ -128,7 +128,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "remove",
-    "remove a profile, or settings of it",
+    "remove a profile, or some of its settings",
     "Remove a profile; or, if settings are named, only these of it.",
     """\
   holdfast configure remove staging

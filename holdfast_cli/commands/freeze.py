@@ -69,7 +69,7 @@ def _until(value: str) -> datetime:
 
 @COMMAND.add(
     "freeze",
-    "keep everybody from changing a state",
+    "freeze a state, so that nobody can change it",
     """\
 Freeze a state, or all existing states that match a pattern. A freeze is a lock:
 Terraform and OpenTofu print the reason at the next plan or apply, and no
@@ -195,7 +195,7 @@ def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -
 
 @COMMAND.add(
     "unfreeze",
-    "lift a freeze",
+    "lift the freeze of a state",
     """\
 Lift the freeze of a state, or of all that match a pattern. Other locks stay. Takes
 the role maintainer.""",

@@ -61,7 +61,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
 
 @COMMAND.add(
     "list",
-    "show which states there are",
+    "list states",
     "Show the states in your scope, with their locks and freezes. Options narrow it down.",
     """\
   holdfast state list
@@ -167,7 +167,7 @@ def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
 
 @COMMAND.add(
     "history",
-    "show the versions of a state",
+    "list the versions of a state",
     """\
 Show the versions of a state, newest first: who wrote which, and whether it was
 acknowledged. A version that was never acknowledged is of a writer who was refused.
@@ -235,7 +235,7 @@ def _note(version: v1.Version) -> str:
 
 @COMMAND.add(
     "diff",
-    "show what differs between two versions",
+    "show the differences between two versions",
     f"""\
 Show which resources, attributes and outputs differ between two versions of a
 state. Without TO it is the current version, without FROM the version before TO.

@@ -153,7 +153,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "update",
-    "change a trust record, whose sessions go on",
+    "change a trust record; its sessions stay valid",
     f"""\
 Change the role, the scope or the description of a trust record. Who signed in by
 it stays signed in, and has the new role and scope within 60 seconds.
