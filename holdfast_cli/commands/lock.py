@@ -1,4 +1,4 @@
-"""`holdfast lock`: shows who holds which lock, and breaks a lock."""
+"""`holdfast lock`: shows locks and their holders, and breaks a lock."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`holdfast state restore`, `delete`, `undelete` and `create`."""
+"""`holdfast state restore`, `delete`, `undelete` and `create`: change one state or declare a name."""
 
 import argparse
 import json

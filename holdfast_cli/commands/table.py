@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "doctor": "find problems of a setup, and show what to do",
     "completion": "print a script that completes commands in a shell",
 }
-"""The line in the help, by name. A command's module has its name, with `_` for `-`, and a `COMMAND`."""
+"""Command -> its line of help. A command's module has the same name, with `_` for `-`, and a `COMMAND`."""
 
 
 def parser() -> Parser:

@@ -10,11 +10,13 @@ from holdfast_cli.terminal.parser import Parser
 _INTRODUCTION: Final = """\
 # Command reference
 
-For everybody who types `holdfast`: find a command. `holdfast <command> --help` shows its options and examples.
+For everybody who types `holdfast`: find a command. `holdfast <command> --help` shows options and examples.
 """
 _SECTIONS: Final = {
     "## Set up and check": "",
-    "## States, locks and activity": "These commands use the API, with [Terraform's credentials](command.md#set-up).\n",
+    "## States, locks and activity": (
+        "These commands use the API, with [Terraform's credentials](command.md#set-up).\n"
+    ),
     "## Access": "These commands use the team's bucket and audit log, with AWS credentials.\n",
 }
 
