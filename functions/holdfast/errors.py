@@ -92,7 +92,7 @@ class InvalidBody(Invalid, status=400, code="invalid_body"):
 
 
 class InvalidId(Invalid, status=400, code="invalid_id"):
-    """An ID in a `cloud {}` request does not come from this API."""
+    """An ID in the `cloud {}` request is invalid."""
 
 
 class InvalidDocument(Invalid, status=400, code="invalid_document"):
@@ -132,7 +132,7 @@ class TooLarge(Invalid, status=413, code="too_large"):
 
 
 class LockRequired(Invalid, status=428, code="lock_required"):
-    """The client wrote without a lock, and the team requires a lock."""
+    """The team requires a lock for writes."""
 
 
 class Denied(HoldfastError):
@@ -228,7 +228,7 @@ class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
 
 
 class JustDeleted(Conflict, status=409, code="just_deleted"):
-    """The workspace was deleted moments ago, and was created again. A retry must not delete it again."""
+    """The workspace was deleted moments ago and created again. A retry must not delete it again."""
 
 
 class LockLost(Conflict, status=409, code="lock_lost"):
@@ -244,7 +244,7 @@ class NotFrozen(Conflict, status=409, code="not_frozen"):
 
 
 class RacedWriter(Conflict, status=409, code="raced_another_writer"):
-    """Another client kept changing the object during the request."""
+    """Another client kept changing the object."""
 
 
 class Locked(Conflict, status=423, code="locked"):
