@@ -76,7 +76,7 @@ class Invalid(HoldfastError):
 
 
 class InvalidName(Invalid, status=400, code="invalid_state_name"):
-    """The state's name breaks a rule, or is reserved."""
+    """The state's name is invalid or reserved."""
 
 
 class InvalidLockInfo(Invalid, status=400, code="invalid_lock_info"):
@@ -92,14 +92,14 @@ class InvalidBody(Invalid, status=400, code="invalid_body"):
 
 
 class InvalidId(Invalid, status=400, code="invalid_id"):
-    """An ID of `cloud {}` was not made by this API."""
+    """An ID in the `cloud {}` request is invalid."""
 
 
 class InvalidDocument(Invalid, status=400, code="invalid_document"):
-    """A `cloud {}` request breaks a rule.
+    """The `cloud {}` request is invalid.
 
     Attributes:
-        parameter: the name of the query parameter that breaks it; empty if another part of the request does.
+        parameter: the name of the invalid query parameter; empty if another part of the request is invalid.
     """
 
     def __init__(self, message: str, *, parameter: str = "") -> None:
@@ -108,7 +108,7 @@ class InvalidDocument(Invalid, status=400, code="invalid_document"):
 
 
 class InvalidRequest(Invalid, status=400, code="invalid_request"):
-    """A management request breaks a rule."""
+    """The management request is invalid."""
 
 
 class UnknownRoute(Invalid, status=400, code="unknown_route"):
@@ -132,7 +132,7 @@ class TooLarge(Invalid, status=413, code="too_large"):
 
 
 class LockRequired(Invalid, status=428, code="lock_required"):
-    """The team requires a lock for a write."""
+    """The team requires a lock for writes."""
 
 
 class Denied(HoldfastError):
@@ -140,11 +140,11 @@ class Denied(HoldfastError):
 
 
 class NotAuthenticated(Denied, status=401, code="not_authenticated"):
-    """The request has no verified caller."""
+    """The request is not authenticated."""
 
 
 class NotAllowed(Denied, status=403, code="not_allowed"):
-    """The caller's role or scope does not cover the request."""
+    """The caller's role or scope does not allow the request."""
 
 
 class NotSigned(Denied, status=403, code="not_signed"):
@@ -160,11 +160,11 @@ class NoState(Absent, status=404, code="no_state"):
 
 
 class NoVersions(Absent, status=404, code="no_versions"):
-    """No version can be restored."""
+    """The state has no version that can be restored."""
 
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
-    """The version does not exist. The ID is of another state or a delete marker, or the version is gone."""
+    """The state has no version with this ID. It may be another state's ID, or a delete marker's."""
 
 
 class NoWorkspace(Absent, status=404, code="no_workspace"):
@@ -172,7 +172,7 @@ class NoWorkspace(Absent, status=404, code="no_workspace"):
 
 
 class NoVersion(Absent, status=409, code="no_version"):
-    """A version or an output is gone. This is no 404, because clients do not show the text of a 404."""
+    """The workspace's version or output does not exist. Clients do not show the text of a 404."""
 
 
 class StateDeleted(Absent, status=409, code="state_deleted"):
@@ -180,7 +180,7 @@ class StateDeleted(Absent, status=409, code="state_deleted"):
 
 
 class UploadMissing(Absent, status=409, code="upload_missing"):
-    """The upload is missing."""
+    """The uploaded state is missing."""
 
 
 class Conflict(HoldfastError):
@@ -196,7 +196,7 @@ class LineageChanged(Conflict, status=409, code="lineage_changed"):
 
 
 class BaseChanged(Conflict, status=409, code="base_changed"):
-    """Somebody changed the state since the client looked."""
+    """The state has changed since the client read it."""
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
@@ -204,7 +204,7 @@ class UnreadableState(Conflict, status=409, code="unreadable_state"):
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
-    """The version is not a state document."""
+    """The version's content is not a state document."""
 
 
 class UnreadableRecord(Conflict, status=409, code="unreadable_record"):
@@ -216,11 +216,11 @@ class EncryptedState(Conflict, status=409, code="encrypted_state"):
 
 
 class UploadAltered(Conflict, status=409, code="upload_altered"):
-    """The upload differs from what was announced."""
+    """The uploaded state differs from the announced state."""
 
 
 class WorkspaceExists(Conflict, status=409, code="workspace_exists"):
-    """Somebody else just created this workspace."""
+    """Another client has just created this workspace."""
 
 
 class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
@@ -228,11 +228,11 @@ class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
 
 
 class JustDeleted(Conflict, status=409, code="just_deleted"):
-    """The workspace was deleted moments ago, and re-created. A retry must not delete the new workspace."""
+    """The workspace was deleted moments ago and created again. A retry must not delete it again."""
 
 
 class LockLost(Conflict, status=409, code="lock_lost"):
-    """The lock is no longer held."""
+    """The lock was lost before or during the write."""
 
 
 class LockNotMatched(Conflict, status=409, code="lock_not_matched"):
@@ -244,7 +244,7 @@ class NotFrozen(Conflict, status=409, code="not_frozen"):
 
 
 class RacedWriter(Conflict, status=409, code="raced_another_writer"):
-    """Somebody else kept changing the object."""
+    """Another client kept changing the object."""
 
 
 class Locked(Conflict, status=423, code="locked"):
@@ -274,7 +274,7 @@ class Frozen(Locked, status=423, code="frozen"):
 
 
 class NotDeclared(Locked, status=423, code="not_declared"):
-    """The name must be declared. The body is lock info with that text.
+    """The state's name is not declared. The body is lock info with that text.
 
     A lock conflict is the only refusal whose text every client shows.
     """
@@ -291,15 +291,15 @@ class UnlockOutcomeUnknown(Unsettled, status=409, code="unlock_undecided"):
 
 
 class DeleteOutcomeUnknown(Unsettled, status=409, code="delete_undecided"):
-    """A delete lost its lock. Somebody broke it, or another try of the delete released it."""
+    """The delete lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
 
 
 class RestoreOutcomeUnknown(Unsettled, status=409, code="restore_undecided"):
-    """A restore lost its lock. Somebody broke it, or another try of the restore released it."""
+    """The restore lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
 
 
 class UndeleteOutcomeUnknown(Unsettled, status=409, code="undelete_undecided"):
-    """An undelete lost its lock. Somebody broke it, or another try of the undelete released it."""
+    """The undelete lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
 
 
 class LockLeft(Unsettled, status=500, code="lock_left"):
@@ -307,11 +307,11 @@ class LockLeft(Unsettled, status=500, code="lock_left"):
 
 
 class StorageRefused(Unsettled, status=500, code="storage_refused"):
-    """S3 refuses the function. This is a fault of the deployment, not of the request."""
+    """S3 refused the function's request. This is a fault of the deployment, not of the request."""
 
 
 class OutcomeUnknown(Unsettled, status=503, code="undecided"):
-    """S3 neither accepted nor refused a request in time; a retry is safe."""
+    """S3 did not confirm the request in time; a retry is safe."""
 
     def headers(self) -> dict[str, str]:
         """Return `Retry-After` in seconds; Terraform honours it."""

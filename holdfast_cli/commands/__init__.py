@@ -1,1 +1,1 @@
-"""The commands, one module for each group: they read the arguments and print the output."""
+"""The commands, one module for each group. A module reads the arguments and prints the output."""

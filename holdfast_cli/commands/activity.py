@@ -1,4 +1,4 @@
-"""`holdfast activity`: the audit trail of the states in the caller's scope, without AWS credentials."""
+"""`holdfast activity`: shows audit events of the states in the caller's scope, without AWS credentials."""
 
 import argparse
 import json

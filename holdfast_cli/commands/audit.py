@@ -1,4 +1,4 @@
-"""`holdfast audit`: show events from the team's audit log."""
+"""`holdfast audit`: shows events from the team's audit log."""
 
 import argparse
 import json
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 _SINCE = timedelta(days=30)
 _PAUSE: Final = 2.0
-"""Seconds between two looks for new events: an account may send CloudWatch Logs few requests a second."""
+"""Seconds between two searches for new events: CloudWatch Logs allows an account few requests a second."""
 _EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
-"""Fields of an event for which there is an option of the same name."""
+"""The fields of an event that an option of the same name selects by."""
 DETAILS = (
     *("error", "reason", "serial_before", "serial", "version_id", "restored_from", "lock_id", "held_by"),
     *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
 )
-"""Fields in the last column of the table."""
+"""The fields of an event that the last column of the table shows."""
 NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
-"""Fields with columns of their own, and fields that only --json shows."""
+"""The fields that have their own column, and the fields that only --json shows."""
 
 COMMAND = Command()
 
@@ -162,7 +162,7 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: st
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    """Return an event as one line without a table's column widths, wrapped at spaces on a terminal."""
+    """Return an event as one line, not padded to columns. For a terminal, the line is wrapped at spaces."""
     time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
     line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
     return output.wrapped(line, hanging=2)
@@ -188,7 +188,7 @@ def _time(event: Mapping[str, Any]) -> str:
 
 
 def _who(event: Mapping[str, Any]) -> str:
-    """Return the principal, or else the subject: a caller refused before authentication has no principal."""
+    """Return the principal, or the subject if the caller was denied before it had a principal."""
     return _text(event, "principal") or _text(event, "subject")
 
 

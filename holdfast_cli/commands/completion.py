@@ -1,4 +1,4 @@
-"""`holdfast completion`: a shell script that completes commands, options and their values."""
+"""`holdfast completion`: prints a shell script that completes commands, options and their values."""
 
 import argparse
 from pathlib import Path

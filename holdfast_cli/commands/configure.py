@@ -1,4 +1,4 @@
-"""`holdfast configure`: write, list and remove profiles, each with an address, a team and a region."""
+"""`holdfast configure`: writes, lists and removes profiles, each with an address, a team and a region."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast_cli.config.settings import Found
 
 _WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region"}
-"""The settings' names in questions."""
+"""The name of each setting in the questions."""
 _NOTHING_CHANGED: Final = "Nothing was changed."
 
 COMMAND = Command()
@@ -90,7 +90,7 @@ def _configure(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "list",
-    "show the settings, and where each comes from",
+    "show the value and the source of each setting",
     """\
 Show which profile, address, team and region the commands use here, and where each
 comes from. Nothing is asked of AWS.""",
@@ -128,7 +128,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "remove",
-    "remove a profile, or settings of it",
+    "remove a profile, or some of its settings",
     "Remove a profile; or, if settings are named, only these of it.",
     """\
   holdfast configure remove staging
@@ -182,7 +182,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
-    """Ask for each setting, and return the answers without the empty ones."""
+    """Ask for each setting, and return the settings for which the answer is not empty."""
     output.tell(
         f"The profile {name} in {file}. `cdk deploy` and `make up` print the API's address. Enter keeps the "
         "value in brackets."
@@ -220,7 +220,7 @@ def _region_of_aws() -> "Found | None":
 
 
 def _without(setting: str, found: "Mapping[str, Found | None]") -> str:
-    """Return what is used instead of a setting without a value."""
+    """Return a text that says what commands use if a setting has no value."""
     match setting:
         case "address":
             return f"the team's stack ({team.source})" if (team := found["team"]) else "the team's stack"

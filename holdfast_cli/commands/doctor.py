@@ -1,4 +1,4 @@
-"""`holdfast doctor`: finds faults of an account, a deployment or a configuration."""
+"""`holdfast doctor`: finds problems of an account, a deployment or a configuration."""
 
 import argparse
 import json

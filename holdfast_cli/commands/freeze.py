@@ -1,4 +1,4 @@
-"""`holdfast state freeze` and `unfreeze`, for one state or for all that a pattern matches."""
+"""`holdfast state freeze` and `unfreeze`, for one state or for all states that match a pattern."""
 
 import argparse
 import json
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from holdfast_cli.api.management import Api
 
 _PAUSE: Final = 5.0
-"""Seconds between two reads of a lock."""
+"""Seconds between two reads of a lock whose release is awaited."""
 _DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen"})
 _OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED})
-"""Statuses of refusals that concern one state: the next state is still tried."""
+"""The HTTP statuses that refuse a change of one state. The command then continues with the next state."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     """The outcome for one state.
 
-    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`, `said` a sentence
-    about it, and `freeze` the state's freeze, or the lifted one.
+    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`. `said` is a
+    sentence about the result. `freeze` is the state's freeze, or the lifted freeze.
     """
 
     name: str
@@ -69,7 +69,7 @@ def _until(value: str) -> datetime:
 
 @COMMAND.add(
     "freeze",
-    "keep everybody from changing a state",
+    "freeze a state, so that nobody can change it",
     """\
 Freeze a state, or all existing states that match a pattern. A freeze is a lock:
 Terraform and OpenTofu print the reason at the next plan or apply, and no
@@ -120,7 +120,7 @@ def _freeze(asked: argparse.Namespace) -> None:
 
 
 def _put(api: "Api", name: str, wanted: v1.Freeze, asked: argparse.Namespace) -> None:
-    """Freeze one state. A refusal raises `CommandError`."""
+    """Freeze one state and print the outcome. Raise `CommandError` if the API refuses the freeze."""
     try:
         frozen = _acquire(api, name, wanted, asked.wait)
     except ApiError as error:
@@ -163,9 +163,9 @@ def _lock(api: "Api", name: str) -> v1.Lock | None:
 
 
 def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -> v1.Frozen:
-    """Place a freeze. With `wait`, wait as long as that for a lock to be released; a Ctrl-C has a note.
+    """Freeze a state. If it is locked, wait for the release for at most `wait`, or not at all for None.
 
-    `ApiError` if the state is locked or frozen, also after the wait, or if the API refuses the freeze.
+    Raise `ApiError` if the state is still locked, if it is frozen, or if the API refuses the freeze.
     """
     began = time.monotonic()
     progress = output.Progress()
@@ -195,7 +195,7 @@ def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -
 
 @COMMAND.add(
     "unfreeze",
-    "lift a freeze",
+    "lift the freeze of a state",
     """\
 Lift the freeze of a state, or of all that match a pattern. Other locks stay. Takes
 the role maintainer.""",
@@ -235,7 +235,7 @@ def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
 
 
 def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.StateItem]:
-    """Return the states that a pattern matches. If it matches all, ask to confirm, unless --yes."""
+    """Return the states that match a pattern. If all states match it, ask for confirmation, unless --yes."""
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(asked.states, item.name)]
     if not found:
@@ -259,7 +259,7 @@ def _each(
 ) -> None:
     """Call `do` for each state, then `wait_and_do` for the locked ones, and print the outcomes.
 
-    `CommandError` if a state is left; an error or a KeyboardInterrupt on the way says how many are done.
+    Raise `CommandError` if any state failed. An error or a KeyboardInterrupt says how many states are done.
     """
     outcomes: list[_Outcome] = []
     progress = output.Progress()
@@ -287,7 +287,7 @@ def _remaining(states: Sequence[v1.StateItem], outcomes: Sequence[_Outcome]) -> 
 
 
 def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
-    """Print the outcomes; `CommandError` if a state is left."""
+    """Print the outcomes. Raise `CommandError` if any state failed or is still locked."""
     left = [outcome for outcome in outcomes if outcome.result not in _DONE]
     with output.after(_remaining_of(outcomes)):
         if asked.json:

@@ -1,4 +1,4 @@
-"""`holdfast lock`: shows who holds which lock, and breaks a lock."""
+"""`holdfast lock`: shows locks and their holders, and breaks a lock."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ COMMAND = Command(
 
 @COMMAND.add(
     "list",
-    "show the locks that are held",
+    "list locks and their holders",
     "Show the locks and freezes of the states in your scope, the oldest first.",
     """\
   holdfast lock list
@@ -74,7 +74,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "show",
-    "show who holds the lock of a state",
+    "show the lock of a state and its holder",
     "Show who holds the lock of a state, since when and for what; or who froze it, and why.",
     """\
   holdfast lock show network/prod
@@ -96,7 +96,7 @@ def _show(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "break",
-    "remove a lock that nobody holds any more",
+    "remove the lock of a killed client",
     """\
 Remove exactly the lock that is named. Another lock that somebody has acquired
 since stays, also if it has the same ID. A client that still works under the removed

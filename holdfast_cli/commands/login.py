@@ -1,4 +1,4 @@
-"""`holdfast login`: creates a session for AWS credentials, or for a CI job's ID token."""
+"""`holdfast login`: creates a session from AWS credentials or from a CI job's ID token."""
 
 import argparse
 import json

@@ -30,7 +30,7 @@ from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option
 
 _LIMIT: Final = 20
-"""Versions that `history` shows by default, as many as a page of the API has."""
+"""The number of versions that `history` shows by default: one page of the API."""
 
 
 COMMAND = Command(
@@ -61,7 +61,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
 
 @COMMAND.add(
     "list",
-    "show which states there are",
+    "list states",
     "Show the states in your scope, with their locks and freezes. Options narrow it down.",
     """\
   holdfast state list
@@ -167,7 +167,7 @@ def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
 
 @COMMAND.add(
     "history",
-    "show the versions of a state",
+    "list the versions of a state",
     """\
 Show the versions of a state, newest first: who wrote which, and whether it was
 acknowledged. A version that was never acknowledged is of a writer who was refused.
@@ -235,7 +235,7 @@ def _note(version: v1.Version) -> str:
 
 @COMMAND.add(
     "diff",
-    "show what differs between two versions",
+    "show the differences between two versions",
     f"""\
 Show which resources, attributes and outputs differ between two versions of a
 state. Without TO it is the current version, without FROM the version before TO.
@@ -331,7 +331,7 @@ def _get(asked: argparse.Namespace) -> None:
 
 
 def _print(content: bytes) -> None:
-    """Print the bytes unchanged; on a terminal without control characters."""
+    """Print the bytes unchanged, or without control characters if the output is a terminal."""
     with output.checked():
         if sys.stdout.isatty():
             lines = content.decode(errors="replace").split("\n")
@@ -343,7 +343,7 @@ def _print(content: bytes) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Create a file that only its owner can read. `CommandError` if it exists. A failed write removes it."""
+    """Create a file for its owner only; remove it if the write fails. Raise `CommandError` if it exists."""
     try:
         number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:

@@ -1,4 +1,4 @@
-"""`holdfast state restore`, `delete`, `undelete` and `create`."""
+"""`holdfast state restore`, `delete`, `undelete` and `create`: change one state or declare a name."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ COMMAND = Command()
 
 @COMMAND.add(
     "restore",
-    "go back to an earlier version",
+    "restore an earlier version of a state",
     f"""\
 Write the content of an earlier version again, as a new version with the next
 serial, under a lock. No version is lost, so that a restore can be undone by
@@ -123,7 +123,7 @@ def _delete(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "undelete",
-    "bring a deleted state back",
+    "restore a deleted state",
     """\
 Write the newest version of a deleted state again, under a lock. A state that is
 not deleted stays as it is. Takes the role maintainer.""",

@@ -177,7 +177,7 @@ def _rotate(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "revoke",
-    "revoke an access token for good",
+    "revoke an access token permanently",
     f"""\
 Revoke an access token for good: it is refused everywhere within 60 seconds. One
 that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""",

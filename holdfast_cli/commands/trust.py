@@ -1,4 +1,4 @@
-"""`holdfast trust`: manages the records by which people and CI jobs sign in without a stored secret."""
+"""`holdfast trust`: manages trust records, with which people and CI jobs sign in without a stored secret."""
 
 import argparse
 import json
@@ -37,7 +37,7 @@ team's AWS account, get which role and scope.""",
 
 
 class _Fixed(argparse.Action):
-    """An option of `add` that `update` refuses, with a reason."""
+    """An option that `add` accepts and `update` refuses. The error names the reason."""
 
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
@@ -153,7 +153,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "update",
-    "change a trust record, whose sessions go on",
+    "change a trust record; its sessions stay valid",
     f"""\
 Change the role, the scope or the description of a trust record. Who signed in by
 it stays signed in, and has the new role and scope within 60 seconds.
@@ -223,7 +223,7 @@ def _write(text: str) -> None:
 
 
 def _new(asked: argparse.Namespace) -> "Trust":
-    """Return the record that the options describe, with an empty `created_by`."""
+    """Return a new record with the values of the options and an empty `created_by`."""
     common: dict[str, Any] = {
         "role": Role(asked.role),
         "scope": asked.scope,
@@ -255,7 +255,7 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
-    """Return the members that every kind of record has; members of the other kind are null."""
+    """Return a record as JSON members, the same for both kinds: members of the other kind are null."""
     of_kind: dict[str, Any] = dict.fromkeys(("kind", "issuer", "audience", "claims", "aws_role"))
     match record:
         case OidcTrust(issuer=issuer, audience=audience, claims=claims):
@@ -289,7 +289,7 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
 
 
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
-    """Return the line `done`, and below it each changed field with its old and new value."""
+    """Return the text `done`, followed by a line for each changed field with its old and new value."""
     fields = {
         "role": (before.role, after.role),
         "scope": (", ".join(before.scope), ", ".join(after.scope)),

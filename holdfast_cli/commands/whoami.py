@@ -1,4 +1,4 @@
-"""`holdfast whoami`: shows who the API authenticates the credentials in the environment as."""
+"""`holdfast whoami`: shows the principal, role and scope of the credentials in the environment."""
 
 import argparse
 import json

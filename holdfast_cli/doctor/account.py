@@ -1,4 +1,4 @@
-"""`holdfast doctor --account`: check before a deployment whether the AWS account allows the teams' settings.
+"""`holdfast doctor --account`: checks before a deployment whether the AWS account allows the teams' settings.
 
 No call to AWS changes anything. docs/operate/doctor.md lists the permissions that the calls need.
 """
@@ -22,19 +22,19 @@ from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
 
 _LEAST_CONCURRENCY: Final = 100
-"""Lambda itself reserves this for functions without a reservation. New accounts may have 10 in all."""
+"""The concurrency that Lambda keeps for functions without a reservation. New accounts may have 10 in all."""
 _DEFAULT_CONCURRENCY: Final = 1000
 _CONCURRENCY_QUOTA: Final = "L-B99A9384"
 _NEW_ACCOUNTS_MEMORY: Final = 3008
-"""Megabytes that a function may have in a new account. No call returns an account's own limit."""
+"""The memory limit of a function in a new account, in MB. No AWS call returns an account's actual limit."""
 _BOOTSTRAP_VERSION: Final = 6
 """The oldest version that aws-cdk-lib's `DefaultStackSynthesizer` accepts (MIN_BOOTSTRAP_STACK_VERSION)."""
 _DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 _TRAILS: Final = 5
-"""CloudTrail's quota of trails per region. It cannot be raised, and multi-region trails count too."""
+"""CloudTrail's quota of trails per region. It cannot be raised. Multi-region trails count in each region."""
 _SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
-"""Dollars per GB of memory and month (AWS Lambda pricing, US East)."""
+"""The cost of a SnapStart snapshot, in dollars per GB of memory and month (AWS Lambda pricing, US East)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Team:
 
     Attributes:
         name: None if the command names no team and there is no teams.toml.
-        account, region: where it is to be deployed; None for those of the credentials.
-        settings: its table in `teams.toml`.
+        account, region: the place of deployment; None for the account and region of the credentials.
+        settings: the team's table in `teams.toml`; None if the file does not have it.
     """
 
     name: str | None
@@ -53,7 +53,7 @@ class Team:
     settings: Mapping[str, Any] | None = None
 
     def get(self, setting: str) -> Any:
-        """Return a setting; None if the file leaves it out."""
+        """Return the value of a setting; None if `teams.toml` does not have the setting."""
         return (self.settings or {}).get(setting)
 
     def __str__(self) -> str:
@@ -61,10 +61,10 @@ class Team:
 
 
 def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) -> Iterator[Finding]:
-    """Yield the findings about the account of the credentials.
+    """Yield the findings about the AWS account to which the credentials belong.
 
     Args:
-        sign_in: may fail; then only the checks that need no AWS call are made.
+        sign_in: returns a session. If it fails, only the checks without AWS calls run.
         folder: may hold `teams.toml`, `cdk.json` and `cdk.context.json`.
         team: the only team to check; None for all of `teams.toml`.
     """
@@ -102,7 +102,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
 
 
 def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[Finding]:
-    """Add the teams of teams.toml to `teams`. The CDK app validates their settings, this command does not."""
+    """Add the teams of teams.toml to `teams`. The CDK app validates the settings; this command does not."""
     path = folder / "teams.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -134,7 +134,7 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 
 
 def _python() -> Iterator[Finding]:
-    """Say whether the functions will be deployed with bytecode."""
+    """Yield whether a deployment with this Python includes the functions' bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
     missing = (
         "the functions are deployed without bytecode, and each cold start compiles: in a measurement the "
@@ -164,7 +164,7 @@ def _credentials(
 
 
 def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
-    """Say whether a team belongs to the account and the region of the credentials."""
+    """Yield whether a team's account and region are those of the credentials."""
     if team.account is None:
         yield ok("account", f"{team} is deployed to the account of the credentials, {account}.")
     elif team.account == account:
@@ -202,7 +202,7 @@ class _At:
         return self.session.client(service, region_name=self.region, config=CLIENT_CONFIG)
 
     def bootstrap(self, folder: Path) -> Iterator[Finding]:
-        """Say whether the account and region are bootstrapped for CDK."""
+        """Yield whether the account and region are bootstrapped for CDK."""
         qualifier = _qualifier(folder)
         custom = (
             ""
@@ -248,7 +248,7 @@ class _At:
             yield ok("lambda.concurrency", f"{text}.")
 
     def memory(self) -> Iterator[Finding]:
-        """Say whether a team sets more memory than a new account allows."""
+        """Yield whether a team's functions have more memory than a new account allows."""
         for team in self.teams:
             asked = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
             if asked:
@@ -264,7 +264,7 @@ class _At:
                 )
 
     def snap_start(self) -> Iterator[Finding]:
-        """Yield the cost of snapshots."""
+        """Yield which teams use SnapStart, and the cost of the snapshots."""
         for team in self.teams:
             if team.get("snap_start") is True:
                 yield note(
@@ -279,7 +279,7 @@ class _At:
                 )
 
     def throttling(self) -> Iterator[Finding]:
-        """Say whether a team's throttling exceeds the quota of the account."""
+        """Yield whether a team's throttling settings exceed the account's quota of API Gateway."""
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
         rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
         if rate is None or burst is None:
@@ -301,7 +301,7 @@ class _At:
                 yield ok("api.throttling", f"{has}. {team} does not ask for more.")
 
     def token_trail(self) -> Iterator[Finding]:
-        """Yield whether CloudTrail has the trail that a team wants, or room for it."""
+        """Yield whether CloudTrail has the trail that a team's settings name, or can create another trail."""
         wanting = [team for team in self.teams if team.get("token_trail")]
         if not wanting:
             yield ok("token_trail", f"No team of {self.account}/{self.region} asks for a trail.")
@@ -329,7 +329,7 @@ class _At:
                 yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
 
     def bucket(self, team: str) -> Iterator[Finding]:
-        """Say whether a team's bucket name is free, or the bucket belongs to its stack."""
+        """Yield whether a team's bucket name is free or belongs to the bucket of the team's stack."""
         name = names.bucket_name(team, self.account, self.region)
         try:
             self.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=self.account)
@@ -392,7 +392,7 @@ def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Te
 
 
 def _numbers(table: object) -> dict[str, float]:
-    """Return the numbers of a table; other values are left out."""
+    """Return the entries of a table whose values are numbers; return no entry if it is not a table."""
     if not isinstance(table, dict):
         return {}
     return {
@@ -403,7 +403,7 @@ def _numbers(table: object) -> dict[str, float]:
 
 
 def _qualifier(folder: Path) -> str:
-    """Return the qualifier of the CDK bootstrap in a folder's settings. As in CDK, cdk.json wins."""
+    """Return the CDK bootstrap qualifier from a folder's cdk.json or cdk.context.json, else the default."""
     for file, keys in (("cdk.json", ("context", _QUALIFIER_KEY)), ("cdk.context.json", (_QUALIFIER_KEY,))):
         try:
             value = json.loads((folder / file).read_text(encoding="utf-8"))

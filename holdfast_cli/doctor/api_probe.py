@@ -1,4 +1,4 @@
-"""Tests a deployed API with Terraform's requests: lock, write, read and release, on a reserved state."""
+"""Tests a deployed API with Terraform's requests, on a reserved state: lock, write, read and release."""
 
 import json
 import secrets
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LETTERS: Final = "ä € 𝄞 \u2028 <&> \\u003c"
 """Characters that a gateway or a proxy may alter in a body."""
 _PADDING: Final = 20_000
-"""Spaces that make the body large enough for compression."""
+"""The number of spaces that make a body large enough for compression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The bucket of the probe's state, from which the state is removed.
+    """The bucket of the probe's state. The probe removes its state from the bucket at the end.
 
-    With `keeps_everything` the bucket puts every object under retention, so that nothing can be removed.
+    `keeps_everything` says whether a default retention prevents the removal of every object.
     """
 
     client: "S3Client"
@@ -68,7 +68,7 @@ class Bucket:
 def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iterator[Finding]:
     """Test the API of a stack, and remove everything that the requests stored.
 
-    The credentials need write access to the reserved names; None makes only the checks without credentials.
+    The credentials need write access to the reserved names. Without credentials, only some checks run.
     """
     state = names.parse(f"{names.RESERVED}/{secrets.token_hex(16)}")
     probe = _Probe(stack, credentials, state)
@@ -101,7 +101,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Reply(Response):
-    """A response, with the verb and the path of its request."""
+    """A response, together with the verb and the path of its request."""
 
     request: str = ""
 
@@ -120,7 +120,7 @@ class _Probe:
             f"'{names.RESERVED}/*' --expires 1h`, and export its ID as TF_HTTP_USERNAME and its secret as "
             "TF_HTTP_PASSWORD."
         )
-        """What to do if the credentials may not lock and write the probe's state."""
+        """The advice for credentials that may not lock and write the probe's state."""
         self._look = (
             f"Look in the log group {function_log_group(stack.team, 'backend')}, and at what is between this "
             f"machine and {self._address}."
@@ -129,7 +129,7 @@ class _Probe:
     # --- without credentials -------------------------------------------------------------------------
 
     def without_credentials(self) -> Generator[Finding, None, bool]:
-        """Yield the findings that need no credentials, and return whether the API is Holdfast's."""
+        """Yield the findings that need no credentials, and return whether Holdfast responded."""
         sent = time.time()
         health = self._send("GET", "/health", authorization=None)
         received = time.time()
@@ -164,7 +164,7 @@ class _Probe:
     # --- read-only requests --------------------------------------------------------------------------
 
     def reading(self) -> Generator[Finding, None, bool]:
-        """Yield the findings of requests that change nothing, and return whether the state may be written."""
+        """Yield the findings of read requests, and return whether the probe may go on to write its state."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         wrong = Credentials(self._credentials.username, new_secret())
         yield self._expect(
@@ -207,7 +207,7 @@ class _Probe:
         return False
 
     def _cloud(self) -> Finding:
-        """Return whether the API accepts the credentials in the form that clients of `cloud` send."""
+        """Return the finding on whether the API accepts the credentials as clients of `cloud` send them."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         ping = self._send("GET", "/api/v2/ping", authorization=self._credentials.of_cloud)
         if ping.status in (200, 204) and ping.headers.get("tfp-api-version"):
@@ -370,9 +370,9 @@ class _Probe:
         headers: Mapping[str, str] | None = None,
         authorization: str | None = "",
     ) -> _Reply:
-        """Send a request like Terraform, to a path below the API's address.
+        """Send a request as Terraform does, to a path below the API's address.
 
-        `headers` override Terraform's. `authorization` replaces that of the credentials; None sends none.
+        `headers` override Terraform's. An empty `authorization` means the credentials', None no header.
         """
         if authorization == "" and self._credentials:
             authorization = self._credentials.authorization
@@ -414,5 +414,5 @@ def _lock_info() -> bytes:
 
 
 def content_md5(body: bytes) -> str:
-    """Return the Content-MD5 header that Terraform sends with a body."""
+    """Return the value of the Content-MD5 header that Terraform sends with a body."""
     return b64encode(md5(body, usedforsecurity=False).digest()).decode()

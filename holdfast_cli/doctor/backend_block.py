@@ -1,8 +1,8 @@
-"""Reads the backend of a folder: its block, and what `terraform init` noted.
+"""Reads a folder's backend: the block, and the backend that `terraform init` stored.
 
-Terraform uses what `init` noted, which is the block overridden by `-backend-config`. If the block was edited
-since, Terraform stops. A TF_HTTP_* variable only fills an argument that is left out (Terraform 1.11.4, run).
-`cloud` counts as a backend of that type. An argument of its block `workspaces` is called `workspaces.name`.
+Terraform uses the stored backend: the block's arguments, overridden by `-backend-config`. If the block was
+edited since, Terraform stops. A TF_HTTP_* variable only fills a missing argument (Terraform 1.11.4, run).
+`cloud` counts as a backend type. The argument `name` of its inner block `workspaces` is `workspaces.name`.
 """
 
 import json
@@ -29,14 +29,14 @@ NOTES: Final = "terraform.tfstate"
 
 
 class UnreadableError(Exception):
-    """A file cannot be read, or is not the HCL or JSON that Terraform uses; the message names it."""
+    """A file cannot be read, or is not HCL or JSON as Terraform expects it. The message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A backend block and its type, such as `http`.
 
-    `arguments` has the arguments with a literal value: numbers and `true` as text, a list or a map as JSON.
+    `arguments` maps each argument with a literal value to text: a list or a map is JSON.
     """
 
     file: Path
@@ -45,25 +45,25 @@ class Block:
 
     @property
     def overrides(self) -> bool:
-        """Return whether its file is an override file."""
+        """Return whether the block is in an override file."""
         return _is_override(self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that the backend uses, which may be a secret, and its source, for messages."""
+    """A value that the backend uses, and the value's source for messages. The value may be a secret."""
 
     text: str = field(repr=False)
     source: str
 
 
 def data_folder(folder: Path, environment: Mapping[str, str]) -> Path:
-    """Return the folder in which `init` stores its data."""
+    """Return the folder in which `terraform init` stores its data."""
     return folder / (environment.get("TF_DATA_DIR") or ".terraform")
 
 
 def noted(data: Path) -> Block | None:
-    """Return the backend that `init` noted, with the values of `-backend-config`; None without one."""
+    """Return the backend that `init` stored, with the values of `-backend-config`; None before an `init`."""
     path = data / NOTES
     try:
         backend = json.loads(path.read_text(encoding="utf-8")).get("backend")
@@ -75,10 +75,10 @@ def noted(data: Path) -> Block | None:
 
 
 def blocks(folder: Path) -> list[Block]:
-    """Return the backend blocks of a folder's configuration, with those of override files last.
+    """Return the backend blocks of a folder's configuration. The blocks of override files are last.
 
-    OpenTofu reads x.tofu and not x.tf beside it, Terraform only x.tf. If both have a block, the block of
-    x.tofu is returned.
+    If x.tofu and x.tf exist, OpenTofu reads only x.tofu, and Terraform only x.tf. If both files have a block,
+    the block of x.tofu is returned.
     """
     files = (path for path in folder.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
     found: list[Block] = []
@@ -128,7 +128,7 @@ def _blocks(path: Path, document: Any) -> Iterator[Block]:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return the blocks of a name as a list: JSON writes a single block without a list around it."""
+    """Return the blocks of one name as a list. In JSON, a single block may be an object instead of a list."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -140,7 +140,7 @@ def _literals(block: Mapping[str, Any], path: Path) -> dict[str, str]:
 
 
 def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the arguments of a block and of the blocks `workspaces` in it."""
+    """Yield name and value of each argument of a block and of its inner blocks `workspaces`."""
     for name, value in block.items():
         if name != "workspaces":
             yield name, value
@@ -150,7 +150,7 @@ def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _literal(value: Any, path: Path) -> str | None:
-    """Return a value as text; None if it is left out, or is an expression that only OpenTofu evaluates."""
+    """Return a value as text; None if the value is null or an expression that only OpenTofu evaluates."""
     if not isinstance(value, str):
         return _text(value)
     if _NOT_LITERAL.search(value):

@@ -1,4 +1,4 @@
-"""Compare the settings and the policies of a team's buckets with the template of its stack."""
+"""Compares the settings and the policies of a team's buckets with the template of the team's stack."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ _STAGING: Final = "StagingBucket"
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """A bucket: the prefix of its checks' names, its name in sentences, and the parameters of every call."""
+    """A bucket: the prefix of its checks' names, the bucket's name in texts, and every call's parameters."""
 
     check: str
     words: str
@@ -49,7 +49,7 @@ def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
 
 
 def removes_probes(document: Mapping[str, Any]) -> bool:
-    """Return whether a stack's template has the lifecycle rule that removes the objects of a probe."""
+    """Return whether a template has the lifecycle rule that removes the objects of probes."""
     return any(
         rule.get("Id") == "probes"
         for resource in document["Resources"].values()
@@ -59,7 +59,7 @@ def removes_probes(document: Mapping[str, Any]) -> bool:
 
 
 def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield whether each setting, and the policy, is as in the template."""
+    """Yield whether each setting of the bucket, and its policy, is as in the template."""
     one = _Bucket("bucket", "the bucket", {"Bucket": bucket, "ExpectedBucketOwner": template.account})
     wanted = _only(
         (
@@ -80,7 +80,7 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterat
 
 
 def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield the same for the bucket to which `cloud` and `remote` upload states."""
+    """Yield whether the staging bucket, to which `cloud` and `remote` upload, is as in the template."""
     wanted = dict(template.resources("AWS::S3::Bucket")).get(_STAGING)
     if wanted is None:
         yield note(
@@ -102,7 +102,7 @@ def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Fi
 
 
 _Check = tuple[str, str, object, Callable[[], object]]
-"""The end of a check's name, the subject of its sentence, the wanted value, and a reader of the real one."""
+"""A check: the end of its name, its subject in texts, the value in the template, and how to read it."""
 
 
 def _of_every_bucket(
@@ -131,7 +131,7 @@ def _only(found: Iterator[_T], what: str) -> _T:
 
 
 def default_retention(client: "S3Client", bucket: str, owner: str) -> bool:
-    """Return whether the bucket puts every new object under retention."""
+    """Return whether the bucket has a default retention, which S3 applies to every new object."""
     found = _object_lock(client, {"Bucket": bucket, "ExpectedBucketOwner": owner})
     return found is not None and found["DefaultRetention"] is not None
 

@@ -10,13 +10,13 @@ from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 
 _NO_SUCH_CALL: Final = frozenset({"InvalidAction", "UnknownOperation", "UnknownOperationException"})
-"""An emulator of AWS refuses a call that it lacks with one of these codes, or with status 501."""
+"""The error codes by which an AWS emulator refuses a call that it does not have. Status 501 does the same."""
 RUN_AGAIN: Final = "Mend the cause and run the command again."
 """Advice for a check that failed."""
 
 
 def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of `look`; if it fails, yield the reason as the last finding, named `check`.
+    """Yield the findings of `look`. If `look` fails, the last finding is the reason, with the name `check`.
 
     The finding is a note if AWS denies the call or an emulator of AWS lacks it. Any other failure is a
     problem.

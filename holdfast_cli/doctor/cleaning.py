@@ -20,13 +20,13 @@ def cleaned(
     *,
     check: str,
 ) -> list[Finding]:
-    """Run a probe, remove every version of every key below its prefix, and return the findings.
+    """Run a probe, remove all versions of all keys below the probe's prefix, and return the findings.
 
-    Findings are returned only after the removal, so that a closed output leaves no object behind. Ctrl-C
-    stops the probe or the removal, and then everything is removed; a second Ctrl-C stops that, too.
+    Findings are returned only after the removal, so that a closed output leaves no object behind. After a
+    first Ctrl-C, everything is still removed. A second Ctrl-C stops this removal, too.
 
     The last finding, named `check`, says whether everything was removed. An exception of the probe, also a
-    KeyboardInterrupt, gets a note on what could not be removed.
+    KeyboardInterrupt, gets a note that names the remaining objects.
     """
     try:
         return [*probe(), _remove(client, bucket, owner, prefix, check)]

@@ -1,24 +1,24 @@
-"""Compares the clock of a server, from its `Date` header, with this machine's."""
+"""Compares a server's clock, as in its `Date` header, with the clock of this machine."""
 
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Final
 
 LIMIT: Final = 60.0
-"""Seconds by which two clocks may differ. AWS refuses signatures that are off by more than 5 minutes."""
+"""The accepted difference of two clocks in seconds. AWS refuses signatures more than 5 minutes off."""
 
 DO: Final = (
     "Set this machine's clock (chronyc tracking, or timedatectl): signatures and expiry times depend on it."
 )
-"""Advice for clocks that differ."""
+"""The advice if the clocks differ too much."""
 
 
 def seconds_off(date: str, sent: float, received: float) -> float | None:
     """Return the seconds by which this machine is ahead of a server; negative if it is behind.
 
-    It is the smallest difference that explains the `Date` header, which has whole seconds; None if that is
-    not a date. This machine sent the request and received the response at `sent` and `received`, in seconds
-    since 1970.
+    The result is the smallest difference that explains `date`, the `Date` header in whole seconds; None if
+    `date` is not a date. This machine sent the request at `sent` and received the response at `received`, in
+    seconds since 1970.
 
     >>> seconds_off("Thu, 01 Jan 1970 00:01:40 GMT", 100.2, 100.4)
     0.0

@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: the configuration in the current folder, and what its credentials may do."""
+"""`holdfast doctor STATE`: checks the current folder's configuration and the access of its credentials."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ from holdfast_cli.doctor.findings import Finding, note, ok, problem
 
 _ROUTED: Final = re.compile(r"(.*?)/(states|outputs|locks|unlocks)/(.*)")
 _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_method": "UNLOCK"}
-"""The default methods of Terraform and OpenTofu."""
+"""The default HTTP methods of Terraform and OpenTofu."""
 _LOCKING: Final = ("lock_address", "unlock_address")
 _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
@@ -81,7 +81,7 @@ def check(
 
 
 def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Say whether a workspace is selected: the http backend supports only `default`."""
+    """Yield whether a workspace is selected. The http backend supports only the workspace `default`."""
     says = 'Terraform says "workspaces not supported".'
     path = backend_block.data_folder(folder, environment) / "environment"
     try:
@@ -101,7 +101,7 @@ def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding
 
 
 def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield options that the environment adds to commands, without their values, which may be secret."""
+    """Yield the options that the environment adds to commands. Values may be secret, and are not shown."""
     for name in sorted(environment):
         if name == "TF_CLI_ARGS" or name.startswith("TF_CLI_ARGS_"):
             words = [word.replace("--", "-", 1) for word in environment[name].split()]
@@ -149,7 +149,7 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
 
 
 def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Value]:
-    """Return the value of each argument: as `init` noted it, else the block's, else a variable's."""
+    """Return the value of each argument: as `init` stored it, else from the block, else from a variable."""
     values = {}
     for argument in backend_block.ARGUMENTS:
         variable = backend_config.variable(argument)
@@ -164,7 +164,7 @@ def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Valu
 
 
 def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
-    """Say whether the block differs from what `terraform init` noted."""
+    """Yield whether the block differs from the backend that `terraform init` stored."""
     if noted is None:
         yield note("backend.init", "`terraform init` has not been run here yet.")
         return
@@ -189,7 +189,7 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
 
 
 def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Say which variables contradict a file: Terraform uses the file's value without a warning."""
+    """Yield each variable that contradicts a file. Terraform uses the file's value without a warning."""
     for argument, value in values.items():
         variable = backend_config.variable(argument)
         if (environment.get(variable) or value.text) != value.text:
@@ -201,7 +201,7 @@ def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> I
 
 
 def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Say whether the state's address comes from the environment alone."""
+    """Yield whether the state's address comes only from the environment."""
     address = values.get("address")
     if address is not None and address.source == backend_config.variable("address"):
         yield note(
@@ -213,7 +213,7 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _address(argument: str, value: Value, base: str | None, state: StateName) -> Finding:
-    """Say whether one of the three addresses is right."""
+    """Return the finding on whether one of the three addresses is right."""
     check_name = f"backend.{argument}"
     routes = {"address": ("states",), "lock_address": ("locks",), "unlock_address": ("unlocks", "locks")}[
         argument
@@ -248,7 +248,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
 
 
 def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Say which address is missing. A missing lock address is for `_ask` to judge, by the role."""
+    """Yield which address is missing. `_ask` judges a missing lock address, as it depends on the role."""
     if "address" not in values:
         yield problem(
             "backend.address",
@@ -265,7 +265,7 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Say whether the methods are right. AWS documents that API Gateway passes the common verbs only."""
+    """Yield whether the methods are right. AWS documents that API Gateway passes only the common methods."""
     unlocks = "unlock_address" in values and "/unlocks/" in state_access.shown(values["unlock_address"].text)
     right = {
         "update_method": ("POST", "PUT"),
@@ -301,7 +301,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
-    """Say whether credentials and states can be read on their way."""
+    """Yield whether others can read credentials and states in transit."""
     for argument in ("address", *_LOCKING):
         if argument in values and state_access.is_unencrypted(values[argument].text):
             yield problem(
@@ -321,7 +321,7 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
 
 
 def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
-    """Say whether there are credentials, and whether files contain them. Their values are never shown."""
+    """Yield whether credentials exist and whether files contain them. No finding shows their values."""
     missing = [argument for argument in _CREDENTIALS if argument not in values]
     if missing:
         yield problem(
@@ -346,7 +346,7 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
 
 
 def _ask(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Yield findings about the API and the permissions of the credentials."""
+    """Yield the findings about the API, and about the access that it grants to the credentials."""
     if "client_certificate_pem" in values:
         yield note("api", "Not checked: the backend has a client certificate, and this command sends none.")
         return

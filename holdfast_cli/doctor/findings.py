@@ -1,4 +1,4 @@
-"""The findings of `holdfast doctor`: one line each, with what to do."""
+"""The findings of `holdfast doctor`: each is one line, with advice if an action is needed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,16 +7,16 @@ from typing import Final
 REVERT: Final = (
     "Revert it with a drift-aware change set: docs/operate/doctor.md has the command, under Drift."
 )
-"""What to do if a deployed setting differs from the template: somebody changed it without CloudFormation."""
+"""The advice for a deployed setting that somebody changed without CloudFormation."""
 
 
 class Level(StrEnum):
     """The importance of a finding."""
 
     OK = "ok"
-    """Checked, and right."""
+    """The check found no problem."""
     NOTE = "note"
-    """Information, or a check that was not made, with the reason. No action is needed."""
+    """Information, or the reason why a check was not made. No action is needed."""
     PROBLEM = "problem"
     """An action is needed."""
 
@@ -28,7 +28,7 @@ class Finding:
     Attributes:
         check: a stable name for scripts, such as `bucket.versioning`.
         text: the result in one sentence, without any secret.
-        do: what to do about it, in one sentence; empty if nothing has to be done.
+        do: the advice in one sentence; empty if no action is needed.
     """
 
     check: str
@@ -38,15 +38,15 @@ class Finding:
 
 
 def ok(check: str, text: str) -> Finding:
-    """Return a finding that something is right."""
+    """Return a finding of the level `OK`."""
     return Finding(check, Level.OK, text)
 
 
 def note(check: str, text: str, do: str = "") -> Finding:
-    """Return a finding that is worth knowing."""
+    """Return a finding of the level `NOTE`."""
     return Finding(check, Level.NOTE, text, do)
 
 
 def problem(check: str, text: str, do: str) -> Finding:
-    """Return a finding that has to be fixed."""
+    """Return a finding of the level `PROBLEM`."""
     return Finding(check, Level.PROBLEM, text, do)

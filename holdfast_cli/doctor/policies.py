@@ -1,4 +1,4 @@
-"""Compares policy documents by their meaning: order and the form of a list do not matter."""
+"""Compares policy documents by meaning: the order of entries and the form of lists do not matter."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Policy = Mapping[str, Any]
 def differences(wanted: Policy, found: Policy) -> Iterator[str]:
     """Yield a clause for each difference between two policies, such as `the statement OwnLog is missing`.
 
-    Statements with the same Sid are compared. A statement without a Sid is missing, additional or equal.
+    Statements with the same Sid are compared. A statement without a Sid is equal, missing or additional.
 
     >>> allow = {"Sid": "A", "Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}
     >>> list(differences({"Statement": [allow]}, {"Statement": allow | {"Action": "s3:GetObject"}}))

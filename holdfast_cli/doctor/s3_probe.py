@@ -1,8 +1,7 @@
 """Tests whether a bucket honours every condition that Holdfast relies on.
 
-Some servers that call themselves S3 ignore a condition. On such a server a lock does not lock, and only a
-trial shows it. Each request is sent once: after a retry, a failed precondition could be the effect of the
-first attempt.
+Some servers with an S3 API ignore a condition, and then a lock does not lock. Only a trial shows this. Each
+request is sent once: after a retry, a failed precondition could be the effect of the first attempt.
 """
 
 import secrets
@@ -30,7 +29,7 @@ _AT_ONCE: Final = 8
 _METADATA: Final = {"who": "doctor%40laptop", "lock-id": "0f4e-1"}
 
 _NOT_TRIED: Final = ("KMS.", "NoSuchBucket")
-"""Prefixes of error codes that say nothing about a condition, such as `KMS.DisabledException`."""
+"""The prefixes of error codes whose cause is not a condition, such as `KMS.DisabledException`."""
 
 _NOT_S3: Final = (
     "Do not keep states in this bucket: Holdfast is safe only on a store that honours S3's conditional "
@@ -46,8 +45,8 @@ _VERSIONING: Final = (
 class Reply:
     """S3's response to one request whose condition it evaluated.
 
-    `etag` is empty without an object, `version_id` if S3 sent none. `metadata` is as S3 returns it. `code` is
-    the error code, if it is an error.
+    `etag` and `version_id` are empty if S3 sent none. `metadata` is as S3 returns it. `code` is the error
+    code; it is empty if the request succeeded.
     """
 
     status: int
@@ -59,7 +58,7 @@ class Reply:
 
 
 def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
-    """Test a bucket's conditions on keys of the probe's own, and remove everything that was written.
+    """Test the conditions of a bucket on keys below a new prefix, and remove every object that was written.
 
     The client must send each request once, as `holdfast.s3.store.connect` makes it.
     """
@@ -74,7 +73,7 @@ def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
 
 
 class _Probe:
-    """The trials. Each yields a sentence for every deviation; the first one is reported."""
+    """The trials. Each trial yields a sentence for every deviation, of which `run` reports the first."""
 
     def __init__(self, client: "S3Client", bucket: str, owner: str, prefix: str) -> None:
         self._client = client
@@ -221,7 +220,7 @@ class _Probe:
             yield f"S3 did not return the current version after {after}, but {found.status}."
 
     def _make(self, key: str, body: bytes = b"1", **more: Any) -> Reply:
-        """Create the object of a trial. CommandError if S3 refuses it, because then nothing can be tested."""
+        """Create a trial's object. If S3 refuses it, the trial is impossible: raise `CommandError`."""
         made = self._put(key, body, IfNoneMatch="*", **more)
         if made.status != 200:
             raise CommandError(

@@ -1,4 +1,4 @@
-"""Find out what a configuration's credentials may do with a state. No request has an effect."""
+"""Finds out what a configuration's credentials may do with a state. No request changes anything."""
 
 import ipaddress
 import shlex
@@ -17,12 +17,12 @@ from holdfast_cli.terminal import output
 
 _PORTS: Final = {"https": 443, "http": 80}
 _AROUND: Final = timedelta(minutes=1)
-"""The largest difference between the clocks of S3 and the audit trail that is allowed for."""
+"""The largest difference that is expected between the clocks of S3 and of the audit trail."""
 _DOCUMENT: Final = "/.well-known/terraform.json"
 
 
 def shown(address: str) -> str:
-    """Return an address in one form, without parts that may be secret; empty if it is not an address.
+    """Return an address in normal form, without parts that may be secret; empty if the text is no address.
 
     >>> shown("https://me:secret@API.example.com:443/states/a?b=c")
     'https://api.example.com/states/a'
@@ -56,10 +56,10 @@ def is_unencrypted(address: str) -> bool:
 def check(
     base: str, state: StateName, authorization: str | None, *, locks: bool, discovers: bool
 ) -> Iterator[Finding]:
-    """Yield what the API says about the credentials and what they may do with a state.
+    """Yield the findings about the credentials, and about what they may do with a state.
 
-    `authorization` is the header that the backend sends, None without credentials; `locks` is whether it
-    locks, and `discovers` whether it finds the API by its host name.
+    `authorization` is the header that the backend sends; None if it has no credentials. `locks` says whether
+    the backend locks, `discovers` whether it finds the API by the hostname.
     """
     if is_unencrypted(base):
         yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
@@ -112,7 +112,7 @@ def check(
 
 
 def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
-    """Say whether an absent state was deleted or never existed: a plan takes both for an empty state."""
+    """Return whether an absent state was deleted or never existed. A plan treats both as an empty state."""
     asked = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
     if asked.text("error") == "no_state":
         return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")
@@ -133,7 +133,7 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
 
 
 def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: datetime, version: str) -> str:
-    """Return who deleted a version, from the audit trail, as words that follow a time."""
+    """Return who deleted a version according to the audit trail, as the end of a sentence."""
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     asked = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if asked.status != 200:
@@ -145,7 +145,7 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
 
 
 def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
-    """Say whether the credentials may lock: a body that is not lock info gets 400 then, and 403 otherwise."""
+    """Return whether the credentials may lock. If so, invalid lock info gets a 400, otherwise a 403."""
     asked = http.send(
         "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
     )
@@ -179,7 +179,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
 
 
 def discovery(base: str) -> Finding:
-    """Return whether `cloud` and `remote` find the API by its discovery document."""
+    """Return the finding on whether `cloud` and `remote` can find the API by its discovery document."""
     response = http.send("GET", f"{base}{_DOCUMENT}", headers={})
     missing = [service for service in cloud_config.SERVICES if not response.text(service)]
     if response.status == 200 and not missing:

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: check after a deployment the stack of a team, its bucket, its roles and its API."""
+"""`holdfast doctor`: checks a team's stack, bucket, roles and API after a deployment."""
 
 import os
 import time
@@ -27,7 +27,7 @@ _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMP
 
 
 def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:
-    """Yield the findings about a team's stack. The API is tested at `address`, or else at the stack's own."""
+    """Yield the findings about a team's stack. The API is tested at `address`, by default the stack's."""
     try:
         found = stack.find(session, team)
     except CommandError as error:
@@ -44,7 +44,7 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
 
 
 def _clock(error: BaseException | None) -> Iterator[Finding]:
-    """Yield whether the clock is wrong after AWS refused a request: signatures need the right time."""
+    """Yield a finding if AWS refused a request and this machine's clock is wrong, which breaks signatures."""
     if not isinstance(error, ClientError):
         return
     headers = error.response["ResponseMetadata"].get("HTTPHeaders", {})
@@ -133,7 +133,7 @@ def _probes(
 
 
 def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]:
-    """Test the bucket's conditions, if a lifecycle rule removes the objects of a killed probe."""
+    """Test the bucket's conditions if the stack's lifecycle rule removes the objects of a killed probe."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
     name = names.stack_name(found.team)
     if bucket.removes_probes(_document(cloudformation, name)):

@@ -1,4 +1,4 @@
-"""The template of a deployed stack. References are resolved in the forms that Holdfast's templates use."""
+"""The template of a deployed stack. It resolves the forms of references that Holdfast's templates use."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ _ARNS: Final = {
     "AWS::Logs::LogGroup": "arn:{partition}:logs:{region}:{account}:log-group:{id}:*",
     "AWS::S3::Bucket": "arn:{partition}:s3:::{id}",
 }
-"""Resource type -> the value of `Fn::GetAtt` for `Arn`."""
+"""Resource type -> the ARN that `Fn::GetAtt` returns, as a format string."""
 
 
 class UnresolvedError(CommandError):
-    """The template lacks a resource, or has an unknown reference; the message says which."""
+    """The template lacks a resource or has an unknown reference. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)

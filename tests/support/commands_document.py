@@ -10,12 +10,14 @@ from holdfast_cli.terminal.parser import Parser
 _INTRODUCTION: Final = """\
 # Command reference
 
-For everybody who types `holdfast`: find the command. `holdfast <command> --help` has options and examples.
+For everybody who types `holdfast`: find a command. `holdfast <command> --help` shows options and examples.
 """
 _SECTIONS: Final = {
     "## Set up and check": "",
-    "## States, locks and activity": "They ask the API, with [Terraform's credentials](command.md#set-up).\n",
-    "## Access": "They use the team's bucket and log, with AWS credentials.\n",
+    "## States, locks and activity": (
+        "These commands use the API, with [Terraform's credentials](command.md#set-up).\n"
+    ),
+    "## Access": "These commands use the team's bucket and audit log, with AWS credentials.\n",
 }
 
 

@@ -10,7 +10,7 @@ from tests.support.pages import page
 
 PATH: Final = page("errors.md")
 TABLE: Final = re.compile(r"(<!-- Begin of the codes: .*? -->\n).*?(<!-- End of the codes\. -->)", re.DOTALL)
-FAULT: Final = (500, "fault", "A fault in Holdfast")
+FAULT: Final = (500, "fault", "Holdfast has a bug")
 """The row for any other exception, which has no class."""
 
 
