@@ -41,7 +41,7 @@ def _figures(run: Run) -> Iterator[Figure]:
                 "read": client.ask("GET", f"/states/{name}"),
                 "GetObject": plain.ask("GET", f"/native/{name}"),
             }
-            if serial:  # the first round had no state yet, and may have had a cold start
+            if serial:  # in the first round there was no state yet, and perhaps a cold start
                 for verb, response in responses.items():
                     took[verb].append(response.ms)
                 took["on the wire"].append(len(responses["read"].body) / 1000)
