@@ -88,7 +88,7 @@ def table(section: Section) -> Iterator[str]:
 
 
 def _aspect(figure: Figure) -> str:
-    """Return the figure's name in the table: the indented aspect of a `thing: aspect`, else the whole name."""
+    """Return the figure's name in the table: the indented aspect of `thing: aspect`, else the whole name."""
     thing, _, aspect = figure.name.rpartition(": ")
     return f"  {aspect}" if thing else aspect
 

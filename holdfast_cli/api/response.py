@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. Its body is decompressed and may hold a secret; header names are in lower case."""
+    """A response. The body is decompressed and may hold a secret; header names are in lower case."""
 
     status: int
     body: bytes = field(repr=False)

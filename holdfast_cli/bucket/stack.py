@@ -55,7 +55,7 @@ def api_address(settings: Settings) -> str:
 
 
 def find(session: boto3.Session, team: str | None) -> Stack:
-    """Find the stack of a team; for None the only deployed stack."""
+    """Find the stack of a team; if `team` is None, find the only deployed stack."""
     with as_command_errors():
         cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
         try:
