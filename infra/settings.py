@@ -156,7 +156,7 @@ class Scalar:
                 if self.accepts(meant):
                     return as_toml(meant)
             if similar := difflib.get_close_matches(lower, self.words(), cutoff=0.7):
-                return " or ".join(map(as_toml, similar))  # the nearest first
+                return " or ".join(map(as_toml, similar))  # the most similar first
         return self.written
 
 

@@ -1,6 +1,6 @@
 """teams.lock: records those settings of a team whose change would make its states unreadable or absent.
 
-teams.lock is beside the teams file, in the same form, and both are committed. A bucket's name is made of team,
+teams.lock is beside the teams file, in the same form; both are committed. A bucket's name is made of team,
 account and region, so a renamed or moved team is a new stack with a new, empty bucket: the next `terraform
 apply` would create everything a second time. And the functions of a stack without a KMS key cannot read
 objects that a KMS key encrypts.

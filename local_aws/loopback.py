@@ -10,7 +10,7 @@ from local_aws.server import HOST
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A handler that keeps connections and prints nothing. A subclass responds in `respond`."""
+    """A handler that keeps connections open and prints nothing. A subclass responds in `respond`."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body are two packets
@@ -44,7 +44,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Print nothing: the client has closed the connection."""
+        """Print nothing, because the error is that the client closed the connection."""
 
 
 @contextmanager

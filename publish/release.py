@@ -56,7 +56,7 @@ def export(root: Path, folder: Path) -> int:
 
 
 def normalize(path: Path, time: int) -> None:
-    """Write a source distribution again with sorted files, one time, one owner and standard modes."""
+    """Write a source distribution again: files sorted, with standard modes and the same time and owner."""
     packed = io.BytesIO()
     with tarfile.open(path) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
         for member in sorted(old.getmembers(), key=lambda each: each.name):
