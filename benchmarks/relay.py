@@ -53,7 +53,7 @@ class Relay:
         self._loop.close()
 
     def waiting(self, passed: Passed) -> float:
-        """Return the total delay in seconds of these connections and requests if none of them overlap.
+        """Return the total delay in seconds of these connections and requests if no two of them overlap.
 
         >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(connections=2, requests=4))
         4.0

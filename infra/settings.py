@@ -20,7 +20,7 @@ class SettingError(ValueError):
 
 
 class Kind(Protocol):
-    """What values a setting accepts, and how they are read.
+    """A check of the values that a setting accepts.
 
     Attributes:
         written: the accepted values in words, as in `"kms" or "s3"`.

@@ -145,7 +145,7 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Create and lock the folder for this command. `LocalAwsError` if it has files but no mark of ours."""
+        """Create and lock the folder. `LocalAwsError` if the folder has files but no mark of `make up`."""
         file = self._lock()
         try:
             yield

@@ -1,4 +1,4 @@
-"""`make docs`: build a site of the documents, with search and dark mode. It loads nothing from other hosts."""
+"""`make docs`: build a site of the documents, with search and dark mode; it loads nothing from elsewhere."""
 
 import base64
 import hashlib
