@@ -25,7 +25,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "cloud": cloud.measure,
     "manage": manage.measure,
 }
-"""Section -> the function that measures it, in their order."""
+"""Name of a section -> the function that measures the section, in the order of measurement."""
 
 _EXAMPLES = """examples:
   make benchmark                                                   every section

@@ -19,7 +19,7 @@ from local_aws.server import ACCOUNT, REGION
 
 _STATES: Final = (1000, 5000)
 _AT_MOST: Final = 1.5
-"""The function's time for a list may be at most this many times that of its S3 requests."""
+"""The largest allowed ratio of the function's time for a list to the time of its S3 requests."""
 _FOLDER: Final = "benchmark/manage/"
 _LOCK: Final = json.dumps({"ID": "manage", "Operation": "benchmark", "Who": "us"}).encode()
 _COMPARED: Final = 5_000_000

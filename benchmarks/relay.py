@@ -31,7 +31,7 @@ class Relay:
     def __init__(self, upstream: str, round_trip: float) -> None:
         url = urlsplit(upstream)
         self.endpoint = ""
-        """Its base URL, without a trailing slash; empty until it runs."""
+        """The relay's base URL, without a trailing slash; empty until the relay runs."""
         self._upstream = (url.hostname, url.port)
         self._round_trip = round_trip
         self._passed = Passed()

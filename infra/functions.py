@@ -104,7 +104,7 @@ REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,)
 TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
 RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
-"""Without it S3 responds with 403 for a key that does not exist, as for a missing permission."""
+"""Without this grant S3 responds with 403 for an absent key, as it does for a missing permission."""
 USE_KEY: Final = Grant("EncryptAndDecrypt", ("kms:GenerateDataKey", "kms:Decrypt"), (STATE_KEY,), when="kms")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")

@@ -220,7 +220,7 @@ def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> log
 
     Args:
         logical_id: must not change: a new stack imports a kept log group by it.
-        days: how long a line is kept.
+        days: the number of days for which a line is kept.
     """
     log_group = logs.LogGroup(
         scope,

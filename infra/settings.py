@@ -142,7 +142,7 @@ class Scalar:
     words: Callable[[], Collection[str]] = tuple
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`."""
+        """Check a single value, and return it unchanged (see `Kind`)."""
         if not self.accepts(value):
             raise _not_allowed(name, value, self._instead_of(value))
         return value
@@ -224,7 +224,7 @@ class Table:
         return f"a table, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`."""
+        """Check a table of settings, and return it as an instance of `members` (see `Kind`)."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         return read_settings(self.members, value, name)
@@ -252,7 +252,7 @@ class NamedTexts:
         return f"a table of at most {self.most}, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`. Names that differ only in upper and lower case are duplicates."""
+        """Return a checked table of texts. Names that differ only in upper and lower case are duplicates."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         if len(value) > self.most:

@@ -102,7 +102,7 @@ def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
 
 
 def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
-    """Return the file's records, sorted by name: one for each team whose account is known."""
+    """Return the file's records, sorted by name: a record for each team whose account is known."""
     before = {team.name: team for team in known}
     recorded = []
     for team in sorted(teams, key=lambda team: team.name):

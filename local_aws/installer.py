@@ -36,7 +36,7 @@ _COUNTERPARTS: Final = {
     "timeout": ("UV_HTTP_TIMEOUT", ""),
     "default-timeout": ("UV_HTTP_TIMEOUT", ""),
 }
-"""Setting of pip -> uv's variable for it, and the separator of several values there."""
+"""Setting of pip -> uv's variable, and the separator between several values in that variable."""
 _INDEXES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 
 

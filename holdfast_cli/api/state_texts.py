@@ -62,13 +62,13 @@ def described(version: v1.Version | v1.ResolvedVersion) -> str:
 
 
 def writer(version: v1.Version | v1.StateDescription) -> str:
-    """Return who wrote a version: the principal, and the client's `who` in brackets if it differs."""
+    """Return who wrote a version: the principal, and in brackets the client's `who` if both differ."""
     principal, who = version.principal, version.who
     return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
 
 
 def holder(lock: v1.Lock) -> str:
-    """Return who holds a lock: the client's `who`, and the principal in brackets if it differs."""
+    """Return who holds a lock: the client's `who`, and in brackets the principal if both differ."""
     who, principal = lock.who, lock.principal
     return (
         f"{who} ({principal})" if who and principal and who != principal else who or principal or "somebody"

@@ -26,16 +26,16 @@ Events = dict[str, Event]
 """Events by ID, oldest first."""
 
 _LONGEST_PATTERN: Final = 1024
-"""Characters of the longest filter (API reference of FilterLogEvents)."""
+"""The largest number of characters of a filter (API reference of FilterLogEvents)."""
 
 _IN_FULL = {"principal": "subject"}
-"""Field -> the field with its full text: a long principal is a digest."""
+"""Field -> another field with the full text, because an event has only a digest of a long principal."""
 _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
 LATEST: Final = timedelta(minutes=10)
 """The longest delay at which an event still counts as new. Lambda retries a failed delivery after one minute
-and after two more. The rest is for clocks that differ: AWS accepts five minutes in a signature."""
+and after two more minutes. The rest allows for clocks that differ: a signature may differ by five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Log:
     region: str | None
 
     def read(self, search: Search, progress: "Progress | None" = None) -> Events:
-        """Return the events that match."""
+        """Return the events that match the search."""
         name = audit_log_group(self.team)
         end = {} if search.until is None else {"endTime": milliseconds(search.until) - 1}
         found: Events = {}
@@ -102,7 +102,7 @@ class Log:
         return _ordered(found)
 
     def newest(self, search: Search, count: int, progress: "Progress") -> Events:
-        """Return the newest events that match, at most `count`, without reading all older ones."""
+        """Return the newest events that match, at most `count`, without reading all older events."""
         # The log is read in adjoining time spans, from the newest span back to the oldest span.
         # Since June 2026 FilterLogEvents itself can begin with the newest event; the local AWS and older
         # SDKs cannot.

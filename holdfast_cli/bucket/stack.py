@@ -34,7 +34,7 @@ class Stack:
 def sign_in(settings: Settings) -> boto3.Session:
     """Return a session with the AWS settings of the environment and its profiles.
 
-    A region in `settings` overrides that of the AWS profile.
+    A region in `settings` overrides the region of the AWS profile.
     """
     with as_command_errors():
         return boto3.Session(region_name=settings.region)

@@ -1,4 +1,4 @@
-"""Read and change profiles: address, team and region by name, in a TOML file of the user without secrets."""
+"""Read and change profiles. A profile is an address, a team and a region in a TOML file without secrets."""
 
 import difflib
 import json

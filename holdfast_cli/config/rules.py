@@ -1,4 +1,4 @@
-"""Parses the values of options, variables and profiles; raises `ArgumentTypeError` if one is not valid."""
+"""Parses the values of options, variables and profiles; raises `ArgumentTypeError` for an invalid value."""
 
 import argparse
 import re
@@ -48,7 +48,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The time at which a token expires; None for never."""
+    """The time at which a token expires; `at` is None for a token that never expires."""
 
     at: datetime | None
 
@@ -234,7 +234,7 @@ def shown(span: timedelta) -> str:
 
 
 def expiry(value: str) -> Expiry:
-    """Parse an expiry: a duration from now on, a date or `never`. It must be in the future."""
+    """Parse an expiry: a duration from now on, a date or `never`. The time must be in the future."""
     if value == "never":
         return Expiry(None)
     now = datetime.now(UTC)

@@ -20,7 +20,7 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
 _PROFILE: Final = "profile "
-"""The prefix of a source that is a profile."""
+"""The beginning of `Found.source` if the value comes from a profile."""
 _RULES: Final = {"profile": rules.profile, **profiles.RULES}
 
 

@@ -2,7 +2,7 @@
 
 In a pipe each row and each sentence is one line. On a terminal lines break at spaces only, so that an ID, a
 secret or a command in backquotes can be copied; the terminal itself breaks a word that is wider.
-Printing raises `OutputClosedError` if the reader has closed the output, `CommandError` if it fails.
+Printing raises `OutputClosedError` if the reader closed the output, `CommandError` if a write fails.
 """
 
 import os
@@ -127,7 +127,7 @@ def word(time_: datetime) -> str:
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     """Colour a text for a terminal with colours, unless NO_COLOR is set (https://no-color.org).
 
-    The text must mean the same without colour. `colour` is a name of rich's.
+    The text must mean the same without colour. `colour` is the name of a colour in the package `rich`.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
@@ -197,7 +197,7 @@ def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
 
 
 def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the widths of as many columns as fit side by side, at least one."""
+    """Return the widths of the first columns that fit side by side, at least of the first column."""
     from rich.cells import cell_len
 
     columns = list(zip(*lines, strict=True))

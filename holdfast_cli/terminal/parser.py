@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 
     def _refuse_repeated(self, words: Sequence[str]) -> None:
-        """Refuse an option whose second value would silently replace the first."""
+        """Refuse a repeated option if its second value would silently replace the first value."""
         typed = self._grouped(words)
         counts = Counter(action for action, _ in typed if action is not None)
         if any(action.dest in ("help", "version") and action.nargs == 0 for action in counts):
@@ -170,7 +170,7 @@ class Parser(argparse.ArgumentParser):
             yield from command.actions()
 
     def commands(self) -> dict[str, "Parser"]:
-        """Return the commands of this group by name; empty if it is not a group."""
+        """Return the commands of this group by name; empty if this parser is not for a group."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 the type has no other name
                 return action.choices
