@@ -1,4 +1,4 @@
-"""Measure cold functions until their first response, and compare a process that only makes an S3 client."""
+"""Measure cold functions until their first response and, for comparison, the start of an S3 client alone."""
 
 import base64
 import importlib

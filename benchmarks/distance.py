@@ -1,4 +1,4 @@
-"""Measure `terraform plan` and `apply` with a network delay to AWS, and compare Terraform's `s3` backend."""
+"""Measure `terraform plan` and `apply` with a network delay to AWS; compare with Terraform's `s3` backend."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Measure reads and writes of states of several sizes, and compare plain S3 requests with the same bytes."""
+"""Measure reads and writes of states of several sizes; compare with plain S3 requests of the same bytes."""
 
 import json
 from collections import defaultdict

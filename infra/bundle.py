@@ -40,9 +40,9 @@ class BundleError(Exception):
 class Bundle:
     """A function's code for deployment; `function` is the name of its folder below `functions/`.
 
-    `digest` is the hexadecimal SHA-256 of the bundle's inputs, and of whether the bundle has bytecode. All
-    machines with a Python of the target's version compute the same digest, so that an unchanged function is
-    not deployed again; so do all machines without that Python.
+    `digest` is the hexadecimal SHA-256 of the bundle's inputs, and of whether the bundle has bytecode. It has
+    bytecode if the machine has a Python of the target's version. The digest depends on nothing else of the
+    machine, so that an unchanged function is not deployed again.
     """
 
     function: str
@@ -181,7 +181,7 @@ def _digest(environment: str, inputs: dict[str, bytes]) -> str:
 
 
 def _built(final: Path, fill: Callable[[Path], None]) -> Path:
-    """Return the folder `final`; if it does not exist, `fill` makes it and it appears atomically."""
+    """Return the folder `final`. If it is absent, `fill` fills a new folder, which is then renamed to it."""
     if final.is_dir():
         return final
     final.parent.mkdir(parents=True, exist_ok=True)

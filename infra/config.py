@@ -320,7 +320,7 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
-    """Return the team with a name; if there is no team with it, raise `ConfigError` with all teams' names."""
+    """Return the team with a name; if it does not exist, raise `ConfigError` with the names of all teams."""
     known = {team.name: team for team in teams}
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)

@@ -57,7 +57,7 @@ class FunctionSpec:
         audited: whether the marked lines of its log are copied to the audit trail.
         snap_start: whether it may start from a snapshot, if the team enables that.
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
-        version_of: the function whose version it reports and after which it is deployed; empty if none.
+        version_of: the function whose version it reports and after which it is deployed, or empty.
     """
 
     name: str

@@ -20,7 +20,7 @@ class SettingError(ValueError):
 
 
 class Kind(Protocol):
-    """A check of the values that a setting accepts.
+    """Checks the values of a setting, and describes which values are accepted.
 
     Attributes:
         written: the accepted values in words, as in `"kms" or "s3"`.
@@ -85,7 +85,7 @@ def read_settings(
     name: str = "",
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> _Table:
-    """Check the values of a table, of which none may be unknown or missing, and return the table.
+    """Return a table from the values of its settings; refuse an invalid, unknown or missing setting.
 
     Args:
         table: a dataclass whose fields are declared with `setting`.
@@ -93,7 +93,7 @@ def read_settings(
         more: fields that are not settings.
 
     Raises:
-        SettingError: the first value that is not valid, an unknown setting or a missing setting.
+        SettingError: names the first setting that is invalid, unknown or missing.
     """
     known = settings_of(table)
     read = {}
@@ -282,7 +282,7 @@ def _not_allowed(name: str, value: object, instead: str) -> SettingError:
 
 
 def _instead_of(table: type, name: str, key: str) -> str:
-    """Suggest a setting of the table, or of a table in it, for an unknown name; else list all settings."""
+    """Suggest a similar setting of the table, or of a table in it; if none is similar, list all settings."""
     known = settings_of(table)
     inside = [
         outer

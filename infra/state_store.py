@@ -140,7 +140,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
         s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
         s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
         # The longest session lasts half a day, so removed sessions have ended; the audit trail names callers.
-        # An interrupted `holdfast doctor` leaves probes: S3 counts whole days, and removes them within four.
+        # An interrupted `holdfast doctor` leaves probes, which S3 removes within four days (it rounds up).
         *(
             s3.LifecycleRule(
                 id=name,
@@ -195,5 +195,5 @@ def private_bucket(
 
 
 def fix_logical_id(construct: Construct, logical_id: str) -> None:
-    """Set the logical ID of a construct's resource, which otherwise depends on the place in the tree."""
+    """Set the logical ID of a construct's resource; otherwise the ID depends on the construct's place."""
     cast("CfnResource", construct.node.default_child).override_logical_id(logical_id)

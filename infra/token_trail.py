@@ -1,7 +1,7 @@
 """CloudTrail's record of reads and writes of tokens and trust, for the teams that enable it.
 
-AWS credentials and not the API change the records, so no function can log the changes. An account may have
-five trails in a region, and AWS does not raise this quota. So its teams share a trail, in a separate stack.
+The records change with AWS credentials, not through the API, so no function can log the changes. An account
+may have five trails in a region, and AWS does not raise this quota: its teams share a trail in its own stack.
 """
 
 from collections.abc import Sequence

@@ -51,7 +51,7 @@ class _Server(ThreadingHTTPServer):
 def serving(
     handler: type[BaseHTTPRequestHandler], *, port: int = 0, tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Serve, and yield the base URL. Each connection has a thread of its own; `tls` makes it HTTPS."""
+    """Run a server and yield its base URL. Each connection has its own thread; with `tls` it uses HTTPS."""
     with _Server((HOST, port), handler) as server:
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True)

@@ -175,7 +175,7 @@ def _recorded(application: _App, calls: str) -> _App:
 def _name_log_groups_as_aws() -> None:
     """Make MiniStack match a log group in IAM policies as AWS does, with `:*` at the end of the ARN.
 
-    MiniStack expects the ARN without `:*`. AWS expects that form only for the tags of a log group.
+    MiniStack expects the ARN without `:*`. AWS expects an ARN without `:*` only for a log group's tags.
     """
     actions = importlib.import_module("ministack.core.iam_actions")
     found = actions.extract_resource_arn

@@ -131,7 +131,7 @@ def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class LocalAws:
-    """One local AWS: a port, a folder with its data, and the process if it runs.
+    """A local AWS: its port, the folder with its data, and its process if it runs.
 
     >>> LocalAws(4566, Path(".local/aws")).endpoint
     'http://127.0.0.1:4566'

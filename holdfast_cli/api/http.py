@@ -107,7 +107,7 @@ def send(
 
 
 def version_skew(address: str) -> str:
-    """Return " " and a sentence on which is older, the command or the deployed code; empty if neither is."""
+    """Return a space and a sentence on whether the command or deployed code is older; empty if neither is."""
     try:
         health = send("GET", f"{address}/health", headers={})
     except CommandError:

@@ -53,7 +53,7 @@ class Api:
         """Request a document; `name` is the name of the state that the document is about.
 
         A route is relative to the root of the management API; empty parameters and None are left out. Raises
-        `ApiError` if the API refuses the request. Raises `CommandError` also if an unknown API responds.
+        `ApiError` if the API refuses the request. Raises `CommandError` also if another API responds.
         """
         return self._document(kind, self._send("GET", _path(route, name, query)), name)
 
@@ -196,7 +196,7 @@ class Api:
         info = form.read(v1.LockedError, response.json()).lock
         operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
         lock = None
-        with suppress(CommandError):  # then the lock in the response is described alone
+        with suppress(CommandError):  # then only the response describes the lock
             lock = self.get(v1.LockOfState, "locks", name).lock
         since = f"since {moment(lock.since)}" if lock and lock.since else ""
         if response.text("error") == "frozen":

@@ -25,13 +25,13 @@ def size(count: int | None) -> str:
 
 
 def word(document: Document, name: str) -> str:
-    """Format a time of a document for a table: empty if absent, unchanged if it has no form of a time."""
+    """Format a time of a document for a table: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
     return output.word(time) if time else form.text(document.raw.get(name))
 
 
 def moment(document: Document, name: str) -> str:
-    """Format a time of a document for a sentence: empty if absent, unchanged if it has no form of a time."""
+    """Format a time of a document for a sentence: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
     return output.moment(time) if time else form.text(document.raw.get(name))
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from holdfast_cli.bucket.stack import Stack
 
 PATIENCE: Final = 8.0
-"""The seconds after which the command stops retrying a request to S3."""
+"""The seconds in which a store must complete its requests to S3."""
 
 
 def open_bucket(session: "boto3.Session", stack: "Stack") -> Store:
-    """Return the store of a team's bucket; the store retries requests for `PATIENCE` seconds."""
+    """Return the store of a team's bucket; its requests fail after `PATIENCE` seconds."""
     return Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
 
 

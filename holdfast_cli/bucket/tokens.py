@@ -131,7 +131,7 @@ def rotate(
 
     Args:
         keep: how long the old secret stays valid.
-        expiry: the token's new expiry; None gives it its original lifetime again, from now.
+        expiry: the token's new expiry; None gives the token its original lifetime again, from now on.
 
     Returns:
         The record and the new secret, which is not stored.

@@ -71,7 +71,7 @@ def update(
     scope: Sequence[str] | None,
     description: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change a record's role, scope or description; None changes nothing. Return the record before and after.
+    """Change a record's role, scope or description; None keeps the value. Return the record before and after.
 
     The write is retried only after concurrent changes of other records. After another update of the same
     record, a retry could grant again what that update had removed.

@@ -14,7 +14,7 @@ from holdfast_cli.config.backend_config import quote_hcl
 from holdfast_cli.errors import UsageError
 
 STAND_IN: Final = "holdfast.local"
-"""The host name in place of an address with a port or a path. A CLI configuration maps it to the API."""
+"""The host name for an address that is not just https and a host; a CLI configuration maps it to the API."""
 
 SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
 """The services in the discovery document that clients look up."""
@@ -25,7 +25,7 @@ _NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
 def hostname(address: str) -> str:
     """Return the host name by which a configuration reaches an API.
 
-    It is `holdfast.local` if the address has a path, a port or no TLS, which `cloud` does not support.
+    It is `holdfast.local` if the address has a path, no TLS, or a port, which no token variable can name.
 
     >>> hostname("https://API.example.com"), hostname("https://api.example.com/states-of-all")
     ('api.example.com', 'holdfast.local')

@@ -1,4 +1,4 @@
-"""Declares commands: a decorator with help and options above the function that runs each."""
+"""Declares commands. A decorator with help and options is above the function that runs the command."""
 
 import argparse
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Command:
         self._commands: dict[str, tuple[str, Command]] = {}
 
     def define(self, description: str, examples: str, *options: Option) -> Callable[[Run], Run]:
-        """Declare the command that the decorated function runs; the arguments are as for a group."""
+        """Declare the command that the decorated function runs; the arguments are as for `Command`."""
         self._description, self._examples, self._options = description, examples, options
 
         def runs(run: Run) -> Run:
@@ -58,7 +58,7 @@ class Command:
     def add(
         self, name: str, short: str, description: str, examples: str, *options: Option
     ) -> Callable[[Run], Run]:
-        """Return a decorator that declares a command of this group; `short` is its line in the list."""
+        """Return a decorator that declares a command of this group; `short` is the line in the group's list."""
         command = Command()
         self._commands[name] = short, command
         return command.define(description, examples, *options)

@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
             fill(self)
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """Parse all words of this level. SystemExit is raised as by `main`."""
+        """Parse all words of this level. Raises SystemExit as `holdfast_cli.main.main` does."""
         self.load()
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
