@@ -58,7 +58,7 @@ class Command:
     def add(
         self, name: str, short: str, description: str, examples: str, *options: Option
     ) -> Callable[[Run], Run]:
-        """Return a decorator that declares a command of this group; `short` is the line in the group's list."""
+        """Return a decorator that declares a command of this group; `short` is its line in the list."""
         command = Command()
         self._commands[name] = short, command
         return command.define(description, examples, *options)
