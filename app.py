@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-import infra  # noqa: F401 before aws_cdk, because it sets variables for its start
+import infra  # noqa: F401 before aws_cdk, which reads variables that infra sets
 
 # isort: split
 from aws_cdk import App
@@ -33,7 +33,7 @@ def main() -> None:
         bundles = {spec.name: bundle(spec.folder, target.name) for spec in FUNCTIONS}
         stacks = team_stacks(app, teams, target, bundles)
         app.synth()
-        # Only for a command that deploys or synthesizes stacks, unlike `cdk bootstrap` and `cdk ls`.
+        # True for a command that deploys or synthesizes stacks, false for `cdk bootstrap` and `cdk ls`.
         if lock and any(stack.bundling_required for stack in stacks):
             if lock.record(where):
                 sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")

@@ -25,7 +25,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "cloud": cloud.measure,
     "manage": manage.measure,
 }
-"""Section -> the function that measures it, in their order."""
+"""Name of a section -> the function that measures the section, in the order of measurement."""
 
 _EXAMPLES = """examples:
   make benchmark                                                   every section
@@ -39,8 +39,8 @@ def main() -> int:
     """Measure the sections and print their figures.
 
     Returns:
-        0, or 1 if a measurement failed, 2 for wrong usage, 130 after an interrupt. A figure above its limit
-        is marked and is no failure: machines are noisy.
+        0; 1 if a measurement failed, 2 for wrong usage, 130 after an interrupt. A figure above its limit is
+        marked but is not a failure, because times vary between runs.
     """
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def _names(text: str) -> list[str]:
-    """Return the sections of `--only`, in the order in which they are measured."""
+    """Return the names of the sections in `--only`, in the order of measurement."""
     asked = text.split(",")
     if unknown := [name for name in asked if name not in SECTIONS]:
         raise argparse.ArgumentTypeError(

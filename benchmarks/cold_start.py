@@ -1,4 +1,4 @@
-"""The time of cold functions until their first response, beside a process that only makes an S3 client."""
+"""Measure cold functions until their first response and, for comparison, the start of an S3 client alone."""
 
 import base64
 import importlib
@@ -28,7 +28,7 @@ from tests.support.id_tokens import RSA, Published, claims, record, signed
 
 _LIMIT: Final = 0.85
 _ID_TOKEN_LIMIT: Final = 1.5  # with the JWT library
-_CHAIN_LIMIT: Final = 0.7  # of the time that another version takes
+_CHAIN_LIMIT: Final = 0.7  # ratio to the time of the other version
 
 ENVIRONMENT: Final = {**SETTINGS, **CREDENTIALS, "HOLDFAST_BUCKET": BUCKET, "POWERTOOLS_LOG_LEVEL": "INFO"}
 
@@ -39,7 +39,7 @@ import time
 print([[time.monotonic(), time.process_time()]] * 2)
 """
 
-# The process gets the issuer's documents as input, so that no time of an issuer is measured.
+# The process gets the issuer's documents as input, so that the issuer's time is not measured.
 _RUN: Final = """
 import importlib, json, sys, time, types
 function, event, documents = json.load(sys.stdin)
@@ -74,13 +74,13 @@ Took = dict[str, list[float]]
 
 
 def measure(run: Run) -> Section:
-    """Start the functions, each from its deployed bundle, and the bare client, all in turn.
+    """Start each function from its deployed bundle, and the bare client; take turns in every round.
 
-    S3 runs in this process and speaks TLS: the functions load as many certificates as on AWS.
+    S3 runs in this process and uses TLS, so that the functions load as many certificates as on AWS.
     """
     folder = run.folder / "cold"
     certificates = create_certificates(folder / "tls")
-    # The authorities of the SDK and one more, so that a function loads as many as on AWS.
+    # The SDK's CA certificates and one more, so that a function loads as many as on AWS.
     authorities = folder / "authorities.pem"
     known = Path(botocore.__file__).with_name("cacert.pem").read_bytes()
     authorities.write_bytes(known + b"\n" + certificates.ca.read_bytes())
@@ -92,7 +92,7 @@ def measure(run: Run) -> Section:
             bundles = _bundles(checkout, {asked[name][0] for name in names})
             for name in names:
                 processes[side + name] = (bundles[asked[name][0]], _RUN, json.dumps(asked[name]))
-    # The other version of a function runs right after this version of it.
+    # For each function, the other version runs right after this version.
     in_turn = sorted(processes.items(), key=lambda item: item[0].removeprefix("beside: "))
     measured = {name: Took(start=[], response=[], wall=[]) for name in processes}
     with tiny_s3(objects, certificates) as address:
@@ -117,7 +117,7 @@ _NOTES: Final = (
 
 
 def first_requests() -> tuple[dict[str, Asked], dict[str, bytes]]:
-    """Return the first requests by name, and the objects in S3 that they need by key."""
+    """Return two mappings: name -> first request, and key -> content of an S3 object that a request reads."""
     made: Any = {"description": "", "created_by": "benchmark", "now": datetime.now(UTC)}
     token, secret = tokens.create(Role.WRITER, ["*"], expires=None, **made)
     deployers = trust.new_aws("deployers", aws_role="Deployer", role=Role.WRITER, scope=["*"], **made)
@@ -173,7 +173,7 @@ def _chain(measured: Mapping[str, Took], side: str = "") -> Took:
 
 
 def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
-    """Return the folders of bundles by function; the checkout's own code builds them in another process."""
+    """Build a checkout's bundles with its own code in another process; return function -> bundle folder."""
     paths = printed(
         f"bundling the functions of {checkout}",
         *(sys.executable, "-c", _BUNDLES, *functions),
@@ -184,7 +184,7 @@ def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
 
 
 def _make_bare(folder: Path) -> None:
-    """Copy this environment's `boto3` and its dependencies, with the models of S3 only."""
+    """Copy `boto3` and its dependencies from this environment; of the service models copy only S3's."""
     folder.mkdir(parents=True)
     for package in _BARE_PACKAGES:
         origin = Path(str(importlib.import_module(package).__file__))

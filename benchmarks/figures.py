@@ -1,4 +1,4 @@
-"""Figures, each with its spread: how they are computed, printed and saved."""
+"""Compute, print and save figures. A figure is a median with its spread."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,11 +16,11 @@ class Figure:
     """A measurement over all rounds.
 
     Attributes:
-        name: unique in its section; consecutive figures of one thing are named `thing: aspect`.
+        name: unique in its section; consecutive figures of the same thing are named `thing: aspect`.
         unit: `s`, `ms`, `ratio`, `requests`, `connections` or another word.
         lower: the lower quartile; the minimum of a count.
         upper: the upper quartile; the maximum of a count.
-        n: how many rounds.
+        n: the number of rounds.
         limit: the largest allowed median; None if there is no limit.
     """
 
@@ -34,7 +34,7 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, unit: str, values: Sequence[float], *, limit: float | None = None) -> Self:
-        """Return the figure of the rounds' values, with quartiles.
+        """Return a figure of one value per round: their median and quartiles.
 
         >>> Figure.of("plan", "s", [1.0, 2.0, 4.0, 5.0, 9.0]).upper
         5.0
@@ -44,14 +44,14 @@ class Figure:
 
     @classmethod
     def count(cls, name: str, values: Sequence[float], unit: str = "requests") -> Self:
-        """Return the figure of counts, or of values computed from them, with minimum and maximum."""
+        """Return a figure of counts, or of values computed from counts: their median, minimum and maximum."""
         return cls(name, unit, median(values), min(values), max(values), len(values))
 
     @classmethod
     def ratio(
         cls, name: str, ours: Sequence[float], theirs: Sequence[float], *, limit: float | None = None
     ) -> Self:
-        """Return the figure of the ratios of values that were measured in pairs.
+        """Return a figure of the ratios `ours[i] / theirs[i]`: their median and quartiles.
 
         >>> Figure.ratio("plan", [2.0, 3.0], [1.0, 2.0]).median
         1.75
@@ -70,7 +70,7 @@ class Section:
 
 
 def to_json(sections: Mapping[str, Section], rounds: int) -> str:
-    """Return a run as JSON, with its sections by name."""
+    """Return a run's number of rounds and its sections, by name, as JSON."""
     measured = {name: asdict(section) for name, section in sections.items()}
     return json.dumps({"rounds": rounds, "sections": measured}, indent=2)
 
@@ -88,7 +88,7 @@ def table(section: Section) -> Iterator[str]:
 
 
 def _aspect(figure: Figure) -> str:
-    """Return the figure's name in the table: its aspect, indented below its thing, or the whole name."""
+    """Return the figure's name in the table: the indented aspect of `thing: aspect`, else the whole name."""
     thing, _, aspect = figure.name.rpartition(": ")
     return f"  {aspect}" if thing else aspect
 

@@ -35,12 +35,12 @@ terraform {{
 
 
 def one_of_each_version() -> list[Terraform]:
-    """Return the Terraforms and OpenTofus of this machine, one of each product and version."""
+    """Return one program of this machine for each version of Terraform and of OpenTofu."""
     return [*{terraform.client: terraform for terraform in reversed(terraforms())}.values()][::-1]
 
 
 def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
-    """Return two projects that use AWS at an endpoint: with Holdfast, and with Terraform's `s3` backend."""
+    """Return two projects that send requests to `endpoint`: one uses Holdfast, the other the `s3` backend."""
     name = names.parse(f"benchmark/{section}/{terraform.name}")
     ours = to_hcl(endpoint + urlsplit(run.stack.address).path, name, read_only=False)
     theirs = _S3.format(bucket=run.stack.bucket, name=name, endpoint=endpoint)
@@ -52,8 +52,8 @@ class Project:
 
     Args:
         name: the folder's name, unique for this Terraform.
-        backend: a configuration of a backend.
-        variables: environment variables, added to the stack's.
+        backend: a `terraform` block with a backend.
+        variables: environment variables, added to the stack's variables.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Project:
         self.run("apply")
 
     def run(self, command: str, token: Mapping[str, str] = {}) -> float:
-        """Run a command, and return its milliseconds. A plan finds no change, an apply makes one.
+        """Run a command, and return its milliseconds. `plan` finds no change; `apply` makes a change.
 
         Args:
             command: `init`, `plan`, `apply` or `output`.
-            token: variables with another token.
+            token: environment variables with a token that replaces the stack's.
         """
         self._applied += command == "apply"
         arguments = {

@@ -1,4 +1,4 @@
-"""A relay that delays traffic between a client and a server of this machine, and counts its requests."""
+"""A relay between a client and a server of this machine. It delays the traffic and counts the requests."""
 
 import asyncio
 import re
@@ -22,16 +22,16 @@ class Passed:
 
 
 class Relay:
-    """A relay on a loopback port, for as long as its context lasts.
+    """A relay on a loopback port, which runs while its context lasts.
 
-    Every byte arrives half a round trip later, in order; the pieces of a large body overlap. A new connection
-    costs two round trips, one for TCP and one for TLS 1.3, before its first request is sent.
+    Every byte arrives half a round trip later, in order; the delays of a body's bytes overlap. A new
+    connection costs two round trips, one for TCP and one for TLS 1.3, before its first request is sent.
     """
 
     def __init__(self, upstream: str, round_trip: float) -> None:
         url = urlsplit(upstream)
         self.endpoint = ""
-        """Its base URL, without a trailing slash; empty until it runs."""
+        """The relay's base URL, without a trailing slash; empty until the relay runs."""
         self._upstream = (url.hostname, url.port)
         self._round_trip = round_trip
         self._passed = Passed()
@@ -53,7 +53,7 @@ class Relay:
         self._loop.close()
 
     def waiting(self, passed: Passed) -> float:
-        """Return the seconds of these round trips if each waits for the one before.
+        """Return the total delay in seconds of these connections and requests if no two of them overlap.
 
         >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(connections=2, requests=4))
         4.0
@@ -61,7 +61,7 @@ class Relay:
         return (passed.requests + 2 * passed.connections) * self._round_trip
 
     def take(self) -> Passed:
-        """Return the counts since the last call. No request may be in flight."""
+        """Return the counts since the last `take`. No request may be in flight during the call."""
         passed, self._passed = self._passed, Passed()
         return passed
 

@@ -12,12 +12,12 @@ from tests.support.free_port import free_port
 
 @dataclass
 class Run:
-    """The arguments of a section.
+    """The arguments with which each section is measured.
 
     Attributes:
-        folder: for files; removed at the end. A section makes a folder of its own in it.
-        at_end: the context that stops everything that was started.
-        beside: a checkout of another version to measure in turn, or None.
+        folder: a temporary folder, in which each section makes its own folder.
+        at_end: an exit stack; its end stops every process that the run started.
+        beside: a checkout of another version, which is measured in turn with this version; or None.
     """
 
     rounds: int
@@ -33,5 +33,5 @@ class Run:
 
 
 def tell(text: str) -> None:
-    """Print on standard error what is going on."""
+    """Print a line about the run's progress on standard error."""
     print(f"... {text}", file=sys.stderr, flush=True)

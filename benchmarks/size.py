@@ -1,4 +1,4 @@
-"""Measure reads and writes of states of several sizes, beside plain S3 requests with the same bytes."""
+"""Measure reads and writes of states of several sizes; compare with plain S3 requests of the same bytes."""
 
 import json
 from collections import defaultdict
@@ -41,7 +41,7 @@ def _figures(run: Run) -> Iterator[Figure]:
                 "read": client.ask("GET", f"/states/{name}"),
                 "GetObject": plain.ask("GET", f"/native/{name}"),
             }
-            if serial:  # the first round had no state yet, and may have had a cold start
+            if serial:  # in the first round there was no state yet, and perhaps a cold start
                 for verb, response in responses.items():
                     took[verb].append(response.ms)
                 took["on the wire"].append(len(responses["read"].body) / 1000)

@@ -35,7 +35,7 @@ class Response:
 
 
 class Client:
-    """A client with one kept connection, as Terraform has; all requests share some headers."""
+    """A client that keeps one connection open, as Terraform does, and sends `headers` with each request."""
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         url = urlsplit(address)
@@ -67,13 +67,13 @@ class Stack:
         self._token = self.new_token()
 
     def environment(self) -> dict[str, str]:
-        """Return the variables for a command that uses this stack, without the user's own settings."""
+        """Return the environment of a command that uses this stack. The user's own settings are left out."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         more = {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
         return {**kept, **self.aws.environment(), **self._token, **more}
 
     def new_token(self) -> dict[str, str]:
-        """Create a token that the gateway cannot have cached; return the variables with it."""
+        """Create a token, which the gateway cannot have cached; return environment variables that hold it."""
         now = datetime.now(UTC)
         token, secret = tokens.create(
             Role.MAINTAINER, ["*"], description="", created_by="benchmark", now=now, expires=None
@@ -86,7 +86,7 @@ class Stack:
         }
 
     def api(self) -> Client:
-        """Return a client of the API, signed in with the stack's token."""
+        """Return a client of the API that authenticates with the stack's token."""
         token = f"{self._token['TF_HTTP_USERNAME']}:{self._token['TF_HTTP_PASSWORD']}"
         signed_in = {"Authorization": f"Basic {base64.b64encode(token.encode()).decode()}"}
         return Client(
@@ -94,7 +94,7 @@ class Stack:
         )
 
     def s3(self) -> Client:
-        """Return a client of the bucket. It signs nothing, and the SDK's time is not measured."""
+        """Return a client of the bucket that signs nothing and does not use the SDK, which takes time."""
         return Client(f"{self.aws.endpoint}/{self.bucket}", {})
 
     def log(self, state: str, function: str = "backend") -> list[dict[str, Any]]:
@@ -109,11 +109,11 @@ class Stack:
     def relayed(
         self, *functions: str, to_aws: float = 0.0, to_s3: float = 0.0
     ) -> Iterator[tuple[Relay, Relay]]:
-        """Put a relay between clients and AWS and another between functions and S3, while the context lasts.
+        """Run two relays while the context lasts: one between clients and AWS, one between functions and S3.
 
         Args:
-            functions: the functions whose requests to S3 go through the second relay.
-            to_aws: the round trip of the first relay; `to_s3` is that of the second.
+            functions: the functions whose requests to S3 pass through the second relay.
+            to_aws: the round trip of the first relay; `to_s3` is the round trip of the second relay.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
         with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:
@@ -126,7 +126,7 @@ class Stack:
 
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
-    """Yield a team in a local AWS of its own, which stops when the context ends."""
+    """Yield a team deployed in its own local AWS, which stops when the context ends."""
     with LocalAws(port, folder) as aws:
         bootstrap(aws)
         (team,) = deploy(aws, [TEAM])
@@ -137,8 +137,8 @@ def printed(what: str, *command: str | Path, **options: Any) -> str:
     """Run a command, and return its standard output; RuntimeError if it fails.
 
     Args:
-        what: the command's name in the error.
-        options: those of `subprocess.run`.
+        what: the command's name in the error's message.
+        options: keyword arguments of `subprocess.run`.
     """
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
     if ended.returncode:

@@ -5,20 +5,20 @@ import random
 
 
 def state(serial: int, size: int) -> bytes:
-    """Return a state document of about a size; the same serial gives the same document.
+    """Return a state document of about `size` bytes; equal arguments give equal documents.
 
     Identifiers and addresses are random, so that the document compresses like a real state.
 
     Args:
         serial: the document's serial.
-        size: the size in bytes, reached by the number of resources.
+        size: the approximate size in bytes; resources are added until the document has it.
     """
     drawn = random.Random(serial)  # noqa: S311 nothing is secret here
     resources: list[object] = []
     length = 0
     while length < size:
         resources.append(_resource(drawn, len(resources)))
-        # Indentation adds the same to each resource.
+        # Indentation adds the same number of bytes to each resource.
         length += len(json.dumps({"resources": [resources[-1]]}, indent=2)) - 20
     document = {
         "version": 4,

@@ -18,7 +18,7 @@ def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
 
     Args:
         objects: the contents by key.
-        tls: the certificate with which it serves.
+        tls: the server's certificate.
 
     Yields:
         The base URL.

@@ -13,5 +13,5 @@ Names have the same meaning in all modules:
   a response, and `status` the HTTP status.
 - `team` is a team's name; None means the only deployed team.
 - `stream` is where a text is printed; None means standard output.
-- A function that may raise another exception, or one of these for another reason, says so.
+- The docstring of a function names any other exception, and any other reason for these two exceptions.
 """

@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    """End without a traceback if an exception is a KeyboardInterrupt, or was raised because of one."""
+    """End the process without a traceback if a KeyboardInterrupt is the exception or its cause."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
@@ -31,7 +31,7 @@ def _uncaught(kind: type[BaseException], error: BaseException, traceback: Traceb
 
 
 def _unraisable(raised: "sys.UnraisableHookArgs") -> None:
-    """Do the same for exceptions in callbacks, in finalizers and at Python's own end."""
+    """End the process after a KeyboardInterrupt in a callback, in a finalizer or while Python exits."""
     if isinstance(raised.exc_value, KeyboardInterrupt):
         os._exit(130)
     sys.__unraisablehook__(raised)

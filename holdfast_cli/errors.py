@@ -6,11 +6,11 @@ class CommandError(Exception):
 
 
 class OutputClosedError(CommandError):
-    """The reader of the output has closed it, as `| head -1` does: a command that only reads ends with 0."""
+    """The reader closed the output, as `| head -1` does. A command that only reads then exits with code 0."""
 
 
 class UsageError(CommandError):
-    """The options contradict each other, or break a rule about more than one of them."""
+    """The options contradict each other, or break a rule about several options."""
 
 
 def with_notes(line: str, error: BaseException) -> str:

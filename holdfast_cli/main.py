@@ -26,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: with 2 for wrong usage, with 0 after --help and --version.
     """
     if sys.stderr is None:
-        # The caller closed it. Messages would go to standard output instead, which a shell may be about to
-        # evaluate.
+        # The caller closed standard error. Messages would go to standard output instead, which a shell may
+        # be about to evaluate.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 for as long as the process lives
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A description may hold letters that the terminal cannot show. argparse ignores a failed write: the

@@ -4,8 +4,8 @@ In all modules of this package:
 
 - `scope` and `construct_id` place a construct in the CDK's tree. `logical_id` names its resource in the
   template and does not depend on that place.
-- `team` is the settings of a team, `teams` those of all teams to deploy, and `path` the file that has them.
-- `target` is where they are deployed, `bundles` the code of the functions, bundled for that target.
+- `team` is the settings of a team, `teams` the settings of all teams to deploy, and `path` their teams.toml.
+- `target` is the target of the deployment, `bundles` the code of the functions, bundled for that target.
 - `key` is the KMS key that encrypts every object; None if S3 manages the keys.
 - `ConfigError` says what is wrong with a team's settings, `BundleError` why there is no bundle.
 - Addresses have no slash at the end.
@@ -15,8 +15,8 @@ import os
 import sys
 from pathlib import Path
 
-# Importing aws_cdk starts Node.js, which reads these variables. They silence warnings about its age and about
-# deprecations, which do not concern this app; the CDK command prints them, too.
+# Importing aws_cdk starts Node.js, which reads these variables. They silence warnings about Node.js's age and
+# about deprecations. The warnings do not concern this app, and the CDK command prints them too.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 os.environ.setdefault("NODE_NO_WARNINGS", "1")
 

@@ -1,4 +1,4 @@
-"""`python -m infra team <name>`: checks that teams.toml has a team, before anything is made for it."""
+"""`python -m infra team <name>`: checks that teams.toml has the team, before anything is created for it."""
 
 import argparse
 import sys

@@ -23,7 +23,7 @@ from infra.lambdas import Functions, audit_log
 MANAGEMENT = "/manage/v1/{path+}"
 """The route of the management API."""
 _SHARE = 4
-"""The management API's limit is the team's limit divided by this."""
+"""The management API's limits are the team's limits divided by this number."""
 
 # Without the query string, which contains lock IDs, and without headers. API Gateway escapes nothing, so the
 # principal is percent-encoded.
@@ -61,7 +61,7 @@ class Api(Construct):
             http_api=api,
             stage_name="$default",
             auto_deploy=True,
-            # For routes without a limit of their own; a request above it gets 429, which Terraform retries.
+            # For routes without limits of their own. A request above them gets 429, which Terraform retries.
             throttle=apigatewayv2.ThrottleSettings(
                 rate_limit=team.throttling.rate, burst_limit=team.throttling.burst
             ),
@@ -103,7 +103,7 @@ class Api(Construct):
             ("/api/v2/{path+}", "cloud", token),
             (MANAGEMENT, "management", token),
             ("/sessions", "sessions", token),
-            # Accepts every identity of this AWS account; the function decides by its trust records.
+            # The authorizer accepts every identity of this AWS account; the function checks trust records.
             ("/sessions/aws", "sessions", HttpIamAuthorizer()),
         ):
             (route,) = api.add_routes(
@@ -119,8 +119,8 @@ class Api(Construct):
                 }
                 # API Gateway refuses settings of a missing route ("Unable to find Route by key").
                 stage.node.add_dependency(route)
-        # Every other path. Terraform would take the gateway's own 404 for a missing state, and create every
-        # resource again.
+        # The route for every other path. Terraform would take the gateway's own 404 for a missing state, and
+        # create every resource again.
         apigatewayv2.HttpRoute(
             self,
             "OtherPaths",
@@ -145,7 +145,7 @@ class Api(Construct):
 
 
 def management_throttling(throttling: Throttling) -> Throttling:
-    """Return the limits of the management API: a share, so that lists leave room for an apply.
+    """Return the management API's limits: a quarter of the team's, so that lists leave requests for an apply.
 
     >>> management_throttling(Throttling(rate=100, burst=2))
     Throttling(rate=25, burst=1)

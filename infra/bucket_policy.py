@@ -1,7 +1,7 @@
 """The deny statements of the state bucket's policy, which apply to every caller.
 
-The policy only denies; the roles have the permissions. A statement's ID says what it denies. The policy does
-not apply to S3's lifecycle rules.
+The policy only denies; the roles have the permissions. The ID of a statement says what the statement denies.
+The policy does not apply to S3's lifecycle rules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from infra.config import TeamConfig
 # beside it.
 
 _CREATES_AN_OBJECT = {"s3:ObjectCreationOperation": "true"}
-"""Excludes CreateMultipartUpload and UploadPart, which are s3:PutObject too and cannot have a condition."""
+"""Excludes CreateMultipartUpload and UploadPart, which need s3:PutObject too but accept no precondition."""
 
 _WITHOUT_CONDITION: Mapping[str, Any] = {
     "Null": {"s3:if-none-match": "true", "s3:if-match": "true"},
@@ -29,7 +29,7 @@ _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
 def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
-    """Return the deny statements of a team's state bucket, without those for TLS."""
+    """Return the deny statements of a team's state bucket, except the statements about TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
         bucket.arn_for_objects(f"{keys.folder(one)}*")
@@ -53,7 +53,7 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
         blind("RefuseRecordWritesWithoutCondition", records),
         *_deny_other_encryption(bucket, key),
         _deny("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
-        # If its newest version is deleted, the version before counts, which was not revoked yet.
+        # Deleting a record's newest version makes an older version current, perhaps from before a revocation.
         _deny("RefuseToDeleteRecordVersions", "s3:DeleteObjectVersion", records),
         # A lifecycle rule removes old versions with a lock's tag under any key.
         _deny("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
@@ -72,7 +72,7 @@ def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
 
 
 def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam.PolicyStatement]:
-    """Return statements that deny a header for other encryption than the bucket's default."""
+    """Return statements that deny writes with another encryption than the bucket's default."""
     objects = [bucket.arn_for_objects("*")]
     asked = {_ENCRYPTION: "false"}
     statements = [
@@ -88,12 +88,12 @@ def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam
             objects,
             {"Null": {f"{_ENCRYPTION}-customer-algorithm": "false"}},
         ),
-        # It encrypts an object again, in place: with another key a version is lost when that key is.
+        # This action encrypts an object again, in place. Without the new key the version is lost.
         _deny("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
     ]
     if key:
         statements.append(
-            # Also denies `aws:kms` without a key: S3 then uses the account's own key, not the bucket's.
+            # Also denies `aws:kms` without a key: S3 would use the account's own key, not the bucket's key.
             _deny(
                 "RefuseOtherKeys",
                 "s3:PutObject",
@@ -108,7 +108,7 @@ def _deny_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStatement
     action, objects = "s3:PutObjectRetention", [bucket.arn_for_objects("*")]
     if team.retention is None:
         return _deny("RefuseRetention", action, objects)
-    # A day more than the team's: a client's clock may be ahead, and a part of a day may count as a day.
+    # A day more than the team's setting: a client's clock may be ahead, and part of a day may count as a day.
     most = str(team.retention.days + 1)
     return _deny(
         "RefuseLongerRetention",

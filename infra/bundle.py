@@ -1,4 +1,4 @@
-"""Builds the functions' bundles without Docker: for each a folder with our code and its dependencies."""
+"""Builds the functions' bundles without Docker. A bundle is a folder with our code and its dependencies."""
 
 import ast
 import gzip
@@ -25,11 +25,11 @@ _FOR_LAMBDA: Final = (
 )
 
 _BOTOCORE_SERVICES: Final = {spec.folder: spec.services for spec in FUNCTIONS}
-"""The services that a function calls; the models of all 400 are nine tenths of botocore."""
+"""The services that each function calls; the models of all 400 services are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
 """The models of a service that are kept; the functions use no paginators, waiters or examples."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
-"""Without `_retry.json`, which is for the SDK's legacy retry mode."""
+"""The files that every service needs; `_retry.json` is only for the SDK's legacy retry mode."""
 
 
 class BundleError(Exception):
@@ -40,9 +40,9 @@ class BundleError(Exception):
 class Bundle:
     """A function's code for deployment; `function` is the name of its folder below `functions/`.
 
-    `digest` is the hexadecimal SHA-256 of its inputs, and of whether it has bytecode. It is the same on all
-    machines with a Python of the target's version, and on all machines without, so that an unchanged function
-    is not deployed again.
+    `digest` is the hexadecimal SHA-256 of the bundle's inputs, and of whether the bundle has bytecode. It has
+    bytecode if the machine has a Python of the target's version. The digest depends on nothing else of the
+    machine, so that an unchanged function is not deployed again.
     """
 
     function: str
@@ -65,14 +65,14 @@ def bundle(
     functions: Path = ROOT / "functions",
     build: Path = ROOT / ".build",
 ) -> Bundle:
-    """Bundle one function, or return the bundle that an earlier run made of the same sources.
+    """Bundle one function, or return the bundle that an earlier run built from the same sources.
 
     Several builds may run at the same time.
 
     Args:
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
-        functions: has the function's folder, the packages that functions share and `requirements.txt`; a
-            `requirements.txt` in the function's own folder replaces that, even if it names no package.
+        functions: has the function's folder, the packages that functions share and `requirements.txt`. A
+            `requirements.txt` in the function's folder replaces the shared file, even if it is empty.
     """
     services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
@@ -167,7 +167,7 @@ def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
 
 
 def _environment(target: Literal["aws", "local"], compiler: str | None) -> str:
-    """Return the properties of target and compiler on which the result depends."""
+    """Return the properties of the target and the compiler on which a bundle's content depends."""
     if target == "aws":
         return f"{' '.join(_FOR_LAMBDA)} {'with' if compiler else 'without'} bytecode"
     return f"local {sys.implementation.cache_tag}"
@@ -181,7 +181,7 @@ def _digest(environment: str, inputs: dict[str, bytes]) -> str:
 
 
 def _built(final: Path, fill: Callable[[Path], None]) -> Path:
-    """Return the folder `final`; if it does not exist, `fill` makes it and it appears atomically."""
+    """Return the folder `final`. If it is absent, `fill` fills a new folder, which is then renamed to it."""
     if final.is_dir():
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -219,7 +219,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
 
 
 def _trim(folder: Path, services: Sequence[str]) -> None:
-    """Remove files that the functions never load. The packages' metadata stay for vulnerability scanners."""
+    """Remove files that the functions never load. The packages' metadata is kept for security scanners."""
     models = folder / "botocore" / "data"
     for entry in models.iterdir():
         if entry.name not in (*services, *_BOTOCORE_COMMON):
@@ -230,7 +230,7 @@ def _trim(folder: Path, services: Sequence[str]) -> None:
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
-        *(folder / "cffi", folder / "pycparser"),  # they make bindings; cryptography contains its own
+        *(folder / "cffi", folder / "pycparser"),  # cryptography contains its bindings already
         *(swagger / "swagger-ui-bundle.min.js", swagger / "swagger-ui.min.css"),
     ):
         _remove(unused)
@@ -253,7 +253,7 @@ def _trim_models(folder: Path) -> None:
 
 
 def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
-    """Cut botocore's endpoints, which each cold start reads, to those of some services in all partitions."""
+    """Remove all services but `kept` from botocore's endpoints file, which each cold start reads."""
     document = json.loads(path.read_bytes())
     for partition in document["partitions"]:
         services = partition["services"]
@@ -262,9 +262,9 @@ def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
 
 
 def _without_texts(model: Any) -> Any:
-    """Return a service's model with empty documentation. Each cold start reads the model.
+    """Return a service's model with empty documentation, because each cold start reads the model.
 
-    The texts are empty and not removed, because botocore reads some of them.
+    The texts are emptied and not removed, because botocore reads some of them.
     """
     match model:
         case dict():

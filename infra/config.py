@@ -57,7 +57,7 @@ LOCAL_ACCOUNT = "000000000000"
 _WITHOUT_SNAP_START = frozenset({"ap-east-2", "ap-southeast-6"})
 
 _DEFAULT_QUOTA, _SMALLER_QUOTA = (10000, 5000), (2500, 1250)
-"""Requests a second and at once, for all APIs of an account and region ("Amazon API Gateway quotas")."""
+"""Requests a second, and requests at once, of all APIs of an account in a region (API Gateway's quotas)."""
 _WITH_SMALLER_QUOTA = frozenset(
     {
         *("af-south-1", "ap-south-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-7"),
@@ -156,7 +156,7 @@ class Memory:
 
 _MEMORY_OF_A_FUNCTION = 128
 _MEMORY_OF_A_STATE = 4
-"""A commit or a restore needs these megabytes, and so many times its state. Measured; see `limits.md`."""
+"""A commit or a restore needs these megabytes plus this many times its state's size; see `limits.md`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +299,7 @@ class TeamConfig:
 
 
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:
-    """Read the teams file, in its order; raise `ConfigError` if it has no team."""
+    """Return the teams of a teams file, in the file's order; raise `ConfigError` if the file has no team."""
     teams = read_teams(path)
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
@@ -320,7 +320,7 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
-    """Return the team with a name; raise `ConfigError` with the teams' names if it does not exist."""
+    """Return the team with a name; if it does not exist, raise `ConfigError` with the names of all teams."""
     known = {team.name: team for team in teams}
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
@@ -381,8 +381,8 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
 def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """Check settings that depend on the account and the region of a team, if they are known.
 
-    The teams are as the file has them, or with account and region of the credentials in use.
-    `ConfigError` if a team asks for what its region does not have, or an account for two partitions.
+    A team without account or region in the file may have those of the credentials in use. `ConfigError` if a
+    region does not support a setting of its team, or if teams have the same account in two partitions.
     """
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
@@ -408,7 +408,7 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 def above_quota(team: TeamConfig) -> str | None:
     """Return a warning if a team's `throttling` is above its region's default quota, else None.
 
-    AWS raises the quota on request.
+    AWS raises quotas on request.
     """
     rate, burst = _SMALLER_QUOTA if team.region in _WITH_SMALLER_QUOTA else _DEFAULT_QUOTA
     if team.throttling.rate <= rate and team.throttling.burst <= burst:
@@ -428,11 +428,11 @@ class Target:
     """The target of a deployment, with the settings that depend on it.
 
     Attributes:
-        name: also decides for which interpreter the functions are bundled.
-        account: overrides every team's account, like `region`; or None.
+        name: also determines the interpreter for which the functions are bundled.
+        account: replaces every team's account, and `region` every team's region; None replaces nothing.
         api_address: the address of an API, with `{api}` for its ID; None if each API has its own host name.
-        presign_endpoint: the beginning of presigned S3 addresses; None for S3's own.
-        cloudtrail: whether CloudFormation can create trails there.
+        presign_endpoint: the beginning of presigned S3 addresses; None for S3's own endpoint.
+        cloudtrail: whether CloudFormation can create trails in the target.
     """
 
     name: Literal["aws", "local"]
@@ -453,19 +453,19 @@ AWS = Target(name="aws")
 def local(endpoint: str) -> Target:
     """Return the local AWS as a target. Every difference from a deployment to AWS is set here."""
     return Target(
-        # It runs functions in its own Python, so bundles are built for that.
+        # The local AWS runs functions in its own Python, so bundles are built for that Python.
         name="local",
-        # It has no other account.
+        # The local AWS has no other account.
         account=LOCAL_ACCOUNT,
-        # Its credentials, its addresses and its tools default to this region.
+        # The credentials, addresses and tools of the local AWS default to this region.
         region="us-east-1",
-        # It can be removed with its folder and re-created.
+        # The local AWS can be removed with its folder and re-created.
         termination_protection=False,
-        # It has no host names for APIs that all programs on all systems resolve, so an API is a path.
+        # Not all programs resolve a host name for each API, so an API has a path.
         api_address=f"{endpoint}/_aws/execute-api/{{api}}/$default",
-        # With another host name, so that clients do not send their credentials after a redirect.
+        # The host name differs from the API's, so that clients send no credentials after a redirect.
         presign_endpoint=endpoint.replace("//127.0.0.1", "//localhost"),
-        # Its CloudFormation refuses a stack with a trail.
+        # The local AWS's CloudFormation refuses a stack with a trail.
         cloudtrail=False,
     )
 

@@ -29,7 +29,7 @@ class Grant:
     """A statement of a role's policy.
 
     Attributes:
-        when: the team's setting that the statement needs; empty for every team.
+        when: the team's setting that the statement needs; empty if every team gets the statement.
     """
 
     sid: str
@@ -38,7 +38,7 @@ class Grant:
     when: Literal["", "retention", "declared", "kms"] = ""
 
     def also(self, place: Place) -> "Grant":
-        """Return the same grant with one more place."""
+        """Return a copy of the grant with another place added."""
         return replace(self, on=(*self.on, place))
 
 
@@ -48,16 +48,16 @@ class FunctionSpec:
 
     Attributes:
         name: the name of its log group; audit events contain it, and a new stack finds kept logs by it.
-        folder: below `functions/`, with `handler.py`.
+        folder: the name of its folder below `functions/`, which has `handler.py`.
         purpose: a sentence for `permissions.md`.
         memory: megabytes, or the name of a setting in the team's `memory`.
         seconds: its timeout.
-        environment: its variables, without its version and Powertools' own.
-        grants: the permissions of its role, without those for its own log.
+        environment: the names of its variables, except for its version's and those of Powertools.
+        grants: the permissions of its role, except the permissions for its own log.
         audited: whether the marked lines of its log are copied to the audit trail.
         snap_start: whether it may start from a snapshot, if the team enables that.
-        services: the AWS services that it calls; its bundle has no models of others.
-        version_of: another function; this one reports its version and is deployed after it.
+        services: the AWS services that it calls; its bundle has the SDK's models of these services only.
+        version_of: the function whose version it reports and after which it is deployed, or empty.
     """
 
     name: str
@@ -98,13 +98,13 @@ UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 STATES_RW: Final = Grant("StatesAndLocks", _USE, (STATES, LOCKS))
 READ_VERSIONS: Final = Grant("ReadVersions", ("s3:GetObjectVersion",), (STATES,))
-"""Also for presigned addresses of versions, which the role signs."""
+"""The role needs it also to sign presigned addresses of versions."""
 REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,))
 """A release deletes the lock's own version, so that locking leaves no old versions."""
 TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
 RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
-"""Without it S3 responds with 403 for a key that does not exist, as for a missing permission."""
+"""Without this grant S3 responds with 403 for an absent key, as it does for a missing permission."""
 USE_KEY: Final = Grant("EncryptAndDecrypt", ("kms:GenerateDataKey", "kms:Decrypt"), (STATE_KEY,), when="kms")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
@@ -181,7 +181,7 @@ FUNCTIONS: Final = (
         name="sessions",
         folder="session_exchange",
         purpose="Exchanges an ID token or an AWS identity for a session.",
-        memory="authorizer",  # similar work: it reads a record and writes another
+        memory="authorizer",  # similar work: reads a record, writes another
         seconds=25,
         environment=_BUCKET,
         grants=(
@@ -208,7 +208,7 @@ FUNCTIONS: Final = (
         folder="audit_trail",
         purpose="Copies events from the logs of the first five to the audit trail.",
         memory=256,
-        seconds=60,  # nobody waits for it
+        seconds=60,  # no client waits for it
         environment=("HOLDFAST_AUDIT_GROUP",),
         grants=(Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),),
         audited=False,

@@ -1,4 +1,4 @@
-"""Patterns of the keys in a team's buckets, for policies, made by the library's own key functions."""
+"""Patterns of the keys in a team's buckets, for policies. The library's key functions make the patterns."""
 
 from typing import Final
 
@@ -32,4 +32,4 @@ WORKSPACES: Final = StateName("*").record_key
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
 """Uploaded states that are not committed yet, in the staging bucket."""
 UPLOADED_JSON: Final = f"{folder(staging.json_key('*', '*', '*'))}*"
-"""The JSON form that `cloud {}` uploads with each state, which nothing reads; in the staging bucket."""
+"""The JSON form, in the staging bucket, that `cloud {}` uploads with each state and that nothing reads."""

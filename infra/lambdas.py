@@ -38,7 +38,7 @@ Bundles = Mapping[str, Bundle]
 
 
 class Functions(Construct):
-    """The functions of one team; `live` maps each name to the alias that callers use."""
+    """The functions of one team; `live` maps each function's name to the alias that callers invoke."""
 
     def __init__(
         self,
@@ -90,16 +90,16 @@ class Functions(Construct):
             made[spec.name] = self._function(spec, bundles[spec.name], environment)
             function, _ = made[spec.name]
             if spec.name == "audit_trail":
-                continue  # CloudWatch calls it without an alias
+                continue  # CloudWatch invokes this function without an alias
             # Lambda makes a snapshot of the version that the alias publishes.
             alias = self.live[spec.name] = lambda_.Alias(
                 self, f"{spec.construct_id}Live", alias_name="live", version=function.current_version
             )
             if RETAIN_STATES in spec.grants and store.bucket.policy:
-                # New code may request another retention: it gets requests only after the bucket allows it.
+                # New code may request another retention: the policy that allows it is deployed first.
                 alias.node.add_dependency(store.bucket.policy)
             if spec.version_of:
-                # It reports a version only after that version gets requests.
+                # This function reports a version only after that version gets requests.
                 alias.node.add_dependency(self.live[spec.version_of])
         copying, _ = made["audit_trail"]
         for spec in FUNCTIONS:
@@ -120,7 +120,7 @@ class Functions(Construct):
             f"{construct_id}Audit",
             log_group=log,
             destination=LambdaDestination(copying, add_permissions=False),
-            # In quotes: without them a term may have only letters, digits and underscores.
+            # In quotes: a term without quotes may have only letters, digits and underscores.
             filter_pattern=logs.FilterPattern.literal(f'"{audit.MARK}"'),
             filter_name="audit",
         )
@@ -200,15 +200,15 @@ class Functions(Construct):
 
 
 def version(bundle: Bundle) -> str:
-    """Return the version of a function's code, release and digest, such as `0.2.0+57ab9b1ad0f6`."""
+    """Return the version of a function's code: release and digest, such as `0.2.0+57ab9b1ad0f6`."""
     return f"{__version__}+{bundle.digest[:12]}"
 
 
 def retention_of_each_write(team: TeamConfig) -> str | None:
-    """Return the retention in every write of a state, in the form of `holdfast.s3.retention`.
+    """Return the retention that every write of a state requests, in the form of `holdfast.s3.retention`.
 
     Returns:
-        The text; None if the team has no retention, or the bucket's default applies it.
+        The text; None if the team has no retention, or if the bucket's default sets it.
     """
     if team.retention is None or team.retention.bucket_default:
         return None
@@ -220,7 +220,7 @@ def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> log
 
     Args:
         logical_id: must not change: a new stack imports a kept log group by it.
-        days: how long a line is kept.
+        days: the number of days for which a line is kept.
     """
     log_group = logs.LogGroup(
         scope,

@@ -1,4 +1,4 @@
-"""Settings in TOML. Each is declared once, with its check and its documentation."""
+"""Settings in TOML. Each setting is declared once, with its check and its documentation."""
 
 import dataclasses
 import difflib
@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 _Table = TypeVar("_Table")
 
-# Characters of a value in a message of one line.
+# The largest number of characters that a message shows of a value.
 _LONGEST_SHOWN = 80
 
 
@@ -20,7 +20,7 @@ class SettingError(ValueError):
 
 
 class Kind(Protocol):
-    """The kind of values that a setting accepts.
+    """Checks the values of a setting, and describes which values are accepted.
 
     Attributes:
         written: the accepted values in words, as in `"kms" or "s3"`.
@@ -30,7 +30,7 @@ class Kind(Protocol):
     def written(self) -> str: ...
 
     def read(self, name: str, value: object) -> Any:
-        """Check a value, and return it as the program uses it.
+        """Check a value, and return it in the form that the program uses.
 
         Args:
             name: the name of the setting with its tables, such as `retention.days`.
@@ -46,9 +46,9 @@ class Setting:
     """The declaration of a setting.
 
     Attributes:
-        kind: the values that it accepts.
+        kind: which values it accepts.
         sentence: its purpose.
-        deployed: how it changes once the team is deployed; None if in place and at any time.
+        deployed: how to change it after the first deployment; None if it can change in place at any time.
         default: a description of the default, if the value alone does not describe it.
     """
 
@@ -65,13 +65,13 @@ def setting(
 
     Args:
         unset: a description of the default, if the value alone does not describe it.
-        default: `default` or `default_factory`, as for any field; neither for a required setting.
+        default: `default` or `default_factory`, as for any field; a required setting has neither.
     """
     return dataclasses.field(metadata={"setting": Setting(kind, sentence, deployed, unset)}, **default)
 
 
 def settings_of(table: type) -> dict[str, tuple[Setting, Field[Any]]]:
-    """Return the settings of a table by name, in order, each with its field."""
+    """Return name -> setting and dataclass field of a table, in the table's order."""
     return {
         one.name: (one.metadata["setting"], one)
         for one in dataclasses.fields(table)
@@ -85,7 +85,7 @@ def read_settings(
     name: str = "",
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> _Table:
-    """Return a table from its values, after checking each, and that none is unknown or missing.
+    """Return a table from the values of its settings; refuse an invalid, unknown or missing setting.
 
     Args:
         table: a dataclass whose fields are declared with `setting`.
@@ -93,7 +93,7 @@ def read_settings(
         more: fields that are not settings.
 
     Raises:
-        SettingError: about the first fault.
+        SettingError: names the first setting that is invalid, unknown or missing.
     """
     known = settings_of(table)
     read = {}
@@ -129,12 +129,12 @@ def as_toml(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A kind of single values, which are returned unchanged.
+    """A `Kind` that accepts single values and returns them unchanged.
 
     Attributes:
         written: the values in words.
         accepts: returns whether a value is allowed.
-        words: returns the words to suggest for a similar one.
+        words: returns the words that a message may suggest for a misspelled word.
     """
 
     written: str
@@ -142,7 +142,7 @@ class Scalar:
     words: Callable[[], Collection[str]] = tuple
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`."""
+        """Check a single value, and return it unchanged (see `Kind`)."""
         if not self.accepts(value):
             raise _not_allowed(name, value, self._instead_of(value))
         return value
@@ -156,7 +156,7 @@ class Scalar:
                 if self.accepts(meant):
                     return as_toml(meant)
             if similar := difflib.get_close_matches(lower, self.words(), cutoff=0.7):
-                return " or ".join(map(as_toml, similar))  # the nearest first
+                return " or ".join(map(as_toml, similar))  # the most similar first
         return self.written
 
 
@@ -167,48 +167,48 @@ def _without_quotes(value: str) -> list[object]:
 
 
 def flag() -> Scalar:
-    """Return the kind of `true` or `false`."""
+    """Return a `Kind` that accepts `true` or `false`."""
     return Scalar("true or false", lambda value: isinstance(value, bool))
 
 
 def flag_or(kind: Scalar) -> Scalar:
-    """Return the kind of `true`, `false` or a value of another kind."""
+    """Return a `Kind` that accepts `true`, `false` and the values that `kind` accepts."""
     return Scalar(
         f"true, false or {kind.written}", lambda value: isinstance(value, bool) or kind.accepts(value)
     )
 
 
 def whole_number(low: int, high: int) -> Scalar:
-    """Return the kind of a whole number from `low` to `high`, both included."""
+    """Return a `Kind` that accepts whole numbers from `low` to `high`, both included."""
     return Scalar(
         f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high
     )
 
 
 def one_of(numbers: Collection[int]) -> Scalar:
-    """Return the kind of some numbers."""
+    """Return a `Kind` that accepts each of `numbers`."""
     *others, last = map(str, numbers)
     return Scalar(f"{', '.join(others)} or {last}", lambda value: type(value) is int and value in numbers)
 
 
 def word(*words: str) -> Scalar:
-    """Return the kind of some words."""
+    """Return a `Kind` that accepts each of `words`."""
     return Scalar(" or ".join(map(as_toml, words)), lambda value: value in words, lambda: words)
 
 
 def word_of(written: str, words: Callable[[], Collection[str]]) -> Scalar:
-    """Return the kind of many words. `words` returns them, and is called only when they are needed."""
+    """Return a `Kind` that accepts each word that `words` returns; `words` is called only when needed."""
     return Scalar(written, lambda value: isinstance(value, str) and value in words(), words)
 
 
 def text(written: str, accepts: Callable[[str], object]) -> Scalar:
-    """Return the kind of a text that follows a rule."""
+    """Return a `Kind` that accepts each text for which `accepts` returns a true value."""
     return Scalar(written, lambda value: isinstance(value, str) and bool(accepts(value)))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A kind: a table of settings.
+    """A `Kind` that accepts tables of settings.
 
     Attributes:
         members: the dataclass that declares its settings.
@@ -224,7 +224,7 @@ class Table:
         return f"a table, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`."""
+        """Check a table of settings, and return it as an instance of `members` (see `Kind`)."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         return read_settings(self.members, value, name)
@@ -232,12 +232,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedTexts:
-    """A kind: a table whose names are chosen freely.
+    """A `Kind` that accepts tables of texts, with names that the user chooses.
 
     Attributes:
         example: an example of the table.
-        names: the kind of its names.
-        values: the kind of its values.
+        names: the kind that checks the names.
+        values: the kind that checks the values.
         most: the largest number of entries.
     """
 
@@ -252,7 +252,7 @@ class NamedTexts:
         return f"a table of at most {self.most}, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`. Names that differ only in upper and lower case are duplicates."""
+        """Return a checked table of texts. Names that differ only in upper and lower case are duplicates."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         if len(value) > self.most:
@@ -282,7 +282,7 @@ def _not_allowed(name: str, value: object, instead: str) -> SettingError:
 
 
 def _instead_of(table: type, name: str, key: str) -> str:
-    """Suggest a setting for an unknown name: of this table, or of a table in it; else list all settings."""
+    """Suggest a similar setting of the table, or of a table in it; if none is similar, list all settings."""
     known = settings_of(table)
     inside = [
         outer

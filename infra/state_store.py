@@ -1,4 +1,4 @@
-"""The buckets of a team, for its states, their access log and uploads; and the key of its states.
+"""A team's buckets for states, for access logs and for uploads, and the KMS key of the states.
 
 All but the bucket for uploads are kept when the stack is deleted.
 """
@@ -24,8 +24,8 @@ class StateStore(Construct):
 
     Attributes:
         bucket: named after team, account and region. The fixed name is a safeguard: if a stack is created
-            again beside a kept bucket, the deployment fails. With another name it would start with an empty
-            history, and Terraform would create everything a second time.
+            again beside a kept bucket, the deployment fails. With a new name the stack would start with an
+            empty bucket, and Terraform would create everything a second time.
     """
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
@@ -46,7 +46,7 @@ class StateStore(Construct):
             lifecycle_rules=_lifecycle(team.history),
             server_access_logs_bucket=logs_bucket,
             server_access_logs_prefix=(team.access_logs.prefix or None) if team.access_logs else None,
-            # Kept, unless the stack's first deployment fails: the next one then needs the name.
+            # Kept, unless the stack's first deployment fails: the next deployment then needs the name.
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if team.access_logs is not None:
@@ -134,13 +134,13 @@ def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | 
 def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
     one_day = Duration.days(1)
     rules = [
-        # Versions that a release leaves if it cannot remove the lock's own version.
+        # For versions that remain if a release cannot remove the lock's own version.
         s3.LifecycleRule(id="locks", tag_filters={"holdfast": "lock"}, noncurrent_version_expiration=one_day),
-        # A rule of its own: S3 accepts it neither with a tag nor with an expiry.
+        # A separate rule, because S3 accepts this setting neither with a tag nor with an expiry.
         s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
         s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
-        # The longest session is half a day, so removed sessions have ended; the audit trail names the caller.
-        # An interrupted `holdfast doctor` leaves probes: S3 removes them within four days, as it counts days.
+        # The longest session lasts half a day, so removed sessions have ended; the audit trail names callers.
+        # An interrupted `holdfast doctor` leaves probes, which S3 removes within four days (it rounds up).
         *(
             s3.LifecycleRule(
                 id=name,
@@ -159,7 +159,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
     ]
     if history is not None:
         rules.append(
-            # Also removes versions without a tag: locks of other programs, and delete markers.
+            # This rule also removes versions without a tag: locks of other programs, and delete markers.
             s3.LifecycleRule(
                 id="history",
                 prefix=keys.folder(keys.STATES),
@@ -173,7 +173,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
 def private_bucket(
     scope: Construct, construct_id: str, logical_id: str, *, key: kms.IKey | None = None, **settings: Any
 ) -> s3.Bucket:
-    """Create an encrypted, private bucket that accepts TLS only.
+    """Create an encrypted, private bucket that refuses requests without TLS.
 
     Args:
         settings: further properties of `s3.Bucket`.
@@ -195,5 +195,5 @@ def private_bucket(
 
 
 def fix_logical_id(construct: Construct, logical_id: str) -> None:
-    """Set the logical ID of a construct's resource, so that it does not depend on its place in the tree."""
+    """Set the logical ID of a construct's resource; otherwise the ID depends on the construct's place."""
     cast("CfnResource", construct.node.default_child).override_logical_id(logical_id)

@@ -58,7 +58,7 @@ def team_stacks(
     """Create the stack of each team, and the stack of each trail that teams share.
 
     Returns:
-        The teams' stacks. Each depends on the stack of its trail, so that both are deployed together.
+        The teams' stacks. A team's stack depends on the stack of its trail, so that both are deployed.
     """
     trails = token_trails(scope, teams, target)
     stacks = []
@@ -71,9 +71,9 @@ def team_stacks(
 
 
 def what_stays_for_ever(team: TeamConfig) -> str | None:
-    """Return a warning about versions that accumulate with these settings, and what to write; else None.
+    """Return a warning if versions accumulate for ever with a team's settings, else None.
 
-    Delete markers have no tags, so only `history` removes those with versions above or beneath.
+    Delete markers have no tags. So only `history` removes a delete marker beside other versions of its key.
     """
     if team.history is not None:
         return None

@@ -1,9 +1,9 @@
-"""teams.lock: records the settings of a team that must not change, because a change starts an empty store.
+"""teams.lock: records those settings of a team whose change would make its states unreadable or absent.
 
-It is beside the teams file, in the same form, and is committed with it. A bucket's name is made of team,
+teams.lock is beside the teams file, in the same form; both are committed. A bucket's name is made of team,
 account and region, so a renamed or moved team is a new stack with a new, empty bucket: the next `terraform
 apply` would create everything a second time. And the functions of a stack without a KMS key cannot read
-objects that are encrypted with one.
+objects that a KMS key encrypts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ class TeamsLock:
         self._known = _read(self.path)
 
     def check(self, teams: Sequence[TeamConfig]) -> None:
-        """Raise `ConfigError` if a team is gone, renamed or moved, or gave up its key. Nothing is written."""
+        """Raise `ConfigError` if a team was removed, renamed or moved, or lost its KMS key. Write nothing."""
         named = {team.name: team for team in teams}
         new = [team for team in teams if team.name not in {old.name for old in self._known}]
         for old in self._known:
@@ -43,7 +43,7 @@ class TeamsLock:
                 )
 
     def record(self, teams: Sequence[TeamConfig]) -> bool:
-        """Write the teams' places; return whether the file changed."""
+        """Write the teams' recorded settings; return whether the file changed."""
         now = _recorded(teams, self._known)
         if now == self._known:
             return False
@@ -58,8 +58,8 @@ class TeamsLock:
 def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple[TeamConfig, ...]:
     """Return the teams with the account and region of their deployment.
 
-    Without these settings a team is deployed to the account and region of the credentials, which `cdk` gives
-    its app. Without credentials, which a deployment needs, they stay open. The local AWS's are not recorded.
+    A team without these settings is deployed to the account and region of the credentials, which `cdk` passes
+    to its app. If there are no credentials, or those of the local AWS, the teams are returned unchanged.
     """
     account = environment.get("CDK_DEFAULT_ACCOUNT") or None
     if account in (None, LOCAL_ACCOUNT):
@@ -71,7 +71,7 @@ def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple
 
 
 def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
-    """Return what a team would lose, and what to write instead; None if nothing has changed."""
+    """Return what a team would lose, and what to write instead; None if no recorded setting changed."""
     for setting in ("account", "region"):
         before, after = getattr(old, setting), getattr(now, setting)
         if before and after and before != after:
@@ -102,7 +102,7 @@ def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
 
 
 def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
-    """Return the file's records, sorted by name: one for each team whose account is known."""
+    """Return the file's records, sorted by name: a record for each team whose account is known."""
     before = {team.name: team for team in known}
     recorded = []
     for team in sorted(teams, key=lambda team: team.name):

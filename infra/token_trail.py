@@ -1,7 +1,7 @@
 """CloudTrail's record of reads and writes of tokens and trust, for the teams that enable it.
 
-The records are changed with AWS credentials and not through the API, so no function can log it. An account
-may have five trails in a region, a quota that cannot be raised: its teams share one, in a stack of its own.
+The records change with AWS credentials, not through the API, so no function can log the changes. An account
+may have five trails in a region, and AWS does not raise this quota: its teams share a trail in its own stack.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class TokenTrailStack(Stack):
             stack_name=NAME,
             description="Holdfast: CloudTrail's record of who reads and writes tokens and trust",
             env=Environment(account=account, region=region),
-            # Without the tag by which the command finds a team's stack.
+            # This stack has no tag `holdfast:team`, by which the command finds a team's stack.
             tags=dict(sorted(set.intersection(*(set(team.tags.items()) for team in teams)))),
             termination_protection=target.termination_protection,
         )
@@ -96,7 +96,7 @@ def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) 
     """Create a trail for each account and region that has teams with `token_trail = true`.
 
     Returns:
-        The stack of its trail by the name of each such team; empty if the target has no CloudTrail.
+        Team's name -> the stack of its trail, for these teams; empty if the target has no CloudTrail.
     """
     sharing: dict[tuple[str | None, str | None], list[TeamConfig]] = {}
     for team in map(target.place, teams):
@@ -133,7 +133,7 @@ def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
 
 
 def _delivery(bucket: s3.IBucket, trail_arn: str, account: str) -> list[iam.PolicyStatement]:
-    """Return statements that let CloudTrail deliver this trail only (guide: "Amazon S3 bucket policy")."""
+    """Return statements that let CloudTrail deliver only this trail (guide: "Amazon S3 bucket policy")."""
     cloudtrail_itself = iam.ServicePrincipal("cloudtrail.amazonaws.com")
     this_trail = {"aws:SourceArn": trail_arn}
     return [

@@ -2,11 +2,11 @@
 
 In all modules of this package:
 
-- `LocalAwsError` says in one line for people what could not be done; after a failed command, with the end of
-  its output.
+- `LocalAwsError` says in one line for people what could not be done. After a failed command, the end of the
+  command's output follows.
 - `aws` is a running local AWS, `home` the folder `.local/`, or another folder for a second local AWS.
-- `port` is a port of 127.0.0.1; 0 is any free port. If it is in use, `serving` raises `OSError`.
-- `template` is the synthesized template. `environment` are the variables of a process.
+- `port` is a port of 127.0.0.1; 0 is any free port. If the port is in use, `serving` raises `OSError`.
+- `template` is the synthesized template, `environment` the environment variables of a process.
 - Addresses are base URLs, without a slash at the end. Commands return their exit code.
 
 What MiniStack leaves out, and what replaces it:
@@ -20,6 +20,6 @@ What MiniStack leaves out, and what replaces it:
   `tests/support/aws_permissions.py`.
 - An ETag under a KMS key is a digest of the bytes, unlike on AWS.
 - `ExpectedBucketOwner` is not checked: tests check it in every request. There is no CloudTrail.
-- A SIGKILL loses the control plane and logs since the last stop: `make up` stops and starts it after
-  a deployment.
+- After a SIGKILL, the control plane and the logs are as at the last stop: `make up` stops and starts
+  MiniStack after a deployment.
 """

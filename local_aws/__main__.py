@@ -1,4 +1,4 @@
-"""`python -m local_aws`: the commands of `make up`, `down`, `clean`, `demo`, `issuer`, and test ID tokens."""
+"""`python -m local_aws`: the commands of `make up`, `down`, `clean`, `demo`, `issuer` and `id-token`."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Set the properties of a bucket's template that MiniStack's CloudFormation leaves out.
+"""Set the properties of buckets that MiniStack's CloudFormation ignores in a template.
 
 These are encryption, Object Lock, ownership, lifecycle, logging and tags; MiniStack's S3 API supports them.
 An unknown property is an error, so that no new line of a template silently has no effect.
@@ -21,8 +21,8 @@ _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfigurat
 def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> None:
     """Set the properties of every bucket in a stack's template.
 
-    `physical_ids` are those of the deployed stack, by logical ID. `UnsupportedTemplateError` is raised before
-    any change.
+    `physical_ids` maps logical IDs to the deployed stack's physical IDs. `UnsupportedTemplateError` is raised
+    before any change.
     """
     for bucket, wanted in list(_buckets(template, physical_ids)):
         for setting in _SETTINGS:
@@ -120,7 +120,7 @@ class _Setting:
     Attributes:
         name: the property's name in CloudFormation.
         api: the name of the S3 API's operation without `put_`; `parameter` is its parameter.
-        delete: the operation that removes it, if it is optional.
+        delete: the operation that removes the setting, if the setting is optional.
     """
 
     name: str
@@ -132,7 +132,7 @@ class _Setting:
 
 _SETTINGS: Final = (
     _Setting("VersioningConfiguration", "bucket_versioning", "VersioningConfiguration"),
-    # After versioning, because it requires that.
+    # After versioning, because this setting requires versioning.
     _Setting("ObjectLockConfiguration", "object_lock_configuration", "ObjectLockConfiguration"),
     _Setting("BucketEncryption", "bucket_encryption", "ServerSideEncryptionConfiguration", _encryption),
     _Setting("PublicAccessBlockConfiguration", "public_access_block", "PublicAccessBlockConfiguration"),

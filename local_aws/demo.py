@@ -24,7 +24,7 @@ _KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
 
 
 def demo(home: Home) -> None:
-    """Run init, plan, apply and a second plan, and show the lock and the versions of the state."""
+    """Run init, plan, apply and a second plan; show the state's lock and the state's versions."""
     connection = home.connection()
     deployment = home.deployment()
     teams = deployment.teams if deployment and connection else ()
@@ -76,7 +76,7 @@ Run it again for one more version. To use Holdfast for a state of your own, see 
 def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the user's environment without the settings for the user's own states.
 
-    The settings of this machine's installation stay: Terraform's configuration file and its provider cache.
+    Settings of this machine's installation are kept: Terraform's configuration file and its provider cache.
     """
     return {name: value for name, value in environment.items() if not name.startswith("TF_") or name in _KEPT}
 
@@ -88,7 +88,7 @@ def _run(
     environment: Mapping[str, str],
     meanwhile: Callable[[], None] | None = None,
 ) -> None:
-    """Run a command. When it asks whether to go on, call `meanwhile` and answer yes."""
+    """Run a Terraform command. When it asks whether to go on, call `meanwhile` and answer yes."""
     command = terraform.client.command
     _heading(f"{command} {' '.join(arguments)}")
     with subprocess.Popen(

@@ -24,7 +24,7 @@ _TIME_LIMIT = 600
 
 def bootstrap(aws: LocalAws) -> None:
     """Run `cdk bootstrap`, which every account needs once."""
-    # In a folder without cdk.json: bootstrapping is for any app, so ours need not be synthesized.
+    # In a folder without cdk.json: bootstrapping needs no app, so our app is not synthesized.
     _cdk(aws, ["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=aws.data_dir)
 
 
@@ -33,7 +33,7 @@ def deploy(
 ) -> tuple[DeployedTeam, ...]:
     """Run `cdk deploy`, then set the bucket properties that CloudFormation left out; return the teams.
 
-    `aws` must be bootstrapped; `teams_file` is read instead of `teams.toml`.
+    `aws` must be bootstrapped. `teams_file`, if not None, is read instead of `teams.toml`.
     """
     stacks = {team: f"Holdfast-{team}" for team in teams}
     outputs = aws.data_dir / "outputs.json"
@@ -107,7 +107,7 @@ def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
 
 
 def _run(command: Sequence[str], folder: Path, output: int, environment: dict[str, str]) -> int:
-    """Run a command, and kill every process that it started when it ends, fails or is interrupted."""
+    """Run a command, and kill every process that it started when the command ends or is interrupted."""
     process = subprocess.Popen(
         [sys.executable, "-I", _TIED_PROCESS, *command],
         cwd=folder,

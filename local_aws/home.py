@@ -1,4 +1,4 @@
-"""The folder `.local/`: the files of `make up` and how they are read."""
+"""The folder `.local/` with the files of `make up`, and the functions that read and write these files."""
 
 import fcntl
 import json
@@ -32,7 +32,7 @@ class DeployedTeam:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The last complete deployment, with digests of its inputs and of those of `cdk bootstrap`.
+    """The last complete deployment, with digests of its inputs and of the inputs of `cdk bootstrap`.
 
     `teams` are the deployed teams, at least one, in the order of teams.toml; the token is for the first.
     """
@@ -60,7 +60,7 @@ class Connection:
 
 
 class Home:
-    """The folder and its files. Each is created when it is first written."""
+    """The folder `.local/` and its files. Each file is created when it is first written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -68,9 +68,9 @@ class Home:
         self.aws_env = self.folder / "aws.env"
         """`KEY=VALUE` lines for the AWS CLI, CDK and `holdfast`."""
         self.terraform_env = self.folder / "terraform.env"
-        """Shell exports with which Terraform signs in."""
+        """Shell exports with which Terraform authenticates."""
         self.cloud_config = self.folder / "cloud.tfrc"
-        """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and sign in."""
+        """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and authenticate."""
         self.issuer_keys = self.folder / "issuer" / "keys.json"
         self.issuer_port = self.folder / "issuer" / "port"
         self._connection = self.folder / "connection.json"
@@ -79,9 +79,9 @@ class Home:
 
     @property
     def finished(self) -> bool:
-        """Return whether a `make up` was ever so complete that there may be a state to keep.
+        """Return whether an earlier `make up` got so far that there may be states, which must be kept.
 
-        The data count too, because a user may remove the records and leave the data.
+        The states' data is checked too, because a user may remove the records and leave the data.
         """
         return (
             self._deployment.exists()
@@ -90,15 +90,15 @@ class Home:
         )
 
     def port(self) -> int | None:
-        """Return the port that was used last, or None."""
+        """Return the port that was used last, or None if no port is stored."""
         return read_port(self._port)
 
     def remember_port(self, port: int) -> None:
-        """Store the port for the next time."""
+        """Store the port for the next start."""
         write_port(self._port, port)
 
     def deployment(self) -> Deployment | None:
-        """Return the last deployment; None without a valid record, and `make up` then deploys again."""
+        """Return the last deployment; None if it has no valid record, so that `make up` deploys again."""
         with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
             record = json.loads(self._deployment.read_text())
             if teams := tuple(DeployedTeam(**team) for team in record.pop("teams")):
@@ -106,7 +106,7 @@ class Home:
         return None
 
     def deployed_teams(self) -> tuple[str, ...]:
-        """Return the deployed teams: from the record, or without a record from the buckets."""
+        """Return the deployed teams: from the record, or from the buckets if there is no record."""
         if not self.finished:
             return ()
         if deployment := self.deployment():
@@ -134,8 +134,8 @@ class Home:
         self.cloud_config.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the folder with everything in it; call it within `alone`."""
-        last = (self.folder / _LOCK, self.folder / _MARKER)  # until then it can be done again
+        """Remove the folder with everything in it. The caller must be within `alone`."""
+        last = (self.folder / _LOCK, self.folder / _MARKER)  # so that an interrupted removal can be repeated
         for path in (*({*self.folder.iterdir()} - {*last}), *last):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -145,7 +145,7 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Create the folder, and lock it against other commands. `LocalAwsError` if it has other files."""
+        """Create and lock the folder. `LocalAwsError` if the folder has files but no mark of `make up`."""
         file = self._lock()
         try:
             yield
@@ -165,10 +165,10 @@ class Home:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file), path.stat()):
                     return file
-            os.close(file)  # `clean` removed it meanwhile
+            os.close(file)  # `clean` removed the file meanwhile
 
     def _claim(self) -> None:
-        """Make the folder and mark it as ours. `LocalAwsError` if it has other files and no mark."""
+        """Make the folder and mark it as ours. `LocalAwsError` if it has files but no mark."""
         marker = self.folder / _MARKER
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not marker.exists() and any(self.folder.iterdir()):

@@ -36,34 +36,34 @@ _COUNTERPARTS: Final = {
     "timeout": ("UV_HTTP_TIMEOUT", ""),
     "default-timeout": ("UV_HTTP_TIMEOUT", ""),
 }
-"""Setting of pip -> uv's variable for it, and the separator of several values there."""
+"""Setting of pip -> uv's variable, and the separator between several values in that variable."""
 _INDEXES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """The programs that install packages; `venv` has pip, and uv once `get_uv` could install it."""
+    """The programs that install packages. `venv` has pip, and also uv after `get_uv` has installed uv."""
 
     venv: Path
 
     def get_uv(self) -> str | None:
         """Install uv beside pip; return None, or a line for the user that says why it cannot be installed."""
-        # From source, it would need a Rust compiler and minutes.
+        # A build of uv from source would need a Rust compiler and minutes.
         ended = self._pip("--only-binary=:all:", "--require-hashes", "--requirement", UV_REQUIREMENTS)
         return f"{_SLOWER} uv cannot be had here: {_reason(ended)}" if ended.returncode else None
 
     def install(self, *arguments: str | Path, into: Path | None = None) -> str | None:
         """Install packages without their dependencies, with arguments that uv and pip both understand.
 
-        `into` is another virtual environment, which needs no pip; None is the one with pip. Return None, or a
-        line for the user that says why pip was used instead of uv.
+        `into` is another virtual environment, which needs no pip; None means `venv`. Return None, or a line
+        for the user that says why pip was used instead of uv.
         """
         said = None
         uv = self.venv / "bin" / "uv"
         if uv.exists():  # else `get_uv` said why
             told = uv_environment(pip_settings(self.venv / "bin" / "python"), os.environ)
             python = (into or self.venv) / "bin" / "python"
-            # Within the clone: uv can link its files into place, and leaves nothing elsewhere.
+            # The cache is in the clone, so that uv can link files into place and leaves nothing elsewhere.
             with tempfile.TemporaryDirectory(prefix=".uv-", dir=self.venv) as cache:
                 ended = start(
                     *(uv, "pip", "install", "--quiet", "--no-deps", "--python", python, *arguments),
@@ -82,7 +82,7 @@ class Installer:
 
 @cache
 def pip_settings(python: Path) -> Mapping[str, str]:
-    """Return the settings of `pip install`; as in pip, each place overrides those before it."""
+    """Return pip's settings for `pip install`: variables override [install], which overrides [global]."""
     listed = start(python, "-m", "pip", "config", "list")
     check(listed)
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
@@ -95,7 +95,7 @@ def pip_settings(python: Path) -> Mapping[str, str]:
 
 
 def uv_environment(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that give pip's settings to uv.
+    """Return the variables that pass pip's settings to uv.
 
     If `environment` names an index for uv, pip's settings are ignored.
     """

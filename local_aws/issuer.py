@@ -37,13 +37,13 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The issuer's keys: `current` has the key of each algorithm."""
+    """The issuer's keys: `current` has a signing key for each algorithm."""
 
     current: Mapping[Algorithm, RSAKey | ECKey] = field(repr=False)
 
     @classmethod
     def new(cls) -> Self:
-        """Make a key for each algorithm; its ID is its thumbprint (RFC 7638)."""
+        """Make a key for each algorithm; each key's ID is the key's thumbprint (RFC 7638)."""
         return cls(
             {
                 Algorithm.RS256: RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True),
@@ -84,10 +84,10 @@ def id_token(
     now: datetime,
     algorithm: Algorithm = Algorithm.RS256,
 ) -> str:
-    """Sign an ID token (OpenID Connect Core 1.0 section 2). Each has a `jti` of its own.
+    """Sign an ID token (OpenID Connect Core 1.0 section 2). Each token has a `jti` of its own.
 
-    `claims` are added to `iss`, `sub`, `aud` and the others, or replace them. `now` becomes `iat` and `nbf`;
-    with a negative lifetime the token has expired.
+    `claims` are added to the standard claims such as `iss`, or replace them. `now` becomes `iat` and `nbf`; a
+    token with a negative lifetime has expired already.
     """
     key = keys.current[algorithm]
     body = {
@@ -116,7 +116,7 @@ class Answer:
 
 
 def answer(issuer: str, keys: SigningKeys, path: str) -> Answer:
-    """Return an issuer's response for a path (OpenID Connect Discovery 1.0 section 4)."""
+    """Return an issuer's response to a request for a path (OpenID Connect Discovery 1.0 section 4)."""
     if path == DISCOVERY:
         return as_json(
             {
@@ -137,7 +137,7 @@ def as_json(document: Any, *, status: int = 200) -> Answer:
 
 
 def serving(answering: Callable[[str], Answer], *, port: int = 0) -> AbstractContextManager[str]:
-    """Serve an issuer on 127.0.0.1 for as long as the context lasts; the context's value is its URL."""
+    """Serve an issuer on 127.0.0.1 while the context lasts; the context's value is the issuer's URL."""
 
     class Handler(loopback.Handler):
         def respond(self) -> None:
@@ -161,7 +161,7 @@ def _load(home: Home) -> SigningKeys:
 
 
 def _address(home: Home, port: int | None = None) -> tuple[str, int]:
-    """Return the URL, which is the claim `iss` of its tokens, and the port; None is the port used last."""
+    """Return the issuer's URL, which is the claim `iss` of tokens, and its port: `port`, or the last port."""
     port = port or read_port(home.issuer_port) or DEFAULT_PORT
     return f"http://{HOST}:{port}", port
 
@@ -209,7 +209,7 @@ Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
 
 
 def print_id_token(home: Home, claims: Mapping[str, str]) -> str | None:
-    """Print an ID token of a local job for Holdfast, with `claims` added or replaced, and nothing else.
+    """Print only an ID token for Holdfast, as for a job on this machine; `claims` are added or replaced.
 
     Return a warning if the issuer does not run, else None.
     """

@@ -1,12 +1,12 @@
 """Run MiniStack in this process, on one address only and as the only server of its folder.
 
 MiniStack's own command would also try port 443 and write a pid file elsewhere, so this module starts the same
-web server with MiniStack's application. MiniStack would also respond to every web page that a browser on this
-machine shows, so a gate comes first. This file runs on MiniStack's interpreter and imports nothing but the
+web server with MiniStack's application. MiniStack would also respond to requests of web pages in a browser on
+this machine, so a gate refuses them. This file runs on MiniStack's interpreter and imports nothing but the
 standard library and, while it serves, MiniStack.
 
-Arguments: the pid file, `tied` or `free`, the file for the functions' requests or `-`, then those of
-hypercorn.
+Arguments: the pid file; `tied` or `free`; the file that records the functions' requests, or `-`; then the
+arguments of hypercorn.
 """
 
 import asyncio.constants
@@ -66,7 +66,7 @@ def _hold(pid_file: str) -> None:
     After a crash another process may have the pid; the lock ends with the process that acquired it.
     """
     file = os.open(pid_file, os.O_RDWR | os.O_CREAT, 0o600)
-    for _ in range(_LOCK_ATTEMPTS):  # `find_running` of another process holds it for a moment
+    for _ in range(_LOCK_ATTEMPTS):  # `find_running` of another process locks it for a moment
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
@@ -98,9 +98,9 @@ def _allow_many_connections() -> None:
 
 
 def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return why a request is refused; None if it is not."""
+    """Return why a request is refused; None if the request is allowed."""
     sent = dict(headers)
-    # Browsers send the page's origin; no SDK, CLI or Terraform does. An image or a link has the second only.
+    # Browsers send `origin`; no SDK, CLI or Terraform does. For an image or a link they send the second only.
     if b"origin" in sent or sent.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         return "web pages may not use the local AWS"
     # A page whose host name resolves to this address has the same origin, but sends its own host name.
@@ -112,7 +112,7 @@ def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def _gated(application: _App) -> _App:
-    """Return the application behind a gate: HTTP requests of web pages get 403."""
+    """Return the application behind a gate, which responds to HTTP requests of web pages with 403."""
 
     async def gate(scope: _Message, receive: _Receive, send: _Send) -> None:
         why = _refusal(scope["path"], scope["headers"]) if scope["type"] == "http" else None
@@ -128,10 +128,10 @@ def _gated(application: _App) -> _App:
 
 
 def _function_call(scope: _Message) -> dict[str, Any] | None:
-    """Return the record of a request that a function sends with its role's session; None for any other."""
+    """Return the record of a request that a function sends as its role; None for any other request."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = urllib.parse.parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    # MiniStack's own code for the caller, so that every request is included that it takes for a function's.
+    # MiniStack's own code finds the caller, so that no request of a function is left out.
     router = importlib.import_module("ministack.core.router")
     evaluator = importlib.import_module("ministack.core.iam_evaluator")
     key = router.extract_access_key_id(headers, query)
@@ -156,7 +156,7 @@ def _function_call(scope: _Message) -> dict[str, Any] | None:
 
 
 def _recorded(application: _App, calls: str) -> _App:
-    """Return the application, with a line of JSON in the file `calls` for every request of a function."""
+    """Return the application, which now writes a line of JSON to `calls` for every request of a function."""
     file = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     async def record(scope: _Message, receive: _Receive, send: _Send) -> None:
@@ -173,9 +173,9 @@ def _recorded(application: _App, calls: str) -> _App:
 
 
 def _name_log_groups_as_aws() -> None:
-    """Make IAM policies name a log group as on AWS, with `:*` at its end.
+    """Make MiniStack match a log group in IAM policies as AWS does, with `:*` at the end of the ARN.
 
-    MiniStack expects the name without it, as AWS does for the tags of a log group only.
+    MiniStack expects the ARN without `:*`. AWS expects an ARN without `:*` only for a log group's tags.
     """
     actions = importlib.import_module("ministack.core.iam_actions")
     found = actions.extract_resource_arn
@@ -191,7 +191,7 @@ def _hand_log_lines_over_together() -> None:
     """Collect log lines for half a second, and pass them to a subscription's function in one event.
 
     CloudWatch does so. MiniStack runs the function for every single line, and starts a process for each run
-    that overlaps another: on a busy machine these slow down the other functions.
+    that overlaps another run: on a busy machine these processes slow down the other functions.
     """
     logs = importlib.import_module("ministack.services.cloudwatch_logs")
     hand_over = vars(logs)["_fanout_to_subscription_filters"]

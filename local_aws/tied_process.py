@@ -1,7 +1,7 @@
 """Run a command; kill it and all its processes when the process that started this one ends.
 
-It is the leader of its own process group and kills the group when its standard input ends. That pipe ends
-with its other end, even if that process is killed. Arguments: the command.
+This process leads its own process group, and kills the group when its standard input ends. Standard input is
+a pipe; it ends when the process at the other end ends or is killed. Arguments: the command.
 """
 
 import os

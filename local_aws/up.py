@@ -40,7 +40,7 @@ _BOOTSTRAPPED = ("package-lock.json",)
 
 _EXAMPLE_STATE = "my/first-state"
 _NO_STATE = f"{RESERVED}/{'0' * 32}"
-"""The name with which a new token is tested. A name of a probe need never be declared."""
+"""The name with which a new token is tested. The name of a probe need not be declared in any team."""
 _CLOUD_HOST = "holdfast.local"
 """The host name in a `cloud` block. Terraform finds it in `cloud.tfrc` and never resolves it."""
 _COMMAND_TIME_LIMIT = 60
@@ -68,11 +68,11 @@ def steps(
 ) -> list[Step]:
     """Return the steps that are needed, in order.
 
-    An interrupted first run leaves objects of forgotten stacks, with which the next run would clash. They are
-    wiped, because nobody has had a token for them yet.
+    An interrupted first run leaves objects of stacks without a record. The next run would clash with these
+    objects, so it wipes them: nobody has had a token for them yet.
 
     Args:
-        finished: an earlier run was so complete that there may be a state to keep.
+        finished: an earlier run got so far that there may be states, which must be kept.
         data: the local AWS has a folder.
         running_port: the server's port, or None if it does not run.
         deployed: the inputs of the last deployment are unchanged.
@@ -92,7 +92,7 @@ def steps(
 
 
 def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
-    """Parse the teams that the user named: `all`, names separated by blanks or commas, or none."""
+    """Return the teams that the user named, as `all` or as names separated by blanks or commas."""
     names = frozenset(re.findall(r"[^\s,]+", asked or ""))
     try:
         for name in sorted(names - {_EVERY_TEAM}):
@@ -103,9 +103,9 @@ def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str
 
 
 def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
-    """Return the teams to deploy, in the order of teams.toml: the first, the deployed and the asked ones.
+    """Return the first team, the deployed teams and the asked teams, in the order of teams.toml.
 
-    `known` are all teams of teams.toml, at least one. `LocalAwsError` if a deployed team is not among them.
+    `known` are all teams of teams.toml, at least one. `LocalAwsError` if it lacks a deployed team.
     """
     gone = sorted(set(deployed) - set(known))
     if gone:
@@ -120,8 +120,8 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
 def up(home: Home, port: int | None, teams: str | None = None) -> None:
     """Start the local AWS, deploy to it, print what to do next, and leave the server running.
 
-    A port of None is the port used last, or else 4566. `teams` (see `asked_teams`) are deployed beside the
-    first team of teams.toml and the deployed ones.
+    A port of None is the port used last, or else 4566. `teams` (see `asked_teams`) are deployed in addition
+    to the first team of teams.toml and the teams that are deployed already.
     """
     configured = _configured_teams()
     asked = asked_teams(teams, configured)
@@ -278,7 +278,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
 
 
 def _is_taken(connection: Connection, aws: LocalAws) -> bool:
-    """Return True if the API accepts the token: read a missing state, through both functions and S3."""
+    """Return whether the API accepts the token: read an absent state through authorizer, backend and S3."""
     address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
     basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
@@ -304,10 +304,10 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 
 
 def cloud_config(connection: Connection) -> str:
-    """Return a CLI configuration with one host: discovery would need HTTPS at the root of a host."""
+    """Return a CLI configuration with a host's services, because discovery would need HTTPS."""
     services = "".join(
         f'    "{service}" = "{connection.address}/api/v2/"\n'
-        # A `host` block replaces the discovery document, so it has to have every service of it.
+        # A `host` block replaces the discovery document, so the block must have all of its services.
         for service in ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
     )
     return f"""\

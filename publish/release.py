@@ -1,7 +1,7 @@
 """`make release VERSION=`: builds the files of a release, with the same bytes each time; publishes nothing.
 
-They are a wheel and a source distribution of the command, an SBOM of all pinned packages, and checksums, made
-from the files of the commit alone.
+The files are a wheel and a source distribution of the command, an SBOM of all pinned packages, and checksums.
+They are built from the files of the commit alone.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def obstacles(root: Path, version: str) -> Iterator[str]:
 
 
 def export(root: Path, folder: Path) -> int:
-    """Write the files of the newest commit into a folder, and return its time (Unix seconds)."""
+    """Write the files of the newest commit into a folder, and return the commit's time (Unix seconds)."""
     command = ("git", "-C", root, "archive", "--format=tar", "HEAD")
     archive = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
@@ -57,7 +57,7 @@ def export(root: Path, folder: Path) -> int:
 
 
 def normalize(path: Path, time: int) -> None:
-    """Write a source distribution again with sorted files, one time, one owner and standard modes."""
+    """Write a source distribution again: files sorted, with standard modes and the same time and owner."""
     packed = io.BytesIO()
     with tarfile.open(path) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
         for member in sorted(old.getmembers(), key=lambda each: each.name):

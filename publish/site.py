@@ -1,4 +1,4 @@
-"""`make docs`: build the documents as a site with search and dark mode, which needs no other host."""
+"""`make docs`: build a site of the documents, with search and dark mode; it loads nothing from elsewhere."""
 
 import base64
 import hashlib
@@ -17,12 +17,12 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / ".build"
 SETTINGS: Final = ROOT / "publish" / "zensical.toml"
 SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index.js"}
-"""npm packages that a page needs, with the file of each.
+"""npm package that pages need -> the package's file that they load.
 
-`publish/<name>.json` has version and hash, as `npm view` prints them; `make upgrade` writes it.
+`publish/<name>.json` has the package's version and hash, as `npm view` prints them; `make upgrade` writes it.
 """
 _SHIM: Final = "https://unpkg.com/iframe-worker/shim"
-"""The address that the theme would fetch, for a search that works without a server."""
+"""The address from which the theme would load a script; with the script the search works without a server."""
 
 _LINK: Final = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
 _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
@@ -38,7 +38,7 @@ class SiteError(Exception):
 
 
 def script(name: str) -> Path:
-    """Return the path of a script for pages, which is downloaded from the package registry once."""
+    """Return the path of a script that pages load; it is downloaded once from the package registry."""
     pin = json.loads((ROOT / "publish" / f"{name}.json").read_text(encoding="utf-8"))
     path = BUILD / f"{name}-{pin['version']}.js"
     if not path.is_file():
@@ -56,7 +56,7 @@ def script(name: str) -> Path:
 
 
 def pages(root: Path) -> list[Path]:
-    """Return the documents of a repository."""
+    """Return the paths of a repository's documents."""
     return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
 
 
@@ -99,7 +99,7 @@ def build(root: Path, folder: Path) -> Path:
     """Build the site of a repository's documents below a folder, and return its path.
 
     Raises:
-        SiteError: a link or an anchor leads nowhere, or a page would fetch something from another host.
+        SiteError: a link or an anchor has no target, or a page would load something from another host.
     """
     source, site = folder / "site-source", folder / "site"
     for old in (source, site):

@@ -1,4 +1,4 @@
-"""Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens. AWS has its own SDK."""
+"""Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens, but not to AWS."""
 
 import base64
 import os
@@ -23,14 +23,14 @@ from holdfast_cli.terminal import versions
 from holdfast_cli.terminal.output import plain
 
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
-"""Takes method, URL, headers and body of a request; returns its headers with the signature."""
+"""Takes method, URL, headers and body of a request; returns the headers with a signature added."""
 
 _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
-"""Seconds to connect, and seconds without a received byte; API Gateway gives up after 30."""
+"""Seconds to connect, and seconds without a received byte; API Gateway's own limit is 30 seconds."""
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry."""
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
-"""The prefix of urllib3's error texts. Its class may be of another protocol than the address."""
+"""The prefix of urllib3's error texts. It may name `HTTPConnection` for an https address, or the reverse."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 
@@ -52,13 +52,13 @@ def send(
 ) -> Response:
     """Send a request and return its response. Retry it if there is no response, or a transient error.
 
-    The certificate is verified with the bundle of AWS_CA_BUNDLE, or else with the AWS SDK's, so that the
-    command trusts the same authorities in all its requests. HTTP_PROXY, HTTPS_PROXY and NO_PROXY name
+    The server's certificate is verified with the CA bundle of AWS_CA_BUNDLE, or else of the AWS SDK, so that
+    the command trusts the same authorities in all its requests. HTTP_PROXY, HTTPS_PROXY and NO_PROXY name
     proxies. A redirect is never followed: it raises `CommandError`, or is returned if `redirects` is true.
 
     Args:
         method: must be idempotent, because it may be retried.
-        headers: those besides the headers that HTTP demands.
+        headers: the headers of the request; the headers that HTTP requires are added.
         sign: adds a signature; called for each attempt, because a signature contains the time.
     """
     host = urlsplit(url).netloc
@@ -80,14 +80,14 @@ def send(
                 else f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
             )
             raise CommandError(f"{what}: {_line(error)}") from error
-        except LocationParseError as error:  # its text contains the proxy's password
+        except LocationParseError as error:  # the error's text contains the proxy's password
             raise CommandError(
                 "The address of the proxy in HTTP_PROXY or HTTPS_PROXY is not valid; write it as in "
                 "'http://proxy.example.com:3128'."
             ) from error
         except HTTPError as error:
             lost = error
-        except ValueError as error:  # its text contains the header, which may hold a secret
+        except ValueError as error:  # the error's text contains the header, which may hold a secret
             raise CommandError(
                 f"The request to {host} has a header that HTTP cannot carry: check the credentials in the "
                 "environment for line ends and letters that are not ASCII."
@@ -107,7 +107,7 @@ def send(
 
 
 def version_skew(address: str) -> str:
-    """Return a sentence, after a space, on whether the command or the deployed code is older; else empty."""
+    """Return a space and a sentence on whether the command or deployed code is older; empty if neither is."""
     try:
         health = send("GET", f"{address}/health", headers={})
     except CommandError:

@@ -19,7 +19,7 @@ _REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 the name of a va
 
 
 def find(file: Path | None, audience: str) -> IdToken:
-    """Return the ID token of the file, or else of HOLDFAST_ID_TOKEN, or else a new one from GitHub.
+    """Return the ID token of the file, or else of HOLDFAST_ID_TOKEN, or else a new ID token from GitHub.
 
     `audience` becomes the `aud` of a token from GitHub. `CommandError` if there is no token.
     """
@@ -41,7 +41,7 @@ def find(file: Path | None, audience: str) -> IdToken:
 
 
 def describe(token: IdToken) -> str:
-    """Return a sentence with the token's issuer, audience and subject, which are not verified here."""
+    """Return a sentence with the token's issuer, audience and subject, without verifying them."""
     payload = token.jwt.split(".")[1]
     try:
         claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

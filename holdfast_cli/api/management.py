@@ -1,4 +1,4 @@
-"""A client of the management API. The credentials in the environment are those of Terraform and OpenTofu."""
+"""A client of the management API. It uses the credentials of Terraform and OpenTofu in the environment."""
 
 import json
 import shlex
@@ -25,7 +25,7 @@ HOW_TO_SIGN_IN: Final = (
     "`holdfast token create` print them"
 )
 MOST_PAGES: Final = 100_000
-"""Pages of one list to read at most, for a server whose pages do not end."""
+"""The largest number of pages that are read of a list: a faulty server may send pages without end."""
 
 
 class ApiError(CommandError):
@@ -50,10 +50,10 @@ class Api:
         return urlsplit(self.address).netloc
 
     def get(self, kind: type[_D], route: str, name: object = None, **query: str | None) -> _D:
-        """Request a document; `name` is the state that it is about.
+        """Request a document; `name` is the name of the state that the document is about.
 
         A route is relative to the root of the management API; empty parameters and None are left out. Raises
-        `ApiError` if the API refuses the request, `CommandError` also if another API responds.
+        `ApiError` if the API refuses the request. Raises `CommandError` also if another API responds.
         """
         return self._document(kind, self._send("GET", _path(route, name, query)), name)
 
@@ -66,10 +66,10 @@ class Api:
         document: Document | None = None,
         **query: str | None,
     ) -> _D:
-        """Request a change. It is retried with the same IDs if there is no response.
+        """Request a change. If there is no response, the same request is sent again.
 
         `query` and errors are as for `get`. After a `CommandError` or a `KeyboardInterrupt` the change may
-        have been made; the message or the note says so.
+        have been made; the error's message or the interrupt's note says so.
         """
         body = b"" if document is None else json.dumps(form.write(document)).encode()
         look = f"`holdfast state show {name}` shows whether it did."
@@ -84,9 +84,9 @@ class Api:
             raise
 
     def content(self, name: object, version: str | None) -> tuple[bytes, str]:
-        """Return a state's bytes, and the ID of their version; None as `version` means the current one.
+        """Return the bytes and the ID of a state's version; if `version` is None, of the current version.
 
-        A redirect is followed over https or to this machine only, and without the credentials; any other
+        A redirect to an https address or to this machine is followed without the credentials. Any other
         redirect raises `CommandError`.
         """
         found = self._send("GET", _path("content", name, {"version": version}), redirects=True)
@@ -112,10 +112,10 @@ class Api:
     def pages(
         self, kind: type[_D], route: str, items: str, name: object = None, **query: str | None
     ) -> Generator[_D, None, None]:
-        """Yield the items of a list, and request its pages one after another.
+        """Yield the items of a list, and request the list's pages one after another.
 
-        `items` is the member of a page that holds them, and their name in messages. The rest is as for `get`;
-        `CommandError` also if the pages do not end.
+        Each page has the items in the member `items`. The other arguments and the errors are as for `get`.
+        Raises `CommandError` also if the pages do not end.
         """
         cursor, count, seen = None, 0, set[str]()
         shown = Progress()
@@ -192,11 +192,11 @@ class Api:
                 return CommandError(f"{self.host} responds with {status}. {self._not_understood()}")
 
     def _holder(self, response: Response, name: object) -> str:
-        """Return sentences on how long the lock in the way has been held, and what to do."""
+        """Return sentences on how long the conflicting lock has been held, and on what to do."""
         info = form.read(v1.LockedError, response.json()).lock
         operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
         lock = None
-        with suppress(CommandError):  # then the response has to suffice
+        with suppress(CommandError):  # then only the response describes the lock
             lock = self.get(v1.LockOfState, "locks", name).lock
         since = f"since {moment(lock.since)}" if lock and lock.since else ""
         if response.text("error") == "frozen":

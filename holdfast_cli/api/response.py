@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response. Its body is decompressed and may hold a secret; header names are in lower case."""
+    """A response. The body is decompressed and may hold a secret; header names are in lower case."""
 
     status: int
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def json(self) -> Mapping[str, Any]:
-        """Return the body as a JSON object; an empty object if it is not one."""
+        """Return the body as a JSON object; an empty object if the body has another form."""
         try:
             document = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -23,6 +23,6 @@ class Response:
         return document if isinstance(document, dict) else {}
 
     def text(self, name: str) -> str:
-        """Return a string member of the JSON object in the body; empty if it is absent or no string."""
+        """Return a string member of the JSON object in the body; empty if the member is not a string."""
         value = self.json().get(name)
         return value if isinstance(value, str) else ""

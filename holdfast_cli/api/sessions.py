@@ -1,6 +1,6 @@
 """Creates sessions at the team's API, with AWS credentials or with an ID token.
 
-`seconds` is the lifetime to request; None leaves it to the API.
+`seconds` is the lifetime to request; None leaves the choice to the API.
 """
 
 import json
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from holdfast.identity.credentials import IdToken
 
 _LOCAL_REGION: Final = "us-east-1"
-"""The region to sign for with the local AWS, which accepts any."""
+"""The region in signatures for the local AWS, which accepts any region."""
 _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that the API created; `id` and `secret` are user name and password of HTTP Basic.
+    """A session that the API created; `id` and `secret` are the user name and password of HTTP Basic.
 
     Attributes:
         scope: patterns of state names.
@@ -62,7 +62,7 @@ class Session:
 def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Session:
     """Create a session with AWS credentials.
 
-    It is signed for the region of an API Gateway address, else of `session`; the local AWS needs none.
+    The request is signed for the region in an API Gateway address, or else for the region of `session`.
     """
     host = urlsplit(address).hostname or ""
     of_aws = _AWS_HOST.fullmatch(host)
@@ -159,7 +159,7 @@ def _session(body: bytes) -> Session:
     document = json_object.parse(body)
     session_id, secret = (record_fields.text(document[name]) for name in ("id", "secret"))
     seconds = document["seconds"]
-    # A shell evaluates these two, so they must have exactly the form of credentials.
+    # A shell evaluates the ID and the secret, so both must have exactly the form of credentials.
     if not (is_session_id(session_id) and is_secret(secret)) or type(seconds) is not int:
         raise ValueError("not the credentials of a session")
     return Session(
@@ -175,7 +175,7 @@ def _session(body: bytes) -> Session:
 
 
 def _message(response: Response) -> str | None:
-    """Return the message of an error response of Holdfast; None for any other response."""
+    """Return the message of Holdfast's error response; None if the response is of another form."""
     try:
         document = json_object.parse(response.body)
         record_fields.text(document["error"])

@@ -29,7 +29,7 @@ def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Ap
 
 
 def _of_backend(environment: Mapping[str, str]) -> str | None:
-    """Return the API's address from the variable of `backend "http"`; None if it names no state."""
+    """Return the API's address from TF_HTTP_ADDRESS; None if the variable's value has no path of a state."""
     value = environment.get("TF_HTTP_ADDRESS", "")
     base, found, _ = value.partition(_STATES)
     if not found:
@@ -41,7 +41,7 @@ def _of_backend(environment: Mapping[str, str]) -> str | None:
 
 
 def _of_tokens(environment: Mapping[str, str]) -> str:
-    """Return the address of the only host with a Holdfast token in `TF_TOKEN_…`; else `UsageError`."""
+    """Return the address of the only host with a Holdfast `TF_TOKEN_…`; UsageError for no host or several."""
     hosts = sorted(host for host, (_, token) in _tokens(environment).items() if _is_of_holdfast(token))
     hosts = [host for host in hosts if host != cloud_config.STAND_IN]
     if len(hosts) == 1:
@@ -83,7 +83,7 @@ def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
 
 
 def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return each host name of a `TF_TOKEN_…` variable -> that variable and its token."""
+    """Return host name -> variable and token, for each `TF_TOKEN_…` variable."""
     found = {}
     for variable, value in environment.items():
         if variable.startswith(_TOKEN) and value:

@@ -11,7 +11,7 @@ _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
 
 def size(count: int | None) -> str:
-    """Format a number of bytes; None is the empty string.
+    """Format a number of bytes; None becomes the empty string.
 
     >>> size(812), size(4_200_000), size(5_000_000)
     ('812 B', '4.2 MB', '5 MB')
@@ -25,24 +25,24 @@ def size(count: int | None) -> str:
 
 
 def word(document: Document, name: str) -> str:
-    """Format a time of a document for a table. An absent time is empty, an unreadable one is unchanged."""
+    """Format a time of a document for a table: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
     return output.word(time) if time else form.text(document.raw.get(name))
 
 
 def moment(document: Document, name: str) -> str:
-    """Format a time of a document for a sentence. An absent time is empty, an unreadable one is unchanged."""
+    """Format a time of a document for a sentence: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
     return output.moment(time) if time else form.text(document.raw.get(name))
 
 
 def whole(number: int | None) -> str:
-    """Format a number; None is the empty string."""
+    """Format a number; None becomes the empty string."""
     return "" if number is None else str(number)
 
 
 def status_words(status: str | None) -> str:
-    """Return a status in words. A status that only a newer API has is returned unchanged."""
+    """Return a status in words. A status that only a newer API knows is returned unchanged."""
     return {
         v1.NEVER_ACKNOWLEDGED: "never acknowledged",
         v1.OTHER_PROGRAM: "written by another program",
@@ -62,13 +62,13 @@ def described(version: v1.Version | v1.ResolvedVersion) -> str:
 
 
 def writer(version: v1.Version | v1.StateDescription) -> str:
-    """Return who wrote a version: the principal, and the client's `who` in brackets if it differs."""
+    """Return who wrote a version: the principal, and in brackets the client's `who` if both differ."""
     principal, who = version.principal, version.who
     return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
 
 
 def holder(lock: v1.Lock) -> str:
-    """Return who holds a lock: the client's `who`, and the principal in brackets if it differs."""
+    """Return who holds a lock: the client's `who`, and in brackets the principal if both differ."""
     who, principal = lock.who, lock.principal
     return (
         f"{who} ({principal})" if who and principal and who != principal else who or principal or "somebody"
@@ -76,7 +76,7 @@ def holder(lock: v1.Lock) -> str:
 
 
 def lock_words(lock: v1.Lock | None) -> str:
-    """Describe a lock or a freeze in a few words; None is the empty string."""
+    """Describe a lock or a freeze in a few words; None becomes the empty string."""
     if lock is None:
         return ""
     freeze = lock.freeze

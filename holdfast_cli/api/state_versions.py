@@ -13,8 +13,8 @@ from holdfast_cli.terminal import output
 def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion, v1.ResolvedVersion | None]:
     """Return the version that a reference means, after the API has searched the whole history.
 
-    The second version was the current one when the search began, or None. `ApiError` if no version matches,
-    or several do.
+    The second value is the version that was current when the search began, or None. Raises `ApiError` if no
+    version matches, or if several versions match.
     """
     cursor, seen = None, set[str | None]()
     progress = output.Progress()
@@ -35,7 +35,7 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str |
     """Resolve an optional reference as `resolve` does, and print on standard error what it means.
 
     Returns:
-        The version's ID, None without a reference; and the current version's ID, None if it is not known.
+        The version's ID, or None if there is no reference; and the current version's ID, or None if unknown.
     """
     if reference is None or reference.is_id:
         return (reference.sent if reference else None), None
@@ -45,7 +45,7 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str |
 
 
 def with_id(api: Api, name: object, version_id: str) -> v1.Version:
-    """Return a version from the history of a state; if the history lacks it, it has its ID alone."""
+    """Return a version of a state's history; if the history lacks the ID, a version with only that ID."""
     absent = form.read(v1.Version, {"version": version_id})
     with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
         return next((each for each in history if each.version == version_id), absent)

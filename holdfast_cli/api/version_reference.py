@@ -27,14 +27,14 @@ _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference to a version, as it was typed and as it is sent, with a time in UTC."""
+    """A reference to a version, as the user typed it and as it is sent to the API, where a time is in UTC."""
 
     typed: str
     sent: str
 
     @property
     def is_id(self) -> bool:
-        """Return whether it is an exact ID, which need not be resolved."""
+        """Return whether the reference is an exact ID, which need not be resolved."""
         return not self.sent.startswith("@")
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ def reference(value: str) -> Reference:
 
 
 def local_time(value: str) -> datetime:
-    """Parse a time; without an offset it is local. `ArgumentTypeError` if it is not valid."""
+    """Parse a time; a time without an offset is local. `ArgumentTypeError` if the value is not valid."""
     if _TIME.fullmatch(value):
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)

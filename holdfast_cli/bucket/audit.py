@@ -26,16 +26,16 @@ Events = dict[str, Event]
 """Events by ID, oldest first."""
 
 _LONGEST_PATTERN: Final = 1024
-"""Characters of the longest filter (API reference of FilterLogEvents)."""
+"""The largest number of characters of a filter (API reference of FilterLogEvents)."""
 
 _IN_FULL = {"principal": "subject"}
-"""Field -> the field with its full text: a long principal is a digest."""
+"""Field -> another field with the full text, because an event has only a digest of a long principal."""
 _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
 LATEST: Final = timedelta(minutes=10)
 """The longest delay at which an event still counts as new. Lambda retries a failed delivery after one minute
-and after two more. The rest is for clocks that differ: AWS accepts five minutes in a signature."""
+and after two more minutes. The rest allows for clocks that differ: a signature may differ by five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Search:
 
     Attributes:
         fields: the value that an event must have, by the field's name.
-        until: the end, excluded; None for no end. `since` is included.
-        kinds: the values of `event` to find; None for all.
+        until: the end of the searched time, excluded; None for no end. `since`, the beginning, is included.
+        kinds: the values that the field `event` may have; None for all values.
     """
 
     fields: Mapping[str, str]
@@ -69,7 +69,7 @@ class Log:
     region: str | None
 
     def read(self, search: Search, progress: "Progress | None" = None) -> Events:
-        """Return the events that match."""
+        """Return the events that match the search."""
         name = audit_log_group(self.team)
         end = {} if search.until is None else {"endTime": milliseconds(search.until) - 1}
         found: Events = {}
@@ -102,10 +102,10 @@ class Log:
         return _ordered(found)
 
     def newest(self, search: Search, count: int, progress: "Progress") -> Events:
-        """Return the newest events that match, at most `count`, without reading all older ones."""
-        # Time spans, from the end backwards, without a gap: each ends where the one before begins.
-        # FilterLogEvents itself can begin with the newest since June 2026; the local AWS and older SDKs
-        # cannot.
+        """Return the newest events that match, at most `count`, without reading all older events."""
+        # The log is read in adjoining time spans, from the newest span back to the oldest span.
+        # Since June 2026 FilterLogEvents itself can begin with the newest event; the local AWS and older
+        # SDKs cannot.
         found: Events = {}
         until, end, span = search.until, search.until or datetime.now(UTC), FIRST_SPAN
         while len(found) < count:
@@ -124,10 +124,10 @@ def of_team(session: "boto3.Session", team: str) -> Log:
 
 
 class Following:
-    """The new events of a log, each once.
+    """Returns the new events of a log, each event once.
 
-    Events can arrive out of order. So each look begins some time before the last one and leaves out the
-    events that the last look found; only the IDs of this time are kept.
+    Events can arrive late, so each call of `new` reads again the last minutes before the previous call. It
+    leaves out the events that the previous call found; only the IDs of those events are kept.
     """
 
     def __init__(self, log: Log, search: Search) -> None:
@@ -137,16 +137,16 @@ class Following:
         self._known: Collection[str] = frozenset()
 
     def begin(self, count: int | None, progress: "Progress") -> Events:
-        """Return the newest `count` events so far, or all for None. `new` finds the later ones."""
+        """Return the newest `count` events so far, or all if `count` is None. `new` returns later events."""
         whole = self._search
         self._search = replace(whole, since=max(whole.since, datetime.now(UTC) - LATEST))
-        recent = self.new()  # before the others, so that no event is missed in between
+        recent = self.new()  # before the older events, so that no event is missed in between
         begun = self._log.read(whole, progress) if count is None else self._log.newest(whole, count, progress)
         self._known = {*recent, *begun}
         return begun
 
     def new(self) -> Events:
-        """Return the events that arrived since the last look. After a failed look the next one has them."""
+        """Return the events that arrived since the last call that did not fail."""
         now = datetime.now(UTC)
         found = self._log.read(self._search)
         new = {name: event for name, event in found.items() if name not in self._known}
@@ -160,20 +160,20 @@ def _ordered(events: Events) -> Events:
 
 
 def _pattern(search: Search) -> str:
-    """Return a filter that matches every searched event, and few others.
+    """Return a CloudWatch Logs filter that matches every event of the search, and few other events.
 
     A quoted term matches anywhere in the line. See
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """
     if search.kinds is not None and not search.fields:
-        # Quoted terms cannot be joined by "and" and "or", so with fields the filter leaves out the kinds.
+        # Quoted terms cannot be joined by "and" and "or", so a filter for fields leaves out the kinds.
         return "{ " + " || ".join(f'($.event = "{kind}")' for kind in search.kinds) + " }"
     pattern = ""
     for value in search.fields.values():
-        # The line about a refused token has only the token's ID.
+        # The log line about a refused token has only the token's ID, without the prefix of a principal.
         term = f'"{value.removeprefix(_TOKEN)}"'
         longer = f"{pattern} {term}".lstrip()
-        # JSON in the log line escapes some characters: a value with them is left out of the filter.
+        # JSON escapes some characters in the log line: the filter leaves out a value with such characters.
         if json.dumps(value.removeprefix(_TOKEN)) == term and len(longer) <= _LONGEST_PATTERN:
             pattern = longer
     return pattern
@@ -187,5 +187,5 @@ def _matches(event: Event, search: Search) -> bool:
 
 
 def _tried(event: Event, name: str, value: str) -> bool:
-    """Return whether an event is a refused sign-in with a token's ID: it has no principal."""
+    """Return whether an event reports the refusal of the token whose principal is `value`."""
     return name == "principal" and event.get(name) is None and value == f"{_TOKEN}{event.get('token')}"

@@ -37,7 +37,7 @@ SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials
 
 
 class AwsUnavailableError(CommandError):
-    """AWS did not respond, or had a transient error, after the SDK's retries; it may work in a moment."""
+    """AWS did not respond, or had a transient error, after the SDK's retries; a later attempt may succeed."""
 
 
 def explain(error: BotoCoreError | ClientError) -> str:
@@ -73,7 +73,7 @@ def code_of(error: ClientError) -> str:
 
 
 def _is_page(error: ClientError) -> bool:
-    """Return whether the response is a web page of a proxy; a page with status 5xx may be from AWS."""
+    """Return whether the response is a proxy's web page; False for status 5xx, which AWS may have sent."""
     if "Error" not in error.response:
         return True
     # The SDK returns a body that is not JSON as the message.
@@ -117,7 +117,7 @@ def as_command_errors() -> Iterator[None]:
         kind = AwsUnavailableError if _may_work_soon(error) else CommandError
         raise kind(with_notes(explain(error), error)) from error
     except Exception as error:
-        if _of_parser(error):  # its text may contain the whole response
+        if _of_parser(error):  # the error's text may contain the whole response
             raise CommandError(NOT_OF_AWS) from error
         if not isinstance(error, OSError | ValueError):
             raise
@@ -128,6 +128,6 @@ def as_command_errors() -> Iterator[None]:
 
 
 def _of_parser(error: Exception) -> bool:
-    """Return whether the SDK's parser raised it: the SDK has no error class for most unreadable responses."""
+    """Return whether the SDK's parser raised an error: most unreadable responses have no error class."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == parsers.__name__ for frame, _ in frames)

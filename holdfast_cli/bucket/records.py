@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from holdfast_cli.bucket.stack import Stack
 
 PATIENCE: Final = 8.0
-"""Seconds after which the command gives up on S3."""
+"""The seconds in which a store must complete its requests to S3."""
 
 
 def open_bucket(session: "boto3.Session", stack: "Stack") -> Store:
-    """Return the store of a team's bucket; it gives up on S3 after `PATIENCE` seconds."""
+    """Return the store of a team's bucket; its requests fail after `PATIENCE` seconds."""
     return Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
 
 
@@ -36,8 +36,8 @@ def caller_arn(session: "boto3.Session") -> str:
 
 
 def refused(stack: "Stack") -> str:
-    """Return a sentence that S3 denied a request to a team's bucket."""
-    # S3 responds with the same 403 in either case.
+    """Return a sentence that says that S3 denied a request to a team's bucket."""
+    # S3 responds with the same 403 if it denies access or if another account has the bucket.
     return f"The bucket {stack.bucket} refuses it, or is not in the account {stack.account} any more."
 
 
@@ -46,7 +46,7 @@ def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> 
     """Raise errors of the store and the SDK as `CommandError` with one line that says what to do.
 
     Args:
-        outcome_unknown: what to do if the bucket did not respond; a write may have taken effect then.
+        outcome_unknown: what to do if S3 did not respond to a write, which may have taken effect.
         interrupted: what to check after Ctrl-C; added to the KeyboardInterrupt as a note.
     """
     with as_command_errors():
@@ -78,8 +78,8 @@ def create(store: Store, key: str, body: bytes) -> bool:
 def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None]) -> None:
     """Replace a record, on condition that it has not changed since it was read.
 
-    After a concurrent change the new record is derived again, from the changed one. `decide` takes the
-    current record or None, and returns the new one or None to change nothing.
+    `decide` gets the current record, or None if it is absent, and returns the new record, or None to change
+    nothing. After a concurrent change `decide` is called again.
     """
     sent = None
     while True:

@@ -34,7 +34,7 @@ class Stack:
 def sign_in(settings: Settings) -> boto3.Session:
     """Return a session with the AWS settings of the environment and its profiles.
 
-    A region in `settings` overrides that of the AWS profile.
+    A region in `settings` overrides the region of the AWS profile.
     """
     with as_command_errors():
         return boto3.Session(region_name=settings.region)
@@ -55,7 +55,7 @@ def api_address(settings: Settings) -> str:
 
 
 def find(session: boto3.Session, team: str | None) -> Stack:
-    """Find the stack of a team; for None the only deployed stack."""
+    """Find the stack of a team; if `team` is None, find the only deployed stack."""
     with as_command_errors():
         cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
         try:

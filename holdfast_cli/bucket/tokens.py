@@ -94,7 +94,7 @@ def read_all(session: "boto3.Session", stack: "Stack", progress: "Progress") -> 
 def _read_all(
     client: "S3Client", stack: "Stack", progress: "Progress"
 ) -> tuple[list[Token], dict[str, bytes]]:
-    """Return the tokens; and key -> body of the objects without a valid record."""
+    """Return the tokens, and key -> body of each object without a valid record."""
 
     def store() -> Store:
         return Store(client, stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
@@ -131,7 +131,7 @@ def rotate(
 
     Args:
         keep: how long the old secret stays valid.
-        expiry: the token's new expiry; None renews the lifetime that the token was created with.
+        expiry: the token's new expiry; None gives the token its original lifetime again, from now on.
 
     Returns:
         The record and the new secret, which is not stored.
@@ -164,7 +164,7 @@ def rotate(
 
 
 def revoke(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
-    """Revoke a token for good, and return its record. A revoked token stays unchanged."""
+    """Revoke a token for good, and return its record. The record of a revoked token is not changed again."""
     again = "run the command again until it says that the token is revoked."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         identity = caller_arn(session)
@@ -183,7 +183,7 @@ def _keys(store: Store, progress: "Progress") -> list[str]:
     """Return the keys of all token records."""
     keys: list[str] = []
     for key in store.list_keys(_PREFIX):
-        store.prolong(PATIENCE)  # for each page: many tokens take long to list
+        store.prolong(PATIENCE)  # a new deadline for each page: many tokens take long to list
         token_id = key.removeprefix(_PREFIX).removesuffix(".json")
         if is_token_id(token_id) and key == token_key(token_id):
             keys.append(key)

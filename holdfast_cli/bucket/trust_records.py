@@ -32,9 +32,9 @@ def read(session: "boto3.Session", stack: "Stack") -> Records:
 def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
     """Add a record, and return it with its creator. `CommandError` if its name or AWS role is taken.
 
-    After a concurrent change the record is added again, unless an earlier attempt may have taken effect and
-    the record is absent: somebody may have removed it, and a record with the same ID would make its sessions
-    valid again.
+    After a concurrent change the write is retried, except in one case: an earlier attempt may have stored the
+    record, but the record is absent. Then somebody may have removed it, and another record with the same ID
+    would make the removed record's sessions valid again.
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -71,10 +71,10 @@ def update(
     scope: Sequence[str] | None,
     description: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change a record's role, scope or description; None keeps one. Return the record before and after.
+    """Change a record's role, scope or description; None keeps the value. Return the record before and after.
 
-    It is retried after a concurrent change of other records only: over another update of the same record it
-    could grant again what that update took away.
+    The write is retried only after concurrent changes of other records. After another update of the same
+    record, a retry could grant again what that update had removed.
     """
     unknown = f"check with `holdfast trust list` what {name} grants before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -118,7 +118,7 @@ def update(
 
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
-    """Remove a record, and return it. A record that somebody re-creates with that name meanwhile stays."""
+    """Remove a record, and return it. A record that somebody adds under the same name meanwhile is kept."""
     again = "run the command again until it says that no record has that name."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust] = []

@@ -45,7 +45,7 @@ REGION: Final = option(
     help="of AWS; default: AWS_REGION, else the profile's, else the one of the AWS profile",
 )
 TEAM: Final = several(_TEAM, PROFILE, REGION)
-"""Options for a team, with profile and region."""
+"""Options that name a team, a profile and a region."""
 ADDRESS_OR_TEAM: Final = several(
     either(
         _TEAM,
@@ -59,7 +59,7 @@ ADDRESS_OR_TEAM: Final = several(
     PROFILE,
     REGION,
 )
-"""Options for an API, named by its address or its team, with profile and region."""
+"""Options that name an API by its address or its team, a profile and a region."""
 API: Final = several(
     option(
         "--address",
@@ -70,7 +70,7 @@ API: Final = several(
     ),
     PROFILE,
 )
-"""Options for an API that needs no AWS credentials: address and profile."""
+"""Options for a command that uses an API without AWS credentials: address and profile."""
 STATE: Final = option(
     "state", type=rules.state, metavar="STATE", help="the state's name, such as network/prod"
 )
@@ -98,7 +98,7 @@ def as_json(what: str = "one JSON object") -> Option:
 
 
 def role_and_scope(*, replace: bool = False) -> Option:
-    """Return the options --role and --scope; with `replace` neither is required."""
+    """Return the options --role and --scope; both are required unless `replace` is true."""
 
     def explain(parser: "argparse._ActionsContainer") -> None:
         assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog

@@ -1,9 +1,9 @@
 """Writes the settings by which Terraform reaches a state: a block, a file for `init`, or shell exports.
 
-API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are written out. No AWS
-document promises that it passes the body of a `DELETE`, so a lock is released by `POST` to its own address.
+API Gateway does not pass on the methods `LOCK` and `UNLOCK`, Terraform's defaults, so the settings name other
+methods. No AWS document promises that the body of a `DELETE` is passed on, so `POST` releases a lock.
 
-`name` is the state's name; `read_only` leaves out the locking.
+`name` is the state's name; `read_only` leaves out the settings for locking.
 """
 
 import re
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from holdfast.names import StateName
 
-# In the order of the block; the widest name sets the column of `=`.
+# The order is that of the block; the longest name sets the column of `=`.
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
 _ROUTES = ("states", "outputs", "locks", "unlocks")
 _WITHOUT_SCHEME = re.compile(r"(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)(:[0-9]+)?(/[^?#@]*)?")
@@ -50,7 +50,7 @@ def check_address(address: str) -> str:
     if bare := _WITHOUT_SCHEME.fullmatch(address):
         scheme = "http" if bare[1].startswith(("localhost", "127.")) else "https"
         raise ValueError(f"the address has no scheme: put {scheme}:// before it")
-    # No error text contains a part of the address, which may be a password.
+    # No error text contains a part of the address, because that part may be a password.
     not_valid = "the address is not a valid URL; write it as in https://api.example.com"
     try:
         parts = urlsplit(address)
@@ -110,7 +110,7 @@ def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
 def to_tfbackend(address: str, name: StateName, *, read_only: bool) -> str:
     """Return a file for `init -backend-config=<file>`, for a configuration with an empty `backend "http" {}`.
 
-    Terraform stores its values in `.terraform`.
+    Terraform stores the file's values in `.terraform`.
     """
     return "\n".join([*_assignments(address, name, read_only=read_only), *_WHERE_CREDENTIALS_ARE])
 

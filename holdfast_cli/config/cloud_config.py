@@ -1,6 +1,6 @@
 """Writes the block by which Terraform reaches a state through `cloud` or `backend "remote"`.
 
-Both find the API by a host name alone, at the root of an https address, and send one token as credentials.
+`cloud` and `backend "remote"` find the API at the root of an https host, and send one token as credentials.
 """
 
 import re
@@ -14,7 +14,7 @@ from holdfast_cli.config.backend_config import quote_hcl
 from holdfast_cli.errors import UsageError
 
 STAND_IN: Final = "holdfast.local"
-"""The host name of an API whose address is more than a host name. The CLI configuration resolves it."""
+"""The host name for an address that is not just https and a host; a CLI configuration maps it to the API."""
 
 SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
 """The services in the discovery document that clients look up."""
@@ -25,7 +25,7 @@ _NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
 def hostname(address: str) -> str:
     """Return the host name by which a configuration reaches an API.
 
-    No variable can name an address with a port, and no client supports a path, or an address without TLS.
+    It is `holdfast.local` if the address has a path, no TLS, or a port, which no token variable can name.
 
     >>> hostname("https://API.example.com"), hostname("https://api.example.com/states-of-all")
     ('api.example.com', 'holdfast.local')
@@ -46,7 +46,7 @@ def token_variable(host: str) -> str:
 
 
 def credentials_document(address: str, record_id: str, secret: str) -> dict[str, str]:
-    """Return host name, variable and token with which `cloud` uses an access token or a session."""
+    """Return the host name, variable and token with which `cloud` uses an access token or a session."""
     host = hostname(address)
     return {
         "hostname": host,
@@ -59,7 +59,7 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
     """Return the `terraform` block of a configuration. UsageError if the name has one segment.
 
     Args:
-        tags: the tags that select workspaces; empty for a single workspace, which is the state.
+        tags: the tags that select workspaces; empty if the block names the state's workspace.
         remote: print the older `backend "remote"`, which has no tags.
     """
     host = hostname(address)

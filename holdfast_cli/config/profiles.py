@@ -1,4 +1,4 @@
-"""Read and change profiles: address, team and region by name, in a TOML file of the user without secrets."""
+"""Read and change profiles. A profile is an address, a team and a region in a TOML file without secrets."""
 
 import difflib
 import json
@@ -31,13 +31,13 @@ NO_FILE: Final = "Neither XDG_CONFIG_HOME nor HOME says where the profiles are: 
 
 _TABLE: Final = "profiles"
 _LARGEST: Final = 64 * 1024
-"""Bytes of a profiles file at most."""
+"""The largest size of a profiles file, in bytes."""
 _LONGEST_LINE: Final = 2000
-"""Characters of a line at most."""
+"""The largest number of characters of a line."""
 _VALUE: Final = re.compile(r"""\s*["']?(\w+)["']?\s*=\s*("[^"]*"|'[^']*')""")
 """A key and its value in one line; a comment may follow."""
 _MOST_NAMES: Final = 10
-"""Names of profiles that a message lists at most."""
+"""The largest number of profiles' names that a message lists."""
 _SECRET_KEYS: Final = re.compile(r"secret|passw|token|credential|key|user|(^|_)id$", re.IGNORECASE)
 
 Profiles = Mapping[str, Mapping[str, str]]
@@ -49,8 +49,8 @@ class Settings:
     """The API, team and AWS region that a command uses.
 
     Attributes:
-        address: None if a team with precedence was named, for a command that takes a team.
-        region: None leaves it to the AWS profile.
+        address: None if no setting names it, or if a setting with precedence names a team.
+        region: None leaves the choice to the AWS profile.
     """
 
     address: str | None
@@ -59,10 +59,10 @@ class Settings:
 
 
 def path(environment: Mapping[str, str]) -> Path | None:
-    """Return the path of the profiles file; None if the environment does not say.
+    """Return the path of the profiles file; None if the environment does not determine the path.
 
-    It is HOLDFAST_CONFIG_FILE, or else the path of https://specifications.freedesktop.org/basedir/latest/,
-    which ignores a relative XDG_CONFIG_HOME.
+    It is HOLDFAST_CONFIG_FILE, or else the path of https://specifications.freedesktop.org/basedir/latest/.
+    That specification ignores a relative XDG_CONFIG_HOME.
     """
     home = environment.get("HOME")
     if named := environment.get("HOLDFAST_CONFIG_FILE"):
@@ -101,7 +101,7 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
 def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
     """Set values of a profile; None removes a value, which must exist.
 
-    The rest of the file stays, with its comments. After an error the file is unchanged.
+    The rest of the file is kept, with its comments. After an error the file is unchanged.
     """
     content = _content(file)
     profiles = dict(_parse(content, file))
@@ -129,7 +129,7 @@ def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
 
 
 def remove(file: Path, name: str) -> None:
-    """Remove a profile; UsageError if it does not exist. Comments below its last value stay."""
+    """Remove a profile; UsageError if it does not exist. Comments below its last value are kept."""
     content = _content(file)
     profiles = _parse(content, file)
     named(name, profiles, file)
@@ -140,7 +140,7 @@ def remove(file: Path, name: str) -> None:
 
 
 def _line_end(content: str) -> str:
-    """Return the line end of Windows if all lines have it, else that of Unix."""
+    """Return the line end of Windows if all lines have it, else the line end of Unix."""
     return "\r\n" if 0 < content.count("\n") == content.count("\r\n") else "\n"
 
 
@@ -176,7 +176,7 @@ def _key(line: str) -> str | None:
 
 def _content(file: Path) -> str:
     try:
-        # /dev/null means no file; a pipe or another device may have no end. Opening a folder fails below.
+        # /dev/null counts as an empty file; a pipe or another device may have no end. A folder fails below.
         kind = stat.S_IFMT(file.stat().st_mode)
         if kind not in (stat.S_IFREG, stat.S_IFDIR) and not file.samefile(os.devnull):
             raise UsageError(f"{file} is not a regular file.")
@@ -195,9 +195,9 @@ def _content(file: Path) -> str:
 
 
 def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> None:
-    """Replace the file atomically, and keep its line ends: readers see the old file or the new one.
+    """Replace the file atomically, with the same line ends: readers see the old file or the new one.
 
-    If the lines do not parse to `meant`, the file stays unchanged and `CommandError` is raised.
+    If the lines do not parse to `meant`, the file is not changed and `CommandError` is raised.
     """
     content = "".join(f"{line}{_line_end(before)}" for line in lines)
     try:
@@ -207,7 +207,7 @@ def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> 
     if not is_as_meant:  # it has inline tables, dotted keys or strings of several lines
         raise CommandError(f"{file} is written in a way that cannot be changed here: edit it by hand.")
     target = Path(os.path.realpath(file))  # the target of a link
-    if target.exists() and not target.is_file():  # as /dev/null
+    if target.exists() and not target.is_file():  # such as /dev/null
         raise CommandError(f"{file} is not a regular file. Nothing was changed.")
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

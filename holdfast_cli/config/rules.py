@@ -1,4 +1,4 @@
-"""Parses the values of options, variables and profiles; raises `ArgumentTypeError` if one is not valid."""
+"""Parses the values of options, variables and profiles; raises `ArgumentTypeError` for an invalid value."""
 
 import argparse
 import re
@@ -36,7 +36,7 @@ HOLDS_NONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The states that a list shows: names with the prefix that match `pattern`; None matches any."""
+    """A filter for lists of states: the name begins with `prefix` and matches `pattern`, if not None."""
 
     prefix: str
     pattern: str | None = None
@@ -48,7 +48,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """The time at which a token expires; None for never."""
+    """The time at which a token expires; `at` is None for a token that never expires."""
 
     at: datetime | None
 
@@ -59,7 +59,7 @@ def _refuse_secret(value: str) -> None:
 
 
 def _check_form(form: re.Pattern[str], value: str, rule: str) -> re.Match[str]:
-    """Return the match of a whole value; else the error says the value and then `rule`."""
+    """Match a whole value, and return the match; if there is no match, the error is the value and `rule`."""
     if (parts := form.fullmatch(value)) is None:
         raise argparse.ArgumentTypeError(f"{value!r} {rule}")
     return parts
@@ -121,7 +121,7 @@ def state(value: str) -> names.StateName:
 
 
 def state_or_pattern(value: str) -> str:
-    """Check a state's name or a pattern, and return it; a name that ends with '/' gets a '*'."""
+    """Check a state's name or a pattern, and return it; a '*' is appended to a final '/'."""
     pattern = f"{value}*" if value.endswith("/") else value
     try:
         return check_pattern(pattern) if "*" in pattern else names.parse(value).value
@@ -132,7 +132,7 @@ def state_or_pattern(value: str) -> str:
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Return whether a pattern matches a name of the API; False if it is no state's name."""
+    """Return whether a pattern matches a name; False if the name is not valid for a state."""
     try:
         return matches(pattern, names.parse(name))
     except HoldfastError:  # an object that another program stored
@@ -140,7 +140,7 @@ def covers(pattern: str, name: str) -> bool:
 
 
 def beginning(value: str) -> Beginning:
-    """Parse a prefix of states' names, or a pattern of them."""
+    """Parse a prefix of states' names, or a pattern of states' names."""
     _refuse_secret(value)
     if "*" in value:
         return Beginning(value.partition("*")[0], state_or_pattern(value))
@@ -160,19 +160,19 @@ def reason(value: str) -> str:
 
 
 def count(value: str) -> int:
-    """Parse a count, from 1 on."""
+    """Parse a count, which is at least 1."""
     _check_form(_COUNT, value, "is not a valid count: a whole number from 1 on")
     return int(value)
 
 
 def size(value: str) -> int:
-    """Parse a number of bytes such as `4MB` or `1.5GB`; a unit is a power of 1000, as in `max_state_mb`."""
+    """Parse a number of bytes such as `4MB` or `1.5GB`; units are powers of 1000, as in `max_state_mb`."""
     parts = _check_form(_SIZE, value, "is not a valid size: a number with B, KB, MB or GB, as in 4MB")
     return int(float(parts[1]) * _BYTES[parts[2].upper()])
 
 
 def tags(value: str) -> list[str]:
-    """Parse a list of tags with commas."""
+    """Parse a list of tags that are separated by commas."""
     _check_form(
         _TAGS, value, "is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
     )
@@ -234,7 +234,7 @@ def shown(span: timedelta) -> str:
 
 
 def expiry(value: str) -> Expiry:
-    """Parse an expiry: a duration from now on, a date or `never`. It must be in the future."""
+    """Parse an expiry: a duration from now on, a date or `never`. The time must be in the future."""
     if value == "never":
         return Expiry(None)
     now = datetime.now(UTC)
@@ -252,7 +252,7 @@ def expiry(value: str) -> Expiry:
 
 
 def past(value: str) -> datetime:
-    """Parse a time in the past: a duration ago, or a date."""
+    """Parse a time in the past: a duration before now, or a date."""
     if _DATE.fullmatch(value):
         return _date(value)
     if _DURATION.fullmatch(value):

@@ -20,7 +20,7 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
 _PROFILE: Final = "profile "
-"""The prefix of a source that is a profile."""
+"""The beginning of `Found.source` if the value comes from a profile."""
 _RULES: Final = {"profile": rules.profile, **profiles.RULES}
 
 
@@ -40,14 +40,14 @@ def resolve(
 ) -> Settings:
     """Return the settings of a command.
 
-    Options override a typed --profile, which overrides variables, which override a profile that was not
-    typed. A line on standard error names the variables that override values of a profile, if the profile was
-    named or they hide its address. Another line names a variable that the command cannot use.
+    Precedence: first options, then a typed --profile, then variables, then a profile that was not typed. If
+    the profile was named, a line on standard error names the variables that override its values; if not, only
+    a team that overrides its address. Another line names a variable that the command cannot use.
 
     Args:
-        asked: has those of `--address`, `--team` and `--region` that the command takes. Without `--team` it
-            cannot find a stack, and a team does not override an address.
-        default: whether address and team of the profile `default` are used if no profile is named.
+        asked: has those of `--address`, `--team` and `--region` that the command takes. A command without
+            `--team` cannot find a stack, so a team does not override an address.
+        default: whether the address and team of the profile `default` are used if no profile is named.
     """
     profile, values = _profile(asked, environment)
     if not (default or profile.source):
@@ -71,7 +71,7 @@ def sources(
 
 
 def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
-    """Return the profile's name, whether or not it exists; the source is empty if nothing names it."""
+    """Return the name of the profile, which may not exist; its source is empty for the unnamed default."""
     if asked.profile is not None:
         return Found(asked.profile, "--profile")
     return _of_variable("profile", environment) or Found(profiles.DEFAULT, "")
@@ -113,7 +113,7 @@ def _find(
             continue
         for level in levels:
             found[setting] = level(setting)
-            # A team with precedence has an address of its own, which is an output of its stack.
+            # A team with precedence overrides the address: the address is an output of the team's stack.
             if found[setting] or (setting == "address" and hasattr(asked, "team") and level("team")):
                 break
     return found
@@ -134,7 +134,7 @@ def _used_instead(
 ) -> list[str]:
     """Return phrases for a message, one for each variable that overrides a value of the profile.
 
-    If the profile was not named, only HOLDFAST_TEAM over its address is reported.
+    If the profile was not named, only a HOLDFAST_TEAM that overrides the profile's address is reported.
     """
     used = []
     # Either the address names the API or the team does.
@@ -156,7 +156,7 @@ def _used_instead(
 
 
 def _left_out(team: Found | None, values: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-    """Return the line that the stack of a profile's team is used and not HOLDFAST_ADDRESS; else None."""
+    """Return a warning if a profile's team is used instead of HOLDFAST_ADDRESS, else None."""
     if team is None or not team.source.startswith(_PROFILE):
         return None
     with suppress(UsageError):  # an unused value need not be valid; it may be a secret
@@ -172,7 +172,7 @@ def _left_out(team: Found | None, values: Mapping[str, str], environment: Mappin
 def _team_left_out(
     address: Found | None, values: Mapping[str, str], environment: Mapping[str, str]
 ) -> str | None:
-    """Return the line that a profile's address is used and not HOLDFAST_TEAM; else None."""
+    """Return a warning if a profile's address is used instead of HOLDFAST_TEAM, else None."""
     team = environment.get("HOLDFAST_TEAM")
     if not team or address is None or not address.source.startswith(_PROFILE) or team == values.get("team"):
         return None

@@ -12,7 +12,7 @@ _NOTHING = "Nothing was changed."
 def for_word(question: str, word: str) -> None:
     """Ask the user to type a word to confirm.
 
-    `question` says in sentences what will happen. A Ctrl-C gets a note that nothing was changed.
+    `question` says in sentences what will happen. After Ctrl-C a note says that nothing was changed.
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
         raise UsageError(f"{question} Without a terminal to ask on, --yes says that it is meant. {_NOTHING}")

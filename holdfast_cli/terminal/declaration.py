@@ -1,4 +1,4 @@
-"""Declares commands: a decorator with help and options above the function that runs each."""
+"""Declares commands. A decorator with help and options is above the function that runs the command."""
 
 import argparse
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def option(*names: str, **settings: Any) -> Option:
 
 
 def several(*options: Option) -> Option:
-    """Declare several options as one."""
+    """Combine several options into a single `Option`."""
 
     def add(parser: "argparse._ActionsContainer") -> None:
         for each in options:
@@ -28,7 +28,7 @@ def several(*options: Option) -> Option:
 
 
 def either(*options: Option, required: bool = False) -> Option:
-    """Declare exclusive options; with `required` one must be given."""
+    """Declare mutually exclusive options; with `required` the user must give one of the options."""
 
     return lambda parser: several(*options)(parser.add_mutually_exclusive_group(required=required))
 
@@ -46,7 +46,7 @@ class Command:
         self._commands: dict[str, tuple[str, Command]] = {}
 
     def define(self, description: str, examples: str, *options: Option) -> Callable[[Run], Run]:
-        """Declare the command that the decorated function runs; the arguments are as for a group."""
+        """Declare the command that the decorated function runs; the arguments are as for `Command`."""
         self._description, self._examples, self._options = description, examples, options
 
         def runs(run: Run) -> Run:
@@ -64,7 +64,7 @@ class Command:
         return command.define(description, examples, *options)
 
     def include(self, other: "Command") -> None:
-        """Add the commands of another group to this one."""
+        """Add the commands of another group to this group."""
         self._commands |= other._commands  # noqa: SLF001 it is of the same class
 
     def fill(self, parser: Parser) -> None:

@@ -1,8 +1,8 @@
-"""Prints the command's output: complete or with an error, fitted to the terminal, without control characters.
+"""Prints the command's output, fitted to the terminal and without control characters.
 
 In a pipe each row and each sentence is one line. On a terminal lines break at spaces only, so that an ID, a
-secret or a command in backquotes can be copied; a word wider than the terminal is left to the terminal.
-Printing raises `OutputClosedError` if the reader has closed the output, `CommandError` if it fails.
+secret or a command in backquotes can be copied; the terminal itself breaks a word that is wider.
+Printing raises `OutputClosedError` if the reader closed the output, `CommandError` if a write fails.
 """
 
 import os
@@ -19,13 +19,13 @@ from typing import Final, TextIO
 from holdfast_cli.errors import CommandError, OutputClosedError
 
 _NARROWEST = 16
-"""Cells of a line at least: narrower text cannot be read well."""
+"""The smallest width of a line in cells, because narrower text is hard to read."""
 _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
 """The space between two columns."""
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
-"""A part that is not broken: a command in backquotes can be copied as a whole."""
+"""A part of a text in which no line breaks, so that a command in backquotes can be copied as a whole."""
 _PROGRESS_AFTER = 2.0
 """Seconds before progress is first shown."""
 
@@ -38,10 +38,10 @@ def write(text: str) -> None:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """Ensure that the user learns of a change, even if the output inside cannot be rendered or printed.
+    """Ensure that the user learns of a change, even if output inside this context fails.
 
-    `done` describes the change, and says what to do if its output is lost. It follows the text of a
-    `CommandError` that is raised inside, and is a note on a KeyboardInterrupt.
+    `done` describes the change, and says what to do if the output is lost. `done` is appended to the text of
+    a `CommandError` that is raised inside, and added as a note to a KeyboardInterrupt.
     """
     try:
         yield
@@ -66,7 +66,7 @@ def complain(message: object) -> None:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Flush standard output at the end, and raise the errors of a write."""
+    """Flush standard output at the end of the context, and raise errors of writing as `CommandError`."""
     was_closed = sys.stdout is None  # by the caller
     if was_closed:
         # argparse would print the help on standard error.
@@ -87,7 +87,7 @@ def checked() -> Iterator[None]:
 
 
 def _to_standard_error(text: str) -> None:
-    """Print on standard error. An error is ignored: it cannot be reported."""
+    """Print on standard error. A failed write is ignored, because it cannot be reported."""
     try:
         print(text, end="", file=sys.stderr, flush=True)
     except OSError:
@@ -97,7 +97,7 @@ def _to_standard_error(text: str) -> None:
 def _give_up(stream: TextIO) -> None:
     """Discard the rest of a stream.
 
-    Otherwise Python writes it again when it exits (note on SIGPIPE in the documentation of `signal`).
+    Otherwise Python writes the rest again when it exits (note on SIGPIPE in the documentation of `signal`).
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -127,7 +127,7 @@ def word(time_: datetime) -> str:
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     """Colour a text for a terminal with colours, unless NO_COLOR is set (https://no-color.org).
 
-    The text must mean the same without colour. `colour` is a name of rich's.
+    The text must mean the same without colour. `colour` is the name of a colour in the package `rich`.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
@@ -142,7 +142,7 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
 
 
 def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | None = None) -> str:
-    """Wrap sentences for a terminal; other outputs get them unchanged.
+    """Wrap sentences for a terminal; for any other output, return them unchanged.
 
     Args:
         text: one or more lines. An indented line is not wrapped, because it is code.
@@ -163,13 +163,13 @@ def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | Non
 
 
 def listed(fields: Sequence[tuple[str, str]]) -> str:
-    """Return names and values, a pair in each line, with the values in a column."""
+    """Return lines of a name and its value, with all values in the same column."""
     width = max(len(name) for name, _ in fields)
     return "\n".join(wrapped(plain(value), head=f"  {name:<{width}}  ") for name, value in fields)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str] | None]]) -> str:
-    """Return a table: in a pipe one line a row, on a terminal as wide as the terminal.
+    """Return a table: for a pipe with one line for each row, for a terminal in the terminal's width.
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit. An
     empty cell is shown as `-`, so that columns can be counted; the texts of a cell are joined by commas.
@@ -197,7 +197,7 @@ def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
 
 
 def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the widths of as many columns as fit side by side, at least one."""
+    """Return the widths of the first columns that fit side by side, at least of the first column."""
     from rich.cells import cell_len
 
     columns = list(zip(*lines, strict=True))
@@ -267,7 +267,7 @@ def _columns(stream: TextIO) -> int:
 
 
 class Progress:
-    """Shows on a terminal what a slow command is doing; other outputs do not get it."""
+    """Shows on a terminal what a slow command is doing; shows nothing on other outputs."""
 
     _ERASE: Final = "\r\x1b[K"
 

@@ -1,4 +1,4 @@
-"""Parses the command line. Each level reports its own mistakes, and suggests the word that was meant."""
+"""Parses the command line. Each level of commands reports its own mistakes, and suggests similar words."""
 
 import argparse
 import difflib
@@ -17,9 +17,9 @@ _ADD_UP: Final = (argparse._AppendAction, argparse._ExtendAction)  # noqa: SLF00
 """The actions of options that may be repeated."""
 
 _LONGEST_SHOWN: Final = 30
-"""Characters of a word that a message repeats in full. A longer word may be a misplaced secret."""
+"""The length up to which a message repeats a word in full. A longer word may be a misplaced secret."""
 _BEGINNING: Final = 12
-"""Characters of a longer word that a message repeats, unless it looks secret."""
+"""How many characters of a longer word a message repeats, unless the word looks secret."""
 
 
 _Groups = list[tuple[argparse.Action | None, list[str]]]
@@ -28,8 +28,8 @@ _Groups = list[tuple[argparse.Action | None, list[str]]]
 class Parser(argparse.ArgumentParser):
     """A parser of a command, or of a group of commands, without abbreviations.
 
-    argparse reports an unknown option last and at the top level, and not at all if a required option is
-    missing, which often is the misspelled one. This parser checks the options of its own level first.
+    argparse reports an unknown option only at the top level, and only if no required option is missing. So
+    it hides a misspelled required option. This parser checks the options of its own level first.
     """
 
     def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
             fill(self)
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """Parse all words of this level. SystemExit is raised as by `main`."""
+        """Parse all words of this level. Raises SystemExit as `holdfast_cli.main.main` does."""
         self.load()
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 
     def _refuse_repeated(self, words: Sequence[str]) -> None:
-        """Refuse an option whose second value would silently replace the first."""
+        """Refuse a repeated option if its second value would silently replace the first value."""
         typed = self._grouped(words)
         counts = Counter(action for action, _ in typed if action is not None)
         if any(action.dest in ("help", "version") and action.nargs == 0 for action in counts):
@@ -103,8 +103,8 @@ class Parser(argparse.ArgumentParser):
     def _one_each(self, typed: _Groups, repeated: argparse.Action) -> list[str]:
         """Return a command line for each value of a repeated option.
 
-        Each line has the words that were typed once. Another repeated option goes with the value that it
-        follows; where that is not clear, the user is to fill in its value.
+        Each line also has the words that were typed once. Another repeated option is put on the line of the
+        value that precedes it; if a line would lack the option, all lines get a placeholder instead.
         """
         counts = Counter(action for action, _ in typed)
         lines: list[list[str]] = [[self.prog] for _ in range(counts[repeated])]
@@ -126,7 +126,7 @@ class Parser(argparse.ArgumentParser):
         return [" ".join(line) for line in lines]
 
     def _grouped(self, words: Sequence[str]) -> _Groups:
-        """Return the words of this level: each option with its value, each argument, and the rest."""
+        """Return this level's words in groups: each option with its value, each argument, and the rest."""
         found: _Groups = []
         takes_value = False
         for position, word in enumerate(words):
@@ -143,8 +143,8 @@ class Parser(argparse.ArgumentParser):
     def _arguments_together(self, words: Sequence[str]) -> Sequence[str]:
         """Return the words of a command with its arguments side by side.
 
-        argparse loses an optional argument that has an option before it and another argument before that
-        option.
+        argparse loses an optional argument after an option, if another argument precedes the option.
+        Example: `argument --option value optional`.
         """
         may_lack = any(action.nargs == "?" and not action.option_strings for action in self._actions)
         if not may_lack:
@@ -170,7 +170,7 @@ class Parser(argparse.ArgumentParser):
             yield from command.actions()
 
     def commands(self) -> dict[str, "Parser"]:
-        """Return the commands of this group by name; empty if it is not a group."""
+        """Return the commands of this group by name; empty if this parser is not for a group."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 the type has no other name
                 return action.choices
@@ -207,14 +207,14 @@ def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SH
 
 
 def _to_type(action: argparse.Action | None, words: Sequence[str]) -> Sequence[str]:
-    """Return words for a command line to type; a word that no message may repeat is to be filled in."""
+    """Return words that the user can type; a placeholder replaces words that no message may repeat."""
     if any(hidden(word, [word]) != word for word in words):
         return _to_fill_in(action)
     return [shlex.quote(word) for word in words]
 
 
 def _to_fill_in(action: argparse.Action | None) -> Sequence[str]:
-    """Return an option or an argument with `<…>` as its value, which no shell accepts unchanged."""
+    """Return an option or an argument with the value `<…>`, which no shell accepts unchanged."""
     if action is None:
         return ["<ARGUMENT>"]
     return [action.option_strings[-1], f"<{action.metavar or action.dest.upper()}>"]
@@ -225,14 +225,14 @@ def _is_option(word: str) -> bool:
 
 
 def _shown(word: str, sentence: str) -> str:
-    """Return a sentence with a word in it; empty if the word should not be shown."""
+    """Insert a word into a sentence, and return it; empty if the word should not be shown."""
     if len(word) > _LONGEST_SHOWN:
         return ""
     return sentence.format(plain(word) if _is_option(word) else repr(word))
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """Return a question with the only known word that begins with `word`, or else the most similar one."""
+    """Return "Did you mean …?" with the only known word that begins with `word`, else with a similar word."""
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)

@@ -18,5 +18,5 @@ def looks_secret(value: str) -> bool:
 
 
 def has_secret(word: str) -> bool:
-    """Return whether a word, or a part of it, looks secret, or is an address with credentials."""
+    """Return whether a word looks secret, has a part that looks secret, or is an address with credentials."""
     return _CREDENTIALS.search(word) is not None or any(map(looks_secret, SEPARATORS.split(word)))

@@ -1,6 +1,6 @@
 """Renders the differences between two versions of a state for people.
 
-The response has values only if they were requested, and never those that the state marks as sensitive.
+The API's response has values only if they were requested, and never values that the state marks as sensitive.
 """
 
 import sys
@@ -22,9 +22,9 @@ _SIGNS: Final = {
 _ARROW: Final = "→"
 _ASCII: Final = {_ARROW: "->", "…": "..."}
 _LONGEST_VALUE: Final = 120
-"""The shown characters of a long value."""
+"""How many characters of a long value are shown."""
 _CONTEXT: Final = 20
-"""Characters shown before the first difference of two long values."""
+"""How many characters are shown before the first difference of two long values."""
 _HIDDEN: Final = "(sensitive)"
 
 _Item = Mapping[str, Any]
@@ -117,7 +117,7 @@ def _valued(name: str, item: _Item) -> str:
 
 
 def _shortened(values: Sequence[str]) -> list[str]:
-    """Return values cut to a readable length, around their first difference."""
+    """Return the values, cut to a readable length around the first difference between them."""
     if all(len(value) <= _LONGEST_VALUE for value in values):
         return list(values)
     start = 0

@@ -6,7 +6,7 @@ from typing import Final
 from holdfast import __version__
 
 _VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:\+.*)?", re.ASCII)
-"""Semantic versioning, without pre-releases; the deployed code adds a digest of itself after a plus."""
+"""A semantic version without pre-releases; the version of deployed code ends with a plus and a digest."""
 
 
 def newer_record(where: str) -> str:
@@ -18,7 +18,7 @@ def newer_record(where: str) -> str:
 
 
 def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None:
-    """Return which is older, the deployed code or the command, and what to do; None if they are equal.
+    """Return which is older, the deployed code or the command, and what to do; None if both are equal.
 
     >>> compare("0.10.0+1a2b3c", "0.9.1")
     ('This command, 0.9.1, is older than the deployed code, 0.10.0+1a2b3c.', 'Upgrade the command.')
