@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: the configuration in the current folder, and what its credentials may do."""
+"""`holdfast doctor STATE`: check the current folder's configuration, and what its credentials may do."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: check after a deployment the stack of a team, its bucket, its roles and its API."""
+"""`holdfast doctor`: check a team's stack, bucket, roles and API after a deployment."""
 
 import os
 import time
