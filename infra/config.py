@@ -98,7 +98,7 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "The bucket policy denies removing the retention (`governance`), or nobody can (`compliance`).",
+        "With `governance` the bucket policy denies lifting retention; with `compliance` nobody can lift it.",
     )
     days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
     bucket_default: bool = setting(
@@ -114,7 +114,7 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "S3 removes a version this many days after the next version; at least `retention.days`.",
+        "S3 removes a version this many days after the next was written; at least `retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
@@ -127,8 +127,8 @@ class History:
 class Throttling:
     """The request limits of the API. A request above them gets 429, which Terraform retries."""
 
-    rate: int = setting(whole_number(1, 10000), "The number of requests a second.", default=100)
-    burst: int = setting(whole_number(1, 5000), "The number of requests at once.", default=200)
+    rate: int = setting(whole_number(1, 10000), "Accepted requests a second.", default=100)
+    burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)
 
 
 _WHOLE_VCPU = 1769
@@ -143,12 +143,10 @@ def _megabytes(sentence: str) -> Any:
 class Memory:
     """The memory of each function, in megabytes."""
 
-    backend: int = _megabytes('The function for `backend "http"`.')
-    cloud: int = _megabytes('The function for `cloud {}` and `backend "remote"`.')
-    management: int = _megabytes("The function for operators' requests.")
-    authorizer: int = _megabytes(
-        "The functions for [credentials and sessions](limits.md#memory-of-the-authorizer)."
-    )
+    backend: int = _megabytes('MB for `backend "http"`.')
+    cloud: int = _megabytes('MB for `cloud {}` and `backend "remote"`.')
+    management: int = _megabytes("MB for operators' requests.")
+    authorizer: int = _megabytes("MB for [credentials and sessions](limits.md#memory-of-the-authorizer).")
 
     def of(self, spec: FunctionSpec) -> int:
         return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
@@ -210,7 +208,7 @@ class TeamConfig:
     )
     max_state_mb: int = setting(
         whole_number(1, 500),
-        'The largest state in MB, except for `backend "http"`; more than 100 needs '
+        'The largest state in MB, except for `backend "http"`; a higher value may need '
         "[more `memory`](limits.md#states-through-cloud).",
         default=100,
     )
@@ -255,26 +253,26 @@ class TeamConfig:
     )
     token_trail: bool | str = setting(
         flag_or(text('the name of a trail that exists, as in "acme-security"', _TRAIL_NAME.fullmatch)),
-        "CloudTrail logs reads and writes of tokens and trust records, in a [shared trail]"
-        "(audit.md#the-shared-trail), which needs `account` and `region`, or in [yours]"
-        "(audit.md#a-trail-of-your-own).",
+        "CloudTrail logs reads and writes of tokens and trust records, in [your trail]"
+        "(audit.md#a-trail-of-your-own), or in a [shared trail](audit.md#the-shared-trail) that needs "
+        "`account` and `region`.",
         deployed=_STAY,
         default=False,
     )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
-        "The API accepts this many requests; [a quarter](limits.md#requests-of-operators) from operators.",
+        "The API accepts this many requests, [a quarter](limits.md#requests-of-operators) from operators.",
         default=Throttling(),
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
-        f"The functions' MB; {_WHOLE_VCPU} give one vCPU; new AWS accounts may allow only 3008.",
+        f"Memory of the functions in MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
         default=Memory(),
     )
     snap_start: bool = setting(
         flag(),
         "Functions start from a snapshot: Lambda [bills it around the clock](cost.md#what-raises-it), "
-        "and some regions lack it.",
+        "and some regions lack SnapStart.",
         default=False,
     )
     tags: Mapping[str, str] = setting(
