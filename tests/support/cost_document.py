@@ -230,7 +230,7 @@ A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**.
 
 | Part | Assumption |
 | --- | --- |
-| plan, apply | a CI job signs in with an ID token, gets a session, runs `init`; Terraform 1.15.5 |
+| plan, apply | a CI job that gets a session with an ID token, and runs `init` (Terraform 1.15.5) |
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
 | [requests to S3](../understand/design.md#what-a-request-costs) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
@@ -238,7 +238,7 @@ A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**.
 the audit function runs for each request and each of {_AUTHORIZED} authorizer calls |
 | cold start | {backend} ms of the backend, {authorizer} ms of the authorizer, {sessions} ms of the session \
 function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB |
-| warm start | {_WARM_MS} ms; {_AUDIT_WARM_SECONDS} s of the audit function |
+| each request | {_WARM_MS} ms of its function; {_AUDIT_WARM_SECONDS} s of the audit function |
 | requests to KMS | one for each `GET` and `PUT`; the S3 Bucket Key reduces their number |
 | logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
 {_S3_LOG_KB} KB for each request to S3, kept for {team.log_retention} days |
@@ -252,7 +252,7 @@ function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB
 | `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, also without requests; \
 {smaller:.2f} dollars with `memory = {{ authorizer = 512 }}` |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
-| a larger state | "Data out" and "Versions" grow with it; API Gateway bills each 512 KB as a request |
+| a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |
 | operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
 cold start, and S3's requests |
 | a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes |

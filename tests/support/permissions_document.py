@@ -41,8 +41,8 @@ _ROLES: Final = """\
 ## What each function may do
 
 An empty cell means no permission. Tests compare the deployed functions' calls with these roles, and fail if a
-permission is missing or unused. `tests/support/aws_permissions.py` names the permissions that each call needs,
-and where AWS documents them.
+permission is missing or unused. `tests/support/aws_permissions.py` names the permissions that each call
+needs, and where AWS documents them.
 
 """
 _LISTING: Final = """\
