@@ -66,9 +66,9 @@ _WITH_SMALLER_QUOTA = frozenset(
     }
 )
 
-_NEVER = "Another value is another stack, with an empty store."
-_STAY = "Existing logs stay where they are."
-_OLD_TOO = "The new value holds for existing logs, too."
+_NEVER = "Another value creates another stack, with an empty store."
+_STAY = "Existing logs are not moved."
+_OLD_TOO = "The new value also applies to existing logs."
 
 # The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
 LOG_RETENTION_DAYS = (
@@ -98,12 +98,12 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "The bucket policy denies lifting it (`governance`), or nobody can lift it (`compliance`).",
+        "With `governance` the bucket policy denies lifting retention; with `compliance` nobody can lift it.",
     )
-    days: int = setting(whole_number(1, MAX_DAYS), "Each version is protected for this many days.")
+    days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
     bucket_default: bool = setting(
         flag(),
-        'S3 protects every object: locks, tokens, and what `backend "s3"` writes.',
+        'S3 protects every object, also locks, tokens and objects that `backend "s3"` writes.',
         default=False,
     )
 
@@ -114,11 +114,11 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "A version goes this many days after the next was written; at least `retention.days`.",
+        "S3 removes a version this many days after the next was written; at least `retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
-        "This many noncurrent versions of each state stay at any age.",
+        "S3 keeps this many noncurrent versions of each state at any age.",
         default=100,
     )
 
@@ -127,8 +127,8 @@ class History:
 class Throttling:
     """The request limits of the API. A request above them gets 429, which Terraform retries."""
 
-    rate: int = setting(whole_number(1, 10000), "Requests a second.", default=100)
-    burst: int = setting(whole_number(1, 5000), "Requests at once.", default=200)
+    rate: int = setting(whole_number(1, 10000), "Accepted requests a second.", default=100)
+    burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)
 
 
 _WHOLE_VCPU = 1769
@@ -143,12 +143,10 @@ def _megabytes(sentence: str) -> Any:
 class Memory:
     """The memory of each function, in megabytes."""
 
-    backend: int = _megabytes('The function for `backend "http"`.')
-    cloud: int = _megabytes('The function for `cloud {}` and `backend "remote"`.')
-    management: int = _megabytes("The function for operators' requests.")
-    authorizer: int = _megabytes(
-        "The functions for [credentials and sessions](limits.md#memory-of-the-authorizer)."
-    )
+    backend: int = _megabytes('MB for `backend "http"`.')
+    cloud: int = _megabytes('MB for `cloud {}` and `backend "remote"`.')
+    management: int = _megabytes("MB for operators' requests.")
+    authorizer: int = _megabytes("MB for [credentials and sessions](limits.md#memory-of-the-authorizer).")
 
     def of(self, spec: FunctionSpec) -> int:
         return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
@@ -170,7 +168,7 @@ class AccessLogs:
     )
     prefix: str = setting(
         text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
-        "The logs' names begin with it.",
+        "The logs' names begin with this prefix.",
         default="",
     )
 
@@ -205,12 +203,12 @@ class TeamConfig:
     )
     native_clients: bool = setting(
         flag(),
-        'The bucket accepts writes of `backend "s3"`, which have no condition.',
+        'The bucket accepts the writes of `backend "s3"`, which have no condition.',
         default=False,
     )
     max_state_mb: int = setting(
         whole_number(1, 500),
-        'The largest state in MB, except for `backend "http"`; more needs '
+        'The largest state in MB, except for `backend "http"`; a higher value may need '
         "[more `memory`](limits.md#states-through-cloud).",
         default=100,
     )
@@ -223,58 +221,58 @@ class TeamConfig:
     )
     history: History | None = setting(
         Table(History, "{ days = 365, keep_versions = 100 }"),
-        "S3 removes old state versions that are not among the newest `keep_versions`.",
-        deployed="Versions go for good, within two days, but not before their retention ends.",
+        "S3 removes old state versions, except the newest `keep_versions`.",
+        deployed="S3 removes old versions for good within two days, or when their retention ends.",
         unset="every version stays",
         default=None,
     )
     key: Literal["kms", "s3"] = setting(
         word("kms", "s3"),
-        "A KMS key of the team encrypts states and records, or S3's own keys.",
-        deployed='The value goes from "s3" to "kms" and not back; a version keeps its encryption.',
+        "States and records are encrypted with the team's KMS key, or with S3's own keys.",
+        deployed='You can change "s3" to "kms", but not back; a version keeps its encryption.',
         default="kms",
     )
     access_logs: AccessLogs | None = setting(
         Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
-        "S3's server access logs go there.",
+        "S3 writes its server access logs to this bucket.",
         deployed=_STAY,
         unset="the stack's own bucket",
         default=None,
     )
     log_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "Logs stay for this many days, except the audit trail.",
+        "Logs, except the audit trail, are kept for this many days.",
         deployed=_OLD_TOO,
         default=90,
     )
     audit_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "The audit trail and the logs of `token_trail` stay for this many days.",
+        "The audit trail and the logs of `token_trail` are kept for this many days.",
         deployed=_OLD_TOO,
         default=365,
     )
     token_trail: bool | str = setting(
         flag_or(text('the name of a trail that exists, as in "acme-security"', _TRAIL_NAME.fullmatch)),
-        "CloudTrail logs reads and writes of tokens and trust records, in a [shared trail]"
-        "(audit.md#the-shared-trail), which needs `account` and `region`, or in [yours]"
-        "(audit.md#a-trail-of-your-own).",
+        "CloudTrail logs reads and writes of tokens and trust records, in [your trail]"
+        "(audit.md#a-trail-of-your-own), or in a [shared trail](audit.md#the-shared-trail) that needs "
+        "`account` and `region`.",
         deployed=_STAY,
         default=False,
     )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
-        "The API accepts this many requests, [from operators a quarter](limits.md#requests-of-operators).",
+        "The API accepts this many requests, [a quarter](limits.md#requests-of-operators) from operators.",
         default=Throttling(),
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
-        f"Each function has this many MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
+        f"Memory of the functions in MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
         default=Memory(),
     )
     snap_start: bool = setting(
         flag(),
         "Functions start from a snapshot: Lambda [bills it around the clock](cost.md#what-raises-it), "
-        "and some regions lack it.",
+        "and some regions lack SnapStart.",
         default=False,
     )
     tags: Mapping[str, str] = setting(
@@ -292,7 +290,7 @@ class TeamConfig:
             # A stack has at most 50 tags, including holdfast:team.
             most=48,
         ),
-        "All resources of the stack get these tags, beside `holdfast:team`.",
+        "All resources of the stack get these tags and `holdfast:team`.",
         unset="none",
         default_factory=dict,
     )

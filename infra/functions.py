@@ -132,7 +132,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="cloud",
         folder="cloud",
-        purpose='Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses of states.',
+        purpose='Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses for states.',
         memory="cloud",
         seconds=25,
         environment=(*_LARGE_STATES, "HOLDFAST_STAGING_BUCKET", "HOLDFAST_API_ADDRESS"),
@@ -151,7 +151,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="management",
         folder="management",
-        purpose="Handles operators' requests: lists, histories, restores, freezes, the activity.",
+        purpose="Handles operators' requests: to list, compare, restore or freeze states, for example.",
         memory="management",
         seconds=29,
         environment=(*_LARGE_STATES, "HOLDFAST_AUDIT_GROUP"),
@@ -194,7 +194,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="health",
         folder="health",
-        purpose="Says without credentials: the version, where `cloud {}` finds the API, how to get a token.",
+        purpose="Tells everybody the version, where `cloud {}` finds the API, and how to get a token.",
         memory=128,  # the least that Lambda has
         seconds=5,
         environment=(),
@@ -206,7 +206,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="audit_trail",
         folder="audit_trail",
-        purpose="Copies events from the logs of the first five to the audit trail.",
+        purpose="Copies events from the logs of the first five functions to the audit trail.",
         memory=256,
         seconds=60,  # no client waits for it
         environment=("HOLDFAST_AUDIT_GROUP",),

@@ -1,4 +1,4 @@
-"""`holdfast doctor --account`: checks before a deployment whether the AWS account allows the teams' settings.
+"""`holdfast doctor --account`: check before a deployment whether the account allows the teams' settings.
 
 No call to AWS changes anything. docs/operate/doctor.md lists the permissions that the calls need.
 """

@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: checks the current folder's configuration and the access of its credentials."""
+"""`holdfast doctor STATE`: check the current folder's configuration, and what its credentials may do."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: checks a team's stack, bucket, roles and API after a deployment."""
+"""`holdfast doctor`: check a team's stack, bucket, roles and API after a deployment."""
 
 import os
 import time

@@ -210,14 +210,14 @@ def document() -> str:
 
 <!-- Generated from tests/support/cost_document.py by `make generated`: change it there. -->
 
-For people who pay for a team: estimate the bill, and see what raises it.
+For people who pay for a team's stack: estimate the bill, and see what raises it.
 
-A team's stack costs one dollar a month for its key, and about {cents():.1f} cents for every 100 runs.
+A team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for every 100 runs.
 A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**.
 
 {table}
 
-- **All amounts** are US dollars a month. "Together" contains the key.
+- **All amounts** are US dollars a month. "Together" includes the key.
 - **Prices** are those of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
@@ -228,38 +228,38 @@ A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**.
 
 ## What is counted
 
-| Part | Assumed |
+| Part | Assumption |
 | --- | --- |
-| command | a CI job that signs in with an ID token, gets a session and runs `init`, with Terraform 1.15.5 |
+| plan, apply | a CI job that gets a session with an ID token, and runs `init` (Terraform 1.15.5) |
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
 | [requests to S3](../understand/design.md#what-a-request-costs) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
-| functions | the default `memory`; each command meets a cold start of every function; \
+| functions | the default `memory`; each command causes a cold start of every function; \
 the audit function runs for each request and each of {_AUTHORIZED} authorizer calls |
 | cold start | {backend} ms of the backend, {authorizer} ms of the authorizer, {sessions} ms of the session \
 function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB |
-| each request | {_WARM_MS} ms; {_AUDIT_WARM_SECONDS} s of the audit function |
-| requests to KMS | one for each `GET` and `PUT`; the bucket key makes them fewer |
+| each request | {_WARM_MS} ms of its function; {_AUDIT_WARM_SECONDS} s of the audit function |
+| requests to KMS | one for each `GET` and `PUT`; the S3 Bucket Key reduces their number |
 | logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
 {_S3_LOG_KB} KB for each request to S3, kept for {team.log_retention} days |
 | data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, to the internet |
-| versions | {_STATE_KB} KB for each run, all kept, at the end of the first year |
+| versions | {_STATE_KB} KB for each run, all kept for the first year |
 
 ## What raises it
 
 | What | Costs |
 | --- | --- |
 | `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, also without requests; \
-{smaller:.2f} with `memory = {{ authorizer = 512 }}` |
+{smaller:.2f} dollars with `memory = {{ authorizer = 512 }}` |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
-| a larger state | "Data out" and "Versions" grow with it; API Gateway bills each 512 KB as a request |
-| operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, all with a \
+| a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |
+| operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
 cold start, and S3's requests |
 | a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes |
-| `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB, \
-{_LOG_GB_MONTH} dollars a month to keep it |
+| `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, \
+{_LOG_GB_MONTH} dollars a month to store it |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
-{_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events: \
+{_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events, \
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
 """
 

@@ -31,7 +31,7 @@ _MOST: Final = 5
 def doctor_document() -> str:
     """Return the page as it is, with the table as the checks are."""
     rows = (f"| {_purpose(mode)} | {', '.join(f'`{name}`' for name in checks(mode))} |" for mode in MODES)
-    table = "\n".join(["| Looks at | Checks |", "| --- | --- |", *rows])
+    table = "\n".join(["| Command | Names of its checks |", "| --- | --- |", *rows])
     return TABLE.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", PATH.read_text(encoding="utf-8"))
 
 

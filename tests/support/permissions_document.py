@@ -29,41 +29,42 @@ PLACES: Final = {
 _INTRODUCTION: Final = """\
 # Permissions
 
-For those who review what Holdfast may do in an account: look up the AWS permissions of each function, and the
+For people who review what Holdfast may do in an AWS account: look up each function's permissions, and the
 requests that the bucket policy denies to everybody. The tables are generated from the policies that the CDK
 app deploys.
 
-Each team has functions, roles, buckets and a key of its own. A hole in one protocol reaches no token, and a
-hole in sign-in reaches no state.
+Each team has its own functions, roles, buckets and KMS key. Functions for states cannot read tokens, and
+functions for sign-in cannot read states.
 
 """
 _ROLES: Final = """\
 ## What each function may do
 
-An empty cell means no permission. The tests compare every call of the deployed functions with these roles:
-they fail on a missing permission, and on a permission that no call needs. `tests/support/aws_permissions.py`
-says why each call needs which permission, and where AWS documents it.
+An empty cell means no permission. Tests compare the deployed functions' calls with these roles, and fail if a
+permission is missing or unused. `tests/support/aws_permissions.py` names the permissions that each call
+needs, and where AWS documents them.
 
 """
 _LISTING: Final = """\
-Without `ListBucket` S3 answers a missing key with `403`, like a fault. It shows a function the names of
-states, and the IDs of tokens and sessions. Clients of `cloud {}` upload and download by addresses that the
-cloud function signs. The key policy leaves the decision to IAM.
+The functions need `ListBucket` because S3 otherwise returns `403` for a missing object. With `ListBucket` a
+function can list the names of states, and the IDs of tokens and sessions. Clients of `cloud {}` upload and
+download states at addresses that the cloud function signs. The KMS key's policy lets IAM decide on access.
 
 """
 _BUCKET: Final = """\
 ## What the bucket policy denies
 
-The state bucket denies these requests to everybody, also to administrators and root. An empty cell is not
-denied: the caller's own permissions decide. `*.tfstate` is a state and `*.tflock` a lock, wherever they are.
+The state bucket denies these requests to everybody, also to administrators and root. Where a cell is empty,
+the caller's own permissions decide. Under any prefix, `*.tfstate` objects are states and `*.tflock` objects
+are locks.
 [The design](../understand/design.md#what-the-bucket-itself-refuses) gives the reasons.
 
 """
 _LIMITS: Final = """\
-The policy does not stop lifecycle rules and people who may change the policy, and it goes with the stack. IAM
-decides who may change versioning, lifecycle rules and policy, and who may delete the bucket. S3 itself
-refuses to suspend versioning under Object Lock, and to delete a bucket with objects. The tests evaluate the
-policy by IAM's documented rules; nobody has tried it on AWS yet.
+The policy stops neither lifecycle rules nor people who may change the policy. Removing the stack removes the
+policy. IAM decides who may change versioning, lifecycle rules and the policy, and who may delete the bucket.
+S3 itself refuses to suspend versioning under Object Lock, and to delete a bucket that has objects. The tests
+evaluate the policy by IAM's documented rules; nobody has tried the policy on AWS yet.
 """
 
 Roles = Mapping[str, Iterable[Permission]]
@@ -92,11 +93,11 @@ def text(
             *(_INTRODUCTION, _functions(), _ROLES, _matrix(of_all_settings, without), _LISTING),
             *(_others(of_all_settings, without), _BUCKET),
             _table(
-                ("Request for a key", *kinds),
+                ("Request for an object", *kinds),
                 [(name, *(_denial(row[kind], when) for kind in kinds)) for name, row in by_kind.items()],
             ),
             _table(
-                ("Request for any key", "Denied by"),
+                ("Request for any object", "Denied by"),
                 [(name, _denial(row[kinds[0]], when)) for name, row in everywhere.items()],
             ),
             _LIMITS,
@@ -156,7 +157,7 @@ def _conditional(action: str, on: str, function: str, without: Mapping[str, Sequ
         for setting, teams in without.items()
         if all((action, on) not in roles[function] for roles in teams)
     ]
-    return " with ".join((f"`{action.removeprefix('s3:')}`", *needs))
+    return " if ".join((f"`{action.removeprefix('s3:')}`", *needs))
 
 
 def _order(place: str) -> tuple[bool, bool, int]:

@@ -107,9 +107,9 @@ TABLE: Final[Mapping[str, Row]] = {
         },
     ),
     # They cannot carry a condition; CompleteMultipartUpload can, and is a write.
-    "create or fill a multipart upload": puts({}, PART, denied={}),
-    "delete": Row(("s3:DeleteObject",)),
-    "delete one version": Row(
+    "create a multipart upload, or upload a part": puts({}, PART, denied={}),
+    "delete without a version ID": Row(("s3:DeleteObject",)),
+    "delete a version": Row(
         ("s3:DeleteObjectVersion",),
         denied={
             STATE: {"RefuseToDeleteStateVersions": ALL},
@@ -123,18 +123,18 @@ TABLE: Final[Mapping[str, Row]] = {
     "tag a version": Row(
         ("s3:PutObjectTagging", "s3:PutObjectVersionTagging"), denied={STATE: {"RefuseToTagStates": ALL}}
     ),
-    "plain HTTP": Row(
+    "use plain HTTP": Row(
         ANY, ({**IF_ABSENT, "aws:SecureTransport": "false"},), everywhere(RefuseWithoutTls=ALL)
     ),
-    "TLS 1.0 or 1.1": Row(
+    "use TLS 1.0 or 1.1": Row(
         ANY,
         tuple({**IF_ABSENT, "s3:TlsVersion": version} for version in ("1.0", "1.1")),
         everywhere(RefuseTlsBefore12=ALL),
     ),
-    "write with `aws:kms` and the bucket's key": puts(
+    "write with `aws:kms` and the bucket's KMS key": puts(
         encrypted("aws:kms", KEY), denied=everywhere(RefuseOtherEncryption=ALL - KMS)
     ),
-    "write with `aws:kms` and another key, an alias or no key": puts(
+    "write with `aws:kms` and another KMS key, an alias or no key": puts(
         *KMS_HEADERS, denied=everywhere(RefuseOtherKeys=KMS, RefuseOtherEncryption=ALL - KMS)
     ),
     "write with `aws:kms:dsse`": puts(
@@ -144,16 +144,16 @@ TABLE: Final[Mapping[str, Row]] = {
         encrypted("AES256"), denied=everywhere(RefuseOtherEncryption=KMS, RefuseOtherKeys=KMS)
     ),
     "write with the client's own key (SSE-C)": puts(SSE_C, denied=everywhere(RefuseKeysOfTheClient=ALL)),
-    "change the encryption later": Row(
+    "change an object's encryption": Row(
         ("s3:UpdateObjectEncryption",), denied=everywhere(RefuseToChangeEncryption=ALL)
     ),
     # A client's clock may be ahead, and AWS does not say whether S3 counts a part of a day as a whole one.
-    "retention of up to one day more than the team's": Row(
+    "set retention, at most one day longer than the team's": Row(
         ("s3:PutObjectRetention",),
         (retained(29), retained(30), retained(31)),
         everywhere(RefuseRetention=ALL - {"retention"}),
     ),
-    "longer retention": Row(
+    "set longer retention": Row(
         ("s3:PutObjectRetention",),
         (retained(32),),
         everywhere(RefuseRetention=ALL - {"retention"}, RefuseLongerRetention=frozenset({"retention"})),

@@ -22,7 +22,7 @@ FULL: Final = TeamConfig(
 )
 """A team with every setting that adds a permission to a role."""
 WITHOUT: Final = {
-    "`retention`, except `bucket_default`": (
+    "`retention` is set without `bucket_default`": (
         replace(FULL, name="no-retention", retention=None),
         replace(
             FULL, name="by-default", retention=Retention(mode="governance", days=30, bucket_default=True)
@@ -34,11 +34,11 @@ WITHOUT: Final = {
 """Settings that add permissions, each with teams that lack it."""
 WHEN: Final = {
     ALL: "",
-    ALL - {"native"}: " without `native_clients`",
-    ALL - {"retention"}: " without `retention`",
-    frozenset({"retention"}): " with `retention`",
-    ALL - {"s3"}: ' with `key = "kms"`',
-    frozenset({"s3"}): ' with `key = "s3"`',
+    ALL - {"native"}: " unless `native_clients`",
+    ALL - {"retention"}: " unless `retention` is set",
+    frozenset({"retention"}): " if `retention` is set",
+    ALL - {"s3"}: ' if `key = "kms"`',
+    frozenset({"s3"}): ' if `key = "s3"`',
 }
 """The setting that decides for which teams a statement is, in words."""
 
