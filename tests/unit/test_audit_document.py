@@ -67,7 +67,7 @@ def test_the_document_names_every_denial_reason() -> None:
 
 
 def test_there_are_queries() -> None:
-    assert len(queries()) > 4
+    assert queries()
 
 
 @pytest.mark.parametrize("query", queries())
