@@ -93,6 +93,7 @@ upgrade: set-up ## pin the newest version of everything
 	$(PIP_COMPILE) --output-file local_aws/requirements-set-up.txt local_aws/requirements-set-up.in
 	$(PIP_COMPILE) --output-file requirements-dev.txt requirements-dev.in
 	npm view mermaid version dist.integrity --json > publish/mermaid.json
+	npm view iframe-worker version dist.integrity --json > publish/iframe-worker.json
 	npm install --save-dev --save-exact aws-cdk@2 aws-cdk-local@latest
 
 set-up: ## what the other targets need; done by them when something changed

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-import infra  # noqa: F401 before aws_cdk, because it says how that is to start
+import infra  # noqa: F401 before aws_cdk, which reads variables that infra sets
 
 # isort: split
 from aws_cdk import App
@@ -17,13 +17,13 @@ from infra.teams_lock import TeamsLock, placed
 
 
 def main() -> None:
-    """Synthesize the stacks; a wrong setting ends with one line and exit status 1."""
+    """Synthesize the stacks; exit with one line and status 1 if a setting is not valid."""
     app = App()
     try:
         target = read_target(app.node.try_get_context)
         teams_file = Path(app.node.try_get_context("teams") or "teams.toml")
         teams = load_teams(teams_file)
-        # What is deployed to the local AWS is not recorded.
+        # Deployments to the local AWS are not recorded.
         lock = TeamsLock(teams_file) if target == AWS else None
         where = placed(teams, os.environ)
         if lock:
@@ -33,7 +33,7 @@ def main() -> None:
         bundles = {spec.name: bundle(spec.folder, target.name, bytecode=bytecode) for spec in FUNCTIONS}
         stacks = team_stacks(app, teams, target, bundles)
         app.synth()
-        # Only for a command that makes ready what can be deployed; `cdk bootstrap` and `cdk ls` do not.
+        # True for a command that deploys or synthesizes stacks, false for `cdk bootstrap` and `cdk ls`.
         if lock and any(stack.bundling_required for stack in stacks):
             if lock.record(where):
                 sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")

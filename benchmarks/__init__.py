@@ -1,10 +1,9 @@
-"""What Holdfast costs: S3 requests and milliseconds, beside Terraform's own S3 backend.
+"""Measure the S3 requests and milliseconds that Holdfast needs, and compare them with Terraform's S3 backend.
 
-What is the same everywhere is said here alone:
+In all modules of this package:
 
 - `measure` measures a section. `run` is the run that the section belongs to.
-- `terraform` is the program that commands run.
-- A command, a request or a bundle that fails raises `RuntimeError`, a stack that could not be deployed
-  `LocalAwsError`.
+- `terraform` is the Terraform or OpenTofu program to run.
+- A failed command, request or bundle raises `RuntimeError`; a failed deployment raises `LocalAwsError`.
 - Addresses are base URLs, without a slash at the end. Round trips are in seconds.
 """

@@ -1,4 +1,4 @@
-"""`make benchmark`: measure in one run, and print the figures."""
+"""`make benchmark`: measure the sections in one run, and print the figures."""
 
 import argparse
 import signal
@@ -25,7 +25,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "cloud": cloud.measure,
     "manage": manage.measure,
 }
-"""What can be measured, in the order in which it is."""
+"""Name of a section -> the function that measures the section, in the order of measurement."""
 
 _EXAMPLES = """examples:
   make benchmark                                                   every section
@@ -36,11 +36,11 @@ _EXAMPLES = """examples:
 
 
 def main() -> int:
-    """Measure and print.
+    """Measure the sections and print their figures.
 
     Returns:
-        0, or 1 if it could not be measured, 2 if it was asked for wrongly, 130 if it was interrupted. A
-        figure above its limit is marked and is no failure: machines are noisy.
+        0; 1 if a measurement failed, 2 for wrong usage, 130 after an interrupt. A figure above its limit is
+        marked but is not a failure, because times vary between runs.
     """
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def _names(text: str) -> list[str]:
-    """The sections of `--only`, in the order in which they are measured."""
+    """Return the names of the sections in `--only`, in the order of measurement."""
     asked = text.split(",")
     if unknown := [name for name in asked if name not in SECTIONS]:
         raise argparse.ArgumentTypeError(
@@ -108,7 +108,7 @@ def _measure(names: Sequence[str], run: Run, *, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    # All of them unwind what was started.
+    # Each of these signals stops the run and the processes that it started.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""`cloud {}` beside `backend "http"` and `backend "s3"`: requests of each command; large states."""
+"""Compare `cloud {}` with the `http` and `s3` backends: requests of each command, time of large states."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ from holdfast.cloud.ids import UploadId
 from holdfast.s3.store import Store, connect
 s3 = connect()
 def peak():
-    # What getrusage says of a process begins with the memory of the one that started it.
+    # The peak of getrusage includes the memory of the parent process at the fork.
     status = Path("/proc/self/status")
     if status.exists():
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
@@ -76,7 +76,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """Count the requests of each command, and commit states of each size."""
+    """Count the requests of each Terraform command, and time the commits of states of several sizes."""
     return Section("cloud {}", [*_commands(run), *_sizes(run)], _NOTES)
 
 
@@ -116,7 +116,7 @@ def _of_terraform(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -
 
 def _project(run: Run, terraform: Terraform, endpoint: str) -> Project:
     config = run.folder / f"cloud-{terraform.name}.tfrc"
-    # The credentials in it are not used: each command has a token of its own.
+    # The file's credentials are not used: each command gets its own token in a variable.
     config.write_text(cloud_config(Connection(endpoint + urlsplit(run.stack.address).path, "id", "secret")))
     block = cloud_block(f"benchmark/cloud/cloud-{terraform.name}")
     return Project(run, "cloud", terraform, block, {"TF_CLI_CONFIG_FILE": str(config)})

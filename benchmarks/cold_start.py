@@ -1,4 +1,4 @@
-"""How long cold functions take until their first response, beside a process that only makes an S3 client."""
+"""Measure cold functions until their first response and, for comparison, the start of an S3 client alone."""
 
 import base64
 import importlib
@@ -28,7 +28,7 @@ from tests.support.id_tokens import RSA, Published, claims, record, signed
 
 _LIMIT: Final = 0.85
 _ID_TOKEN_LIMIT: Final = 1.5  # with the JWT library
-_CHAIN_LIMIT: Final = 0.7  # of another version's
+_CHAIN_LIMIT: Final = 0.7  # ratio to the time of the other version
 
 ENVIRONMENT: Final = {**SETTINGS, **CREDENTIALS, "HOLDFAST_BUCKET": BUCKET, "POWERTOOLS_LOG_LEVEL": "INFO"}
 
@@ -39,7 +39,7 @@ import time
 print([[time.monotonic(), time.process_time()]] * 2)
 """
 
-# What an issuer would answer is handed to the process: none of its time is measured.
+# The process gets the issuer's documents as input, so that the issuer's time is not measured.
 _RUN: Final = """
 import importlib, json, sys, time, types
 function, event, documents = json.load(sys.stdin)
@@ -61,26 +61,26 @@ from infra.bundle import bundle
 print(json.dumps({name: str(bundle(name, "local").path) for name in sys.argv[1:]}))
 """
 
-# The packages of `boto3` and, of botocore's data, what a client of S3 reads: models of other services only
-# make it slower.
+# The packages of `boto3`, and the part of botocore's data that an S3 client reads: models of other services
+# only make it slower.
 _BARE_PACKAGES: Final = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
 _BARE_DATA: Final = frozenset({"s3", "endpoints.json", "partitions.json", "sdk-default-configuration.json"})
 
 
 Asked = tuple[str, Mapping[str, Any], Mapping[str, object]]
-"""The first request of a process: the function, its event, and what an issuer publishes, by address."""
+"""The first request of a process: the function, its event, and an issuer's documents by address."""
 Took = dict[str, list[float]]
-"""Milliseconds of each round: `start` and `response` of a processor, and `wall`."""
+"""Milliseconds of each round: processor time as `start` and `response`, and elapsed time as `wall`."""
 
 
 def measure(run: Run) -> Section:
-    """Start the functions, each from the bundle that is deployed, and the bare client, all in turn.
+    """Start each function from its deployed bundle, and the bare client; take turns in every round.
 
-    S3 is in this process and speaks TLS: the functions load the certificates that they load on AWS.
+    S3 runs in this process and uses TLS, so that the functions load as many certificates as on AWS.
     """
     folder = run.folder / "cold"
     certificates = create_certificates(folder / "tls")
-    # The authorities of the SDK and one more: a function loads as many as on AWS.
+    # The SDK's CA certificates and one more, so that a function loads as many as on AWS.
     authorities = folder / "authorities.pem"
     known = Path(botocore.__file__).with_name("cacert.pem").read_bytes()
     authorities.write_bytes(known + b"\n" + certificates.ca.read_bytes())
@@ -92,7 +92,7 @@ def measure(run: Run) -> Section:
             bundles = _bundles(checkout, {asked[name][0] for name in names})
             for name in names:
                 processes[side + name] = (bundles[asked[name][0]], _RUN, json.dumps(asked[name]))
-    # A function of another version follows ours.
+    # For each function, the other version runs right after this version.
     in_turn = sorted(processes.items(), key=lambda item: item[0].removeprefix("beside: "))
     measured = {name: Took(start=[], response=[], wall=[]) for name in processes}
     with tiny_s3(objects, certificates) as address:
@@ -100,7 +100,7 @@ def measure(run: Run) -> Section:
         for number in range(run.rounds + 1):
             for name, process in in_turn:
                 started = _start(s3, *process)
-                if number:  # the round before fills the file cache
+                if number:  # the first round fills the file cache
                     for of, milliseconds in started.items():
                         measured[name][of].append(milliseconds)
             in_turn.reverse()
@@ -117,7 +117,7 @@ _NOTES: Final = (
 
 
 def first_requests() -> tuple[dict[str, Asked], dict[str, bytes]]:
-    """Return the first requests, by name, and the objects in S3 that they need."""
+    """Return two mappings: name -> first request, and key -> content of an S3 object that a request reads."""
     made: Any = {"description": "", "created_by": "benchmark", "now": datetime.now(UTC)}
     token, secret = tokens.create(Role.WRITER, ["*"], expires=None, **made)
     deployers = trust.new_aws("deployers", aws_role="Deployer", role=Role.WRITER, scope=["*"], **made)
@@ -173,7 +173,7 @@ def _chain(measured: Mapping[str, Took], side: str = "") -> Took:
 
 
 def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
-    """Have a version bundle its functions, in a process of its own."""
+    """Build a checkout's bundles with its own code in another process; return function -> bundle folder."""
     paths = printed(
         f"bundling the functions of {checkout}",
         *(sys.executable, "-c", _BUNDLES, *functions),
@@ -184,7 +184,7 @@ def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
 
 
 def _make_bare(folder: Path) -> None:
-    """Copy this environment's `boto3` and what it needs, with only the models of S3."""
+    """Copy `boto3` and its dependencies from this environment; of the service models copy only S3's."""
     folder.mkdir(parents=True)
     for package in _BARE_PACKAGES:
         origin = Path(str(importlib.import_module(package).__file__))
@@ -200,9 +200,9 @@ def _others(folder: str, names: list[str]) -> Collection[str]:
 
 def _start(s3: Mapping[str, str], path: Path, code: str, given: str) -> Mapping[str, float]:
     environment = {**ENVIRONMENT, **s3, "PATH": os.environ["PATH"], "PYTHONPATH": str(path)}
-    # The clock is the machine's: both processes read the same.
+    # Both processes read the machine's monotonic clock.
     began = time.monotonic()
-    # -S: nothing of this environment's packages, only the bundle.
+    # -S: without this environment's packages, only the bundle.
     answer = printed("a function", sys.executable, "-S", "-c", code, env=environment, input=given)
     (_, ready), (responded, processor) = json.loads(answer.splitlines()[-1])
     return {"start": ready * 1000, "response": processor * 1000, "wall": (responded - began) * 1000}

@@ -1,4 +1,4 @@
-"""`terraform plan` and `apply` with AWS some way off: whole runs beside Terraform's own `s3` backend."""
+"""Measure `terraform plan` and `apply` with a network delay to AWS; compare with Terraform's `s3` backend."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """Plan and apply with both backends in turn, with every Terraform that this machine has."""
+    """Measure plan and apply through both backends in turn, for every Terraform version on this machine."""
     with run.stack.relayed("backend", "authorizer", to_aws=_TO_AWS, to_s3=_TO_S3) as relays:
         figures = [
             figure for terraform in one_of_each_version() for figure in _measure(run, terraform, *relays)
@@ -39,7 +39,7 @@ def measure(run: Run) -> Section:
 
 def _measure(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Iterator[Figure]:
     ours, theirs = projects(run, "distance", terraform, to_aws.endpoint)
-    # The gateway knew the stack's token, so the authorizer has not started yet.
+    # The gateway had cached the stack's token, so the authorizer has not started yet.
     ours.run("plan", run.stack.new_token())
     measured = {
         (command, side): defaultdict[str, list[float]](list) for command in _COMMANDS for side in _SIDES
@@ -51,7 +51,7 @@ def _measure(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Ite
                 if side == "idle":
                     to_s3.disconnect()
                 project, token = theirs if side == "beside" else ours, run.stack.new_token()
-                to_aws.take(), to_s3.take()  # what set the project up
+                to_aws.take(), to_s3.take()  # discard the requests of the set-up
                 took = measured[command, side]
                 took["ms"].append(project.run(command, token))
                 client, functions = to_aws.take(), to_s3.take()
@@ -65,7 +65,7 @@ def _measure(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Ite
 
 
 def _figures(name: str, took: Mapping[str, Sequence[float]], beside: Sequence[float]) -> Iterator[Figure]:
-    """Yield the figures of a command on one side, with the ratio of its times to those beside it."""
+    """Yield the figures of the measurements in `took`, and the ratio of their times to the times `beside`."""
     if took["ms"] is beside:
         yield Figure.count(f"{name}, S3", took["client"])
     else:

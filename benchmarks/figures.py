@@ -1,4 +1,4 @@
-"""Figures, each with its spread: how they are made, shown and saved."""
+"""Compute, print and save figures. A figure is a median with its spread."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,15 @@ _DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0}
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What was measured, over all rounds.
+    """A measurement over all rounds.
 
     Attributes:
-        name: unique in its section; figures of one thing follow one another as `thing: aspect`.
+        name: unique in its section; consecutive figures of the same thing are named `thing: aspect`.
         unit: `s`, `ms`, `ratio`, `requests`, `connections` or another word.
-        lower: the lower quartile; the least where it was counted.
-        upper: the upper quartile; the most where it was counted.
-        n: how many rounds.
-        limit: what the median may be at most; None = no limit is set.
+        lower: the lower quartile; the minimum of a count.
+        upper: the upper quartile; the maximum of a count.
+        n: the number of rounds.
+        limit: the largest allowed median; None if there is no limit.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, unit: str, values: Sequence[float], *, limit: float | None = None) -> Self:
-        """Make a figure of what each round measured.
+        """Return a figure of one value per round: their median and quartiles.
 
         >>> Figure.of("plan", "s", [1.0, 2.0, 4.0, 5.0, 9.0]).upper
         5.0
@@ -44,14 +44,14 @@ class Figure:
 
     @classmethod
     def count(cls, name: str, values: Sequence[float], unit: str = "requests") -> Self:
-        """Make a figure of what each round counted, or of what follows from it."""
+        """Return a figure of counts, or of values computed from counts: their median, minimum and maximum."""
         return cls(name, unit, median(values), min(values), max(values), len(values))
 
     @classmethod
     def ratio(
         cls, name: str, ours: Sequence[float], theirs: Sequence[float], *, limit: float | None = None
     ) -> Self:
-        """Make a figure of the ratios of what was measured in pairs.
+        """Return a figure of the ratios `ours[i] / theirs[i]`: their median and quartiles.
 
         >>> Figure.ratio("plan", [2.0, 3.0], [1.0, 2.0]).median
         1.75
@@ -62,7 +62,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A table, with its title and the sentences below it."""
+    """A table of figures, with its title and the sentences below it."""
 
     title: str
     figures: Sequence[Figure]
@@ -70,13 +70,13 @@ class Section:
 
 
 def to_json(sections: Mapping[str, Section], rounds: int) -> str:
-    """Write a run, by the names of its sections."""
+    """Return a run's number of rounds and its sections, by name, as JSON."""
     measured = {name: asdict(section) for name, section in sections.items()}
     return json.dumps({"rounds": rounds, "sections": measured}, indent=2)
 
 
 def table(section: Section) -> Iterator[str]:
-    """Yield the lines of a section."""
+    """Yield the lines that show a section on a terminal."""
     width = max(len(_aspect(figure)) for figure in section.figures) + 2
     yield section.title
     yield f"{'':{width}}{'':11}{'median':>11}{'from':>11}{'to':>11}{'n':>5}{'at most':>9}"
@@ -88,7 +88,7 @@ def table(section: Section) -> Iterator[str]:
 
 
 def _aspect(figure: Figure) -> str:
-    """What the figure says of its thing, indented below it."""
+    """Return the figure's name in the table: the indented aspect of `thing: aspect`, else the whole name."""
     thing, _, aspect = figure.name.rpartition(": ")
     return f"  {aspect}" if thing else aspect
 

@@ -1,4 +1,4 @@
-"""The management API: lists of many states, a page of a history, the difference of two large versions."""
+"""Measure the management API: lists of many states, a page of a history, and a diff of two large versions."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ from local_aws.server import ACCOUNT, REGION
 
 _STATES: Final = (1000, 5000)
 _AT_MOST: Final = 1.5
-"""The longest that a list may take, in the function, of what its requests to S3 take."""
+"""The largest allowed ratio of the function's time for a list to the time of its S3 requests."""
 _FOLDER: Final = "benchmark/manage/"
 _LOCK: Final = json.dumps({"ID": "manage", "Operation": "benchmark", "Who": "us"}).encode()
 _COMPARED: Final = 5_000_000
@@ -34,7 +34,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """List states, read a history and compare two versions."""
+    """Measure lists of states, a page of a history and a diff of two versions."""
     return Section("The management API", [*_lists(run), *_history(run), *_diff(run)], _NOTES)
 
 
@@ -78,12 +78,12 @@ def _lists(run: Run) -> Iterator[Figure]:
 
 
 def _pages(client: Client, prefix: str, expected: int) -> tuple[float, list[str]]:
-    """Read all pages of a list; return milliseconds, and the key after which each page began."""
+    """Read all pages of a list; return the milliseconds of all requests, and each page's start key."""
     asked = {"prefix": prefix}
     after, listed, took = [""], 0, 0.0
     while True:
         response = client.ask("GET", f"/manage/v1/states?{urlencode(asked)}")
-        # Small ones are not compressed.
+        # Small pages are not compressed.
         packed = response.body.startswith(b"\x1f\x8b")
         page = json.loads(gzip.decompress(response.body) if packed else response.body)
         took += response.ms
@@ -116,7 +116,7 @@ def _diff(run: Run) -> Iterator[Figure]:
 def _written_and_asked(
     run: Run, path: str, event: str, *states: bytes
 ) -> tuple[Sequence[Mapping[str, Any]], Sequence[float]]:
-    """Write versions of a state and ask about them; return the function's lines, and milliseconds."""
+    """Write versions of a state, then request `path` in rounds; return log lines and milliseconds."""
     client, name = run.stack.api(), f"{_FOLDER}{event}"
     client.ask("PUT", f"/locks/{name}", _LOCK)
     for document in states:
@@ -124,11 +124,11 @@ def _written_and_asked(
     client.ask("DELETE", f"/locks/{name}", _LOCK)
     took = [client.ask("GET", f"/manage/v1/{path.format(name)}").ms for _ in range(run.rounds + 1)]
     lines = [line for line in run.stack.log(name, "management") if line["message"] == event]
-    return lines[1:], took[1:]  # the first one may have started the function
+    return lines[1:], took[1:]  # the first request may have started the function
 
 
 def _changed(body: bytes) -> bytes:
-    """Return the next state, in which one resource in ten is another size."""
+    """Return a state's next version: one resource in ten has another instance type."""
     document = json.loads(body)
     document["serial"] += 1
     for resource in document["resources"][::10]:

@@ -1,4 +1,4 @@
-"""A Terraform configuration that is planned and applied, through Holdfast or Terraform's own `s3` backend."""
+"""A Terraform configuration to plan and apply, through Holdfast or Terraform's own `s3` backend."""
 
 import time
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ terraform {{
 
 
 def one_of_each_version() -> list[Terraform]:
-    """Return the Terraforms and OpenTofus of this machine, one of each product and version."""
+    """Return one program of this machine for each version of Terraform and of OpenTofu."""
     return [*{terraform.client: terraform for terraform in reversed(terraforms())}.values()][::-1]
 
 
 def projects(run: Run, section: str, terraform: Terraform, endpoint: str) -> tuple["Project", "Project"]:
-    """Set one configuration up with Holdfast and with Terraform's own `s3` backend, AWS at the endpoint."""
+    """Return two projects that send requests to `endpoint`: one uses Holdfast, the other the `s3` backend."""
     name = names.parse(f"benchmark/{section}/{terraform.name}")
     ours = to_hcl(endpoint + urlsplit(run.stack.address).path, name, read_only=False)
     theirs = _S3.format(bucket=run.stack.bucket, name=name, endpoint=endpoint)
@@ -51,9 +51,9 @@ class Project:
     """A configuration in a folder of its own, initialized and applied once.
 
     Args:
-        name: of the folder, unique for this Terraform.
-        backend: a configuration of a backend.
-        variables: of the environment, beside those of the stack.
+        name: the folder's name, unique for this Terraform.
+        backend: a `terraform` block with a backend.
+        variables: environment variables, added to the stack's variables.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Project:
         self.run("apply")
 
     def run(self, command: str, token: Mapping[str, str] = {}) -> float:
-        """Plan without a change, apply one, or run another command; return its milliseconds.
+        """Run a command, and return its milliseconds. `plan` finds no change; `apply` makes a change.
 
         Args:
             command: `init`, `plan`, `apply` or `output`.
-            token: variables with another one.
+            token: environment variables with a token that replaces the stack's.
         """
         self._applied += command == "apply"
         arguments = {

@@ -1,4 +1,4 @@
-"""A relay that puts a distance between a client and a server of this machine, and counts what passes."""
+"""A relay between a client and a server of this machine. It delays the traffic and counts the requests."""
 
 import asyncio
 import re
@@ -15,23 +15,23 @@ _PIECE: Final = 65_536
 
 @dataclass(slots=True)
 class Passed:
-    """What has passed a relay: new connections, and requests."""
+    """The new connections and the requests that a relay has passed on."""
 
     connections: int = 0
     requests: int = 0
 
 
 class Relay:
-    """A relay on a loopback port, for as long as its context lasts.
+    """A relay on a loopback port, which runs while its context lasts.
 
-    Every byte arrives half a round trip later, in order. A large body is not slowed piece by piece. A new
-    connection costs two round trips, one of TCP and one of TLS 1.3, before its first request goes.
+    Every byte arrives half a round trip later, in order; the delays of a body's bytes overlap. A new
+    connection costs two round trips, one for TCP and one for TLS 1.3, before its first request is sent.
     """
 
     def __init__(self, upstream: str, round_trip: float) -> None:
         url = urlsplit(upstream)
         self.endpoint = ""
-        """Where it listens, without a trailing slash; known once it runs."""
+        """The relay's base URL, without a trailing slash; empty until the relay runs."""
         self._upstream = (url.hostname, url.port)
         self._round_trip = round_trip
         self._passed = Passed()
@@ -39,7 +39,7 @@ class Relay:
         self._serving: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> Self:
-        # The usual selector rounds every delay up to a whole millisecond.
+        # The default selector rounds every delay up to a whole millisecond.
         self._loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -53,7 +53,7 @@ class Relay:
         self._loop.close()
 
     def waiting(self, passed: Passed) -> float:
-        """Compute the seconds of these round trips, where each waits for the one before.
+        """Return the total delay in seconds of these connections and requests if no two of them overlap.
 
         >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(connections=2, requests=4))
         4.0
@@ -61,12 +61,12 @@ class Relay:
         return (passed.requests + 2 * passed.connections) * self._round_trip
 
     def take(self) -> Passed:
-        """Return what has passed since the last time. Nothing may be under way."""
+        """Return the counts since the last `take`. No request may be in flight during the call."""
         passed, self._passed = self._passed, Passed()
         return passed
 
     def disconnect(self) -> None:
-        """Close every connection, as a server does with those that are idle."""
+        """Close every connection, as a server closes idle connections."""
         asyncio.run_coroutine_threadsafe(self._disconnect(), self._loop).result()
 
     async def _listen(self) -> None:

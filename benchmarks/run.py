@@ -1,4 +1,4 @@
-"""One run of the benchmark: what its sections share."""
+"""One run of the benchmark, with the resources that its sections share."""
 
 import sys
 from contextlib import ExitStack
@@ -12,12 +12,12 @@ from tests.support.free_port import free_port
 
 @dataclass
 class Run:
-    """What a section gets.
+    """The arguments with which each section is measured.
 
     Attributes:
-        folder: for files; removed at the end. A section makes a folder of its own in it.
-        at_end: ends what was started.
-        beside: a checkout of another version, to be measured in turn; None = measure no other.
+        folder: a temporary folder, in which each section makes its own folder.
+        at_end: an exit stack; its end stops every process that the run started.
+        beside: a checkout of another version, which is measured in turn with this version; or None.
     """
 
     rounds: int
@@ -27,11 +27,11 @@ class Run:
 
     @cached_property
     def stack(self) -> Stack:
-        """A team, deployed when it is asked for first; the sections share it."""
+        """Return a deployed team. It is deployed on first use, and the sections share it."""
         tell("starting a local AWS and deploying a team")
         return self.at_end.enter_context(deployed(free_port(), self.folder / "aws"))
 
 
 def tell(text: str) -> None:
-    """Tell on the terminal what goes on."""
+    """Print a line about the run's progress on standard error."""
     print(f"... {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Reading and writing states of several sizes, beside plain requests for the same bytes to the same S3."""
+"""Measure reads and writes of states of several sizes; compare with plain S3 requests of the same bytes."""
 
 import json
 from collections import defaultdict
@@ -22,7 +22,7 @@ _NOTES: Final = (
 
 
 def measure(run: Run) -> Section:
-    """Write and read states of each size, through Holdfast and past it, in turn."""
+    """Write and read states of each size, through Holdfast and directly in S3, in turn."""
     return Section("States of several sizes", [*_figures(run)], _NOTES)
 
 
@@ -41,7 +41,7 @@ def _figures(run: Run) -> Iterator[Figure]:
                 "read": client.ask("GET", f"/states/{name}"),
                 "GetObject": plain.ask("GET", f"/native/{name}"),
             }
-            if serial:  # the first one found no state, and may have found no function that ran
+            if serial:  # in the first round there was no state yet, and perhaps a cold start
                 for verb, response in responses.items():
                     took[verb].append(response.ms)
                 took["on the wire"].append(len(responses["read"].body) / 1000)

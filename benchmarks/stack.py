@@ -1,4 +1,4 @@
-"""A deployed team of the benchmark's own, and a client for it."""
+"""A deployed team for the benchmark, and a client for it."""
 
 import base64
 import http.client
@@ -28,14 +28,14 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back, and the milliseconds from the request to the last byte of the response."""
+    """The body of a response, and the milliseconds from the request to its last byte."""
 
     ms: float
     body: bytes
 
 
 class Client:
-    """A kept connection to one server, as Terraform keeps its own; its requests share some headers."""
+    """A client that keeps one connection open, as Terraform does, and sends `headers` with each request."""
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         url = urlsplit(address)
@@ -44,7 +44,7 @@ class Client:
         self._headers = headers
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """Send a request that has to succeed."""
+        """Send a request; RuntimeError if it fails."""
         started = time.perf_counter()
         try:
             self._connection.request(method, self._base + path, body, self._headers)
@@ -58,7 +58,7 @@ class Client:
 
 
 class Stack:
-    """A deployed team."""
+    """A deployed team, with a token for its API."""
 
     def __init__(self, aws: LocalAws, address: str, bucket: str) -> None:
         self.aws = aws
@@ -67,13 +67,13 @@ class Stack:
         self._token = self.new_token()
 
     def environment(self) -> dict[str, str]:
-        """Variables for a command that works with this stack, and nothing else of the user's."""
+        """Return the environment of a command that uses this stack. The user's own settings are left out."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         more = {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
         return {**kept, **self.aws.environment(), **self._token, **more}
 
     def new_token(self) -> dict[str, str]:
-        """Create a token whose sign-in the gateway cannot have in its cache; return variables with it."""
+        """Create a token, which the gateway cannot have cached; return environment variables that hold it."""
         now = datetime.now(UTC)
         token, secret = tokens.create(
             Role.MAINTAINER, ["*"], description="", created_by="benchmark", now=now, expires=None
@@ -86,7 +86,7 @@ class Stack:
         }
 
     def api(self) -> Client:
-        """Return a client of the API."""
+        """Return a client of the API that authenticates with the stack's token."""
         token = f"{self._token['TF_HTTP_USERNAME']}:{self._token['TF_HTTP_PASSWORD']}"
         signed_in = {"Authorization": f"Basic {base64.b64encode(token.encode()).decode()}"}
         return Client(
@@ -94,11 +94,11 @@ class Stack:
         )
 
     def s3(self) -> Client:
-        """Return a client of the bucket, which needs no signature, and without the SDK's time."""
+        """Return a client of the bucket that signs nothing and does not use the SDK, which takes time."""
         return Client(f"{self.aws.endpoint}/{self.bucket}", {})
 
     def log(self, state: str, function: str = "backend") -> list[dict[str, Any]]:
-        """Return a function's own lines about the states whose names begin so, oldest first."""
+        """Return a function's log lines about states whose names begin with `state`, oldest first."""
         paginator = client(self.aws, "logs").get_paginator("filter_log_events")
         pages = paginator.paginate(logGroupName=f"/holdfast/{TEAM}/{function}")
         messages = (event["message"] for page in pages for event in page["events"])
@@ -109,10 +109,11 @@ class Stack:
     def relayed(
         self, *functions: str, to_aws: float = 0.0, to_s3: float = 0.0
     ) -> Iterator[tuple[Relay, Relay]]:
-        """Put a relay before AWS, for clients, and one between functions and S3, for as long as it lasts.
+        """Run two relays while the context lasts: one between clients and AWS, one between functions and S3.
 
         Args:
-            functions: whose requests to S3 take the second relay.
+            functions: the functions whose requests to S3 pass through the second relay.
+            to_aws: the round trip of the first relay; `to_s3` is the round trip of the second relay.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
         with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:
@@ -125,7 +126,7 @@ class Stack:
 
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
-    """Start a local AWS and deploy a team into it, for as long as the context lasts."""
+    """Yield a team deployed in its own local AWS, which stops when the context ends."""
     with LocalAws(port, folder) as aws:
         bootstrap(aws)
         (team,) = deploy(aws, [TEAM])
@@ -133,11 +134,11 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
 
 
 def printed(what: str, *command: str | Path, **options: Any) -> str:
-    """Run a command that has to succeed; return what it printed.
+    """Run a command, and return its standard output; RuntimeError if it fails.
 
     Args:
-        what: names it in the error.
-        options: of `subprocess.run`.
+        what: the command's name in the error's message.
+        options: keyword arguments of `subprocess.run`.
     """
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
     if ended.returncode:

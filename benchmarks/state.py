@@ -1,24 +1,24 @@
-"""A state document as Terraform writes it, of any size."""
+"""A state document in Terraform's format, of any size."""
 
 import json
 import random
 
 
 def state(serial: int, size: int) -> bytes:
-    """Return a state document with as many resources as make it about so large.
+    """Return a state document of about `size` bytes; equal arguments give equal documents.
 
-    Identifiers and addresses are random but the same for the same serial, so that it compresses as a state
-    does and no better.
+    Identifiers and addresses are random, so that the document compresses like a real state.
 
     Args:
-        size: bytes.
+        serial: the document's serial.
+        size: the approximate size in bytes; resources are added until the document has it.
     """
     drawn = random.Random(serial)  # noqa: S311 nothing is secret here
     resources: list[object] = []
     length = 0
     while length < size:
         resources.append(_resource(drawn, len(resources)))
-        # What indentation adds is the same for each.
+        # Indentation adds the same number of bytes to each resource.
         length += len(json.dumps({"resources": [resources[-1]]}, indent=2)) - 20
     document = {
         "version": 4,

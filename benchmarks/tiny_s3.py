@@ -1,4 +1,4 @@
-"""An S3 of this process that answers at once, so that a function's own time is what is measured."""
+"""An S3 in this process that responds at once, so that only a function's own time is measured."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -14,10 +14,11 @@ BUCKET: Final = "benchmark"
 
 @contextmanager
 def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
-    """Serve some objects over HTTPS, take every other and keep none, for as long as the context lasts.
+    """Serve some objects over HTTPS, and accept writes without storing them, while the context lasts.
 
     Args:
-        objects: by key.
+        objects: the contents by key.
+        tls: the server's certificate.
 
     Yields:
         The base URL.
@@ -31,7 +32,7 @@ def tiny_s3(objects: Mapping[str, bytes], tls: Certificates) -> Iterator[str]:
                 body = objects[key]
             elif "Content-Length" in self.headers:
                 self.read_body()
-            else:  # of older versions (--beside) the SDK sends a checksum after the body, in chunks
+            else:  # the SDK of older versions (--beside) sends chunks, and a checksum after the body
                 while size := int(self.rfile.readline(), 16):
                     self.rfile.read(size + 2)
                 self.rfile.readline()

@@ -1,6 +1,6 @@
-"""Starts the `holdfast` command. Ctrl-C ends it with 130 and without a traceback at any time.
+"""Starts the `holdfast` command. Ctrl-C ends it with exit code 130 and without a traceback, at any time.
 
-Nothing else is imported before that is ensured: a second passes before all modules are loaded.
+The exception hooks are set before anything else is imported: loading all modules takes about a second.
 """
 
 import os
@@ -9,10 +9,10 @@ from types import TracebackType
 
 
 def main() -> int:
-    """Return the command's exit code. SystemExit is raised as by `holdfast_cli.main.main`."""
+    """Run the command and return its exit code. Raises SystemExit as `holdfast_cli.main.main` does."""
     sys.excepthook = _uncaught
     sys.unraisablehook = _unraisable
-    from holdfast_cli.main import main as run  # it takes a while, and an interrupt may come meanwhile
+    from holdfast_cli.main import main as run  # slow; an interrupt may come meanwhile
 
     code = run()
     if code == 130:
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    """End without a traceback if an exception is an interrupt, or was raised because of one."""
+    """End the process without a traceback if a KeyboardInterrupt is the exception or its cause."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
@@ -31,7 +31,7 @@ def _uncaught(kind: type[BaseException], error: BaseException, traceback: Traceb
 
 
 def _unraisable(raised: "sys.UnraisableHookArgs") -> None:
-    """The same where Python cannot pass an exception on: in callbacks, finalizers and at its own end."""
+    """End the process after a KeyboardInterrupt in a callback, in a finalizer or while Python exits."""
     if isinstance(raised.exc_value, KeyboardInterrupt):
         os._exit(130)
     sys.__unraisablehook__(raised)

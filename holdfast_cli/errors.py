@@ -1,18 +1,18 @@
-"""Errors of the command, and the line that each prints."""
+"""The errors of the command, each with the line that it prints."""
 
 
 class CommandError(Exception):
-    """The command failed; the message is one line that says what to do."""
+    """The command failed; the message is one line with advice."""
 
 
 class OutputClosedError(CommandError):
-    """Nobody reads the output any more, as after `| head -1`: a command that only reads ends with 0."""
+    """The reader closed the output, as `| head -1` does. A command that only reads then exits with code 0."""
 
 
 class UsageError(CommandError):
-    """The options contradict each other, or break a rule about more than one of them."""
+    """The options contradict each other, or break a rule about several options."""
 
 
 def with_notes(line: str, error: BaseException) -> str:
-    """Return a line about an error, followed by the notes that were added to the error."""
+    """Return a line about an error, followed by the error's notes (`BaseException.add_note`)."""
     return " ".join([line, *getattr(error, "__notes__", [])])

@@ -1,4 +1,4 @@
-"""Loads modules when they are first used: the AWS SDK takes longer to load than a help to print."""
+"""Loads modules on first use: loading the AWS SDK takes longer than printing a help."""
 
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
@@ -6,9 +6,9 @@ from pkgutil import iter_modules
 
 
 def load_when_used(package: str) -> None:
-    """Ensure that a package's modules are loaded when a member of theirs is first used.
+    """Make the modules of a package load when one of their members is first used.
 
-    `from package import module` uses none yet, `from package.module import name` does.
+    `from package import module` does not load the module, `from package.module import name` does.
     """
     parent = sys.modules[package]
     for found in iter_modules(parent.__path__):

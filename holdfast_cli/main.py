@@ -1,7 +1,7 @@
-"""The `holdfast` command: its commands, and its exit codes.
+"""The entry point of the `holdfast` command, and its exit codes.
 
 Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted (one
-line where something may have been changed).
+line if something may have been changed).
 """
 
 import io
@@ -26,12 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         SystemExit: with 2 for wrong usage, with 0 after --help and --version.
     """
     if sys.stderr is None:
-        # It was closed before the command was started. What is meant for it would be printed on standard
-        # output, which a shell may be about to evaluate.
+        # The caller closed standard error. Messages would go to standard output instead, which a shell may
+        # be about to evaluate.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 for as long as the process lives
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A description may hold letters that the terminal has not. argparse is silent where it cannot write:
-        # flushing fails instead, if PYTHONUNBUFFERED leaves something to flush.
+        # A description may hold letters that the terminal cannot show. argparse ignores a failed write: the
+        # flush fails instead, if PYTHONUNBUFFERED leaves something to flush.
         sys.stdout.reconfigure(errors="replace", write_through=False)
     try:
         with output.checked():

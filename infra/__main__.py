@@ -1,4 +1,4 @@
-"""`python -m infra team <name>`: tells a team that is not there before anything is made for it."""
+"""`python -m infra team <name>`: checks that teams.toml has the team, before anything is created for it."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from infra.config import ConfigError, load_teams, team_named
 
 
 def main() -> None:
-    """End with one line and exit status 1 if teams.toml is wrong or does not have the team."""
+    """Exit with one line and status 1 if teams.toml is not valid or does not have the team."""
     parser = argparse.ArgumentParser(
         prog="python -m infra",
         description="Check teams.toml without making anything.",

@@ -23,9 +23,9 @@ from infra.lambdas import Functions, audit_log
 MANAGEMENT = "/manage/v1/{path+}"
 """The route of the management API."""
 _SHARE = 4
-"""The management API may have one request of this many that the team may have."""
+"""The management API's limits are the team's limits divided by this number."""
 
-# Without the query string, which holds lock IDs, and without any header. API Gateway escapes nothing, so the
+# Without the query string, which contains lock IDs, and without headers. API Gateway escapes nothing, so the
 # principal is percent-encoded.
 ACCESS_LOG_LINE = {
     "requestId": "$context.requestId",
@@ -70,13 +70,13 @@ class Api(Construct):
             http_api=api,
             stage_name="$default",
             auto_deploy=True,
-            # Of every route without one of its own; a request above it gets 429, which Terraform retries.
+            # For routes without limits of their own. A request above them gets 429, which Terraform retries.
             throttle=apigatewayv2.ThrottleSettings(
                 rate_limit=team.throttling.rate, burst_limit=team.throttling.burst
             ),
         )
         stage_resource = cast("apigatewayv2.CfnStage", stage.node.default_child)
-        # HttpStage itself takes a format only as an object that implements a TypeScript interface.
+        # HttpStage accepts a format only as an object that implements a TypeScript interface.
         stage_resource.access_log_settings = apigatewayv2.CfnStage.AccessLogSettingsProperty(
             destination_arn=Stack.of(self).format_arn(
                 service="logs",
@@ -103,7 +103,7 @@ class Api(Construct):
             identity_source=["$request.header.Authorization"],
             results_cache_ttl=Duration.seconds(CREDENTIALS_CACHED.seconds),
         )
-        # ANY, so that a wrong verb reaches the function, which responds with the right ones.
+        # ANY, so that a wrong verb reaches the function, whose response lists the allowed verbs.
         for path, function, authorizer in (
             ("/states/{name+}", "backend", token),
             ("/outputs/{name+}", "backend", token),
@@ -112,7 +112,7 @@ class Api(Construct):
             ("/api/v2/{path+}", "cloud", token),
             (MANAGEMENT, "management", token),
             ("/sessions", "sessions", token),
-            # Lets in every identity of this AWS account; the function decides by its trust records.
+            # The authorizer accepts every identity of this AWS account; the function checks trust records.
             ("/sessions/aws", "sessions", HttpIamAuthorizer()),
         ):
             (route,) = api.add_routes(
@@ -126,10 +126,10 @@ class Api(Construct):
                 stage_resource.route_settings = {
                     f"ANY {path}": {"ThrottlingRateLimit": limits.rate, "ThrottlingBurstLimit": limits.burst}
                 }
-                # API Gateway refuses settings of a route that is not there ("Unable to find Route by key").
+                # API Gateway refuses settings of a missing route ("Unable to find Route by key").
                 stage.node.add_dependency(route)
-        # Every other path. The gateway's own 404 would read as "no state yet", and Terraform would create
-        # everything anew.
+        # The route for every other path. Terraform would take the gateway's own 404 for a missing state, and
+        # create every resource again.
         apigatewayv2.HttpRoute(
             self,
             "OtherPaths",
@@ -139,7 +139,7 @@ class Api(Construct):
             authorizer=token,
         )
         for path, reason in (
-            ("/health", "It tells the version of the code and nothing else, to whoever watches it."),
+            ("/health", "It tells the version of the code and nothing else, to anybody."),
             ("/.well-known/terraform.json", "Clients ask where the API is before they have a token."),
             ("/app/settings/tokens", "It tells people how to get a token."),
         ):
@@ -154,7 +154,7 @@ class Api(Construct):
 
 
 def management_throttling(throttling: Throttling) -> Throttling:
-    """Return how many requests the management API accepts: a share, so that lists leave room for an apply.
+    """Return the management API's limits: a quarter of the team's, so that lists leave requests for an apply.
 
     >>> management_throttling(Throttling(rate=100, burst=2))
     Throttling(rate=25, burst=1)

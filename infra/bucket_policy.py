@@ -1,7 +1,7 @@
-"""The deny statements of the state bucket's policy: for Holdfast, administrators and every other program.
+"""The deny statements of the state bucket's policy, which apply to every caller.
 
-The policy only denies; the roles say who may do what. A statement's ID says what it denies. The policy does
-not apply to what S3's lifecycle rules remove.
+The policy only denies; the roles have the permissions. The ID of a statement says what the statement denies.
+The policy does not apply to S3's lifecycle rules.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ from aws_cdk import aws_s3 as s3
 from infra import keys
 from infra.config import TeamConfig
 
-# Several keys of one condition must all hold. A comparison that negates holds for a header that is missing,
-# hence the `Null` beside it.
+# All keys of one condition must match. A negated comparison also matches a missing header, hence the `Null`
+# beside it.
 
 _CREATES_AN_OBJECT = {"s3:ObjectCreationOperation": "true"}
-"""Not CreateMultipartUpload and UploadPart, which are s3:PutObject too and cannot carry a condition."""
+"""Excludes CreateMultipartUpload and UploadPart, which need s3:PutObject too but accept no precondition."""
 
 _WITHOUT_CONDITION: Mapping[str, Any] = {
     "Null": {"s3:if-none-match": "true", "s3:if-match": "true"},
@@ -29,7 +29,7 @@ _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
 def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
-    """Return the deny statements of a team's state bucket, beside those for TLS."""
+    """Return the deny statements of a team's state bucket, except the statements about TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
         bucket.arn_for_objects(f"{keys.folder(one)}*")
@@ -48,14 +48,14 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
         ),
         # backend "s3" writes a state without a condition.
         *(() if team.native_clients else (blind("RefuseStateWritesWithoutCondition", [states]),)),
-        # A blind overwrite could make a record valid again that was revoked in the meantime, or drop the tags
-        # that another process gave a workspace.
+        # A write without a condition could make a revoked record valid again, or drop the tags that another
+        # process gave a workspace.
         blind("RefuseRecordWritesWithoutCondition", records),
         *_deny_other_encryption(bucket, key),
         _deny("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
-        # Without its newest version a record is the version before, which was not revoked yet.
+        # Deleting a record's newest version makes an older version current, perhaps from before a revocation.
         _deny("RefuseToDeleteRecordVersions", "s3:DeleteObjectVersion", records),
-        # A lifecycle rule removes old versions that have a lock's tag, whatever their key.
+        # A lifecycle rule removes old versions with a lock's tag under any key.
         _deny("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
         _deny("RefuseToBypassGovernance", "s3:BypassGovernanceRetention", [states]),
         _deny_retention(bucket, team),
@@ -72,7 +72,7 @@ def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
 
 
 def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam.PolicyStatement]:
-    """Return statements that deny a header with other encryption than the bucket's, which is the default."""
+    """Return statements that deny writes with another encryption than the bucket's default."""
     objects = [bucket.arn_for_objects("*")]
     asked = {_ENCRYPTION: "false"}
     statements = [
@@ -88,12 +88,12 @@ def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam
             objects,
             {"Null": {f"{_ENCRYPTION}-customer-algorithm": "false"}},
         ),
-        # It encrypts an object again, in place: under a foreign key a version is lost with that key.
+        # This action encrypts an object again, in place. Without the new key the version is lost.
         _deny("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
     ]
     if key:
         statements.append(
-            # Also denies `aws:kms` without a key: S3 uses the account's own key then, not the bucket's.
+            # Also denies `aws:kms` without a key: S3 would use the account's own key, not the bucket's key.
             _deny(
                 "RefuseOtherKeys",
                 "s3:PutObject",
@@ -108,7 +108,7 @@ def _deny_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStatement
     action, objects = "s3:PutObjectRetention", [bucket.arn_for_objects("*")]
     if team.retention is None:
         return _deny("RefuseRetention", action, objects)
-    # A day more than the team's: a client's clock may be ahead, and a part of a day may count as a whole one.
+    # A day more than the team's setting: a client's clock may be ahead, and part of a day may count as a day.
     most = str(team.retention.days + 1)
     return _deny(
         "RefuseLongerRetention",

@@ -1,4 +1,4 @@
-"""Builds what Lambda runs, without Docker: a folder per function with our code and its dependencies."""
+"""Builds the functions' bundles without Docker. A bundle is a folder with our code and its dependencies."""
 
 import ast
 import gzip
@@ -25,24 +25,24 @@ _FOR_LAMBDA: Final = (
 )
 
 _BOTOCORE_SERVICES: Final = {spec.folder: spec.services for spec in FUNCTIONS}
-"""The services that a function calls; models of all 400 are nine tenths of botocore."""
+"""The services that each function calls; the models of all 400 services are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
-"""Of a service; its paginators, waiters and examples are for others."""
+"""The models of a service that are kept; the functions use no paginators, waiters or examples."""
 _BOTOCORE_COMMON: Final = ("endpoints.json", "partitions.json", "sdk-default-configuration.json")
-"""Not `_retry.json`, which is for the SDK's legacy retry mode."""
+"""The files that every service needs; `_retry.json` is only for the SDK's legacy retry mode."""
 
 
 class BundleError(Exception):
-    """The functions could not be bundled. The message is one line: why, and what to do."""
+    """The functions could not be bundled. The message is one line with the reason and advice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A function's code, ready to be deployed; `function` is the name of its folder below `functions/`.
+    """A function's code for deployment; `function` is the name of its folder below `functions/`.
 
-    `digest` is the hexadecimal SHA-256 of what it was made from, and of whether it has bytecode. It is the
-    same on every machine that has a Python of the target's version, and on every one that has none, so an
-    unchanged function is not deployed again.
+    `digest` is the hexadecimal SHA-256 of the bundle's inputs, and of whether the bundle has bytecode. It has
+    bytecode if the machine has a Python of the target's version. The digest depends on nothing else of the
+    machine, so that an unchanged function is not deployed again.
     """
 
     function: str
@@ -54,7 +54,7 @@ WITHOUT_BYTECODE: Final = (
     "the functions have no bytecode, and Lambda compiles them at each cold start: the authorizer's imports "
     "took 525 ms instead of 198 (measured with Python 3.11)"
 )
-"""What it costs to bundle without bytecode."""
+"""The warning about a bundle for AWS without bytecode."""
 _NO_COMPILER: Final = (
     f"nothing compiles the functions to bytecode: no python{LAMBDA_PYTHON} on the PATH runs, and npm's "
     "pyodide is not installed. Run `npm ci`, or deploy without bytecode: -c without_bytecode=true"
@@ -69,15 +69,15 @@ def bundle(
     build: Path = ROOT / ".build",
     bytecode: bool = True,
 ) -> Bundle:
-    """Bundle one function, or find the bundle that an earlier run made of the same sources.
+    """Bundle one function, or return the bundle that an earlier run built from the same sources.
 
-    Any number of builds may run at the same time.
+    Several builds may run at the same time.
 
     Args:
         target: `aws` for Lambda's Python on arm64, `local` for the interpreter that runs this.
-        functions: holds the function's folder, the packages that it shares with others and
-            `requirements.txt`; a function may have another in its own folder, also one without a package.
-        bytecode: False leaves it to Lambda to compile.
+        functions: has the function's folder, the packages that functions share and `requirements.txt`. A
+            `requirements.txt` in the function's folder replaces the shared file, even if it is empty.
+        bytecode: whether to compile; without bytecode Lambda compiles at each cold start.
     """
     services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
@@ -108,7 +108,7 @@ def bundle(
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(source)
         _compile(folder, compiler)
-        # Lambda reads the files as another user, whatever the umask was here.
+        # Lambda reads the files as another user, so the umask here must not matter.
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -120,7 +120,7 @@ def _names_a_package(requirements: Path) -> bool:
 
 
 def _sources(functions: Path, function: str) -> dict[Path, bytes]:
-    """Return what a function ships of our own: its folder, and every module that is imported from there."""
+    """Return path -> source of a function's folder and of every module of ours that it imports."""
     own = (path for path in sorted((functions / function).rglob("*")) if _is_shipped(path, functions))
     waiting = list(own)
     sources: dict[Path, bytes] = {}
@@ -142,7 +142,7 @@ def _is_shipped(path: Path, functions: Path) -> bool:
 
 
 def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
-    """Yield the modules below `functions` that a module imports, each with the packages around it."""
+    """Yield the files of the modules below `functions` that a module imports."""
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:
@@ -162,7 +162,7 @@ def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
 
 
 def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
-    """Yield the files of a module: its own, and `__init__.py` of the packages around it."""
+    """Yield the files of a module: its own file, and `__init__.py` of its packages."""
     for length in range(1, len(module) + 1):
         place = functions.joinpath(*module[:length])
         for file in (place / "__init__.py", place.with_suffix(".py")):
@@ -178,7 +178,7 @@ def _compiler(target: Literal["aws", "local"]) -> Compiler:
 
 
 def _environment(target: Literal["aws", "local"], compiler: Compiler | None) -> str:
-    """Return what the result depends on beside its inputs."""
+    """Return the properties of the target and the compiler on which a bundle's content depends."""
     if target == "aws":
         return f"{' '.join(_FOR_LAMBDA)} {'with' if compiler else 'without'} bytecode"
     return f"local {sys.implementation.cache_tag}"
@@ -192,7 +192,7 @@ def _digest(environment: str, inputs: dict[str, bytes]) -> str:
 
 
 def _built(final: Path, fill: Callable[[Path], None]) -> Path:
-    """Return the folder `final`, made by `fill` if it is not there yet; it is there whole or not at all."""
+    """Return the folder `final`. If it is absent, `fill` fills a new folder, which is then renamed to it."""
     if final.is_dir():
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -205,7 +205,7 @@ def _built(final: Path, fill: Callable[[Path], None]) -> Path:
         except OSError:
             if not final.is_dir():
                 raise
-            # Another build was faster; it made the same.
+            # Another build was faster and made the same folder.
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return final
@@ -220,7 +220,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
     ]
     pip = subprocess.run(command, capture_output=True, text=True, check=False)
     if pip.returncode != 0:
-        # pip's first error says what failed; those that follow repeat it at length.
+        # pip's first error says what failed; the next ones repeat it at length.
         errors = [line for line in pip.stderr.splitlines() if line.startswith("ERROR: ")]
         reason = errors[0] if errors else (pip.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise BundleError(
@@ -230,7 +230,7 @@ def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) 
 
 
 def _trim(folder: Path, services: Sequence[str]) -> None:
-    """Remove what the functions never load. What names the packages stays: scanners for faults read it."""
+    """Remove files that the functions never load. The packages' metadata is kept for security scanners."""
     models = folder / "botocore" / "data"
     for entry in models.iterdir():
         if entry.name not in (*services, *_BOTOCORE_COMMON):
@@ -241,7 +241,7 @@ def _trim(folder: Path, services: Sequence[str]) -> None:
     swagger = folder / "aws_lambda_powertools" / "event_handler" / "openapi" / "swagger_ui"
     for unused in (
         *(folder / "bin", folder / "boto3" / "data", folder / "boto3" / "examples"),
-        *(folder / "cffi", folder / "pycparser"),  # they make bindings; cryptography has its own made
+        *(folder / "cffi", folder / "pycparser"),  # cryptography contains its bindings already
         *(swagger / "swagger-ui-bundle.min.js", swagger / "swagger-ui.min.css"),
     ):
         _remove(unused)
@@ -264,7 +264,7 @@ def _trim_models(folder: Path) -> None:
 
 
 def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
-    """Cut botocore's endpoints to those of some services, in all partitions. Each cold start reads them."""
+    """Remove all services but `kept` from botocore's endpoints file, which each cold start reads."""
     document = json.loads(path.read_bytes())
     for partition in document["partitions"]:
         services = partition["services"]
@@ -273,9 +273,9 @@ def _cut_endpoints(path: Path, kept: Sequence[str]) -> None:
 
 
 def _without_texts(model: Any) -> Any:
-    """Return a service's model without the texts of its documentation. Each cold start reads the model.
+    """Return a service's model with empty documentation, because each cold start reads the model.
 
-    botocore looks for some of the texts, so they are there, and empty.
+    The texts are emptied and not removed, because botocore reads some of them.
     """
     match model:
         case dict():

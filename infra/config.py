@@ -1,4 +1,4 @@
-"""teams.toml and the CDK context as validated values: which teams, with which settings, deployed to where."""
+"""Parse and validate teams.toml and the CDK context: the teams, their settings, and the target."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ from botocore.loaders import create_loader
 
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
-from infra.functions import FUNCTIONS, FunctionSpec
+from infra.functions import FunctionSpec
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -32,7 +32,7 @@ from infra.settings import (
 
 
 class ConfigError(Exception):
-    """A setting is wrong. The message is one line: which, of which team, and what is allowed."""
+    """A setting is invalid. The message is one line with the setting, its team, and what is allowed."""
 
 
 # --- settings of a team ---------------------------------------------------------------------------
@@ -40,7 +40,7 @@ class ConfigError(Exception):
 
 @cache
 def _partitions() -> Mapping[str, str]:
-    """Return the partition of each AWS region, as the installed botocore knows them."""
+    """Return the partition of each AWS region that the installed botocore knows."""
     endpoints: Mapping[str, Any] = create_loader().load_data("endpoints")
     return {
         region: partition["partition"]
@@ -50,14 +50,14 @@ def _partitions() -> Mapping[str, str]:
 
 
 LOCAL_ACCOUNT = "000000000000"
-"""The only account that the local AWS knows; AWS has none of this number."""
+"""The only account of the local AWS; no account of AWS has this number."""
 
-# AWS's guide to Lambda SnapStart, "Supported Regions": every commercial region but these. It names no other
+# AWS's guide to Lambda SnapStart, "Supported Regions": all commercial regions except these, and no other
 # partition.
 _WITHOUT_SNAP_START = frozenset({"ap-east-2", "ap-southeast-6"})
 
 _DEFAULT_QUOTA, _SMALLER_QUOTA = (10000, 5000), (2500, 1250)
-"""Requests a second and at once, for all APIs of an account and region ("Amazon API Gateway quotas")."""
+"""Requests a second, and requests at once, of all APIs of an account in a region (API Gateway's quotas)."""
 _WITH_SMALLER_QUOTA = frozenset(
     {
         *("af-south-1", "ap-south-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-7"),
@@ -66,45 +66,44 @@ _WITH_SMALLER_QUOTA = frozenset(
     }
 )
 
-_NEVER = "never: makes another stack"
-_KEEP = "any time; versions that exist keep theirs"
+_NEVER = "Another value creates another stack, with an empty store."
+_STAY = "Existing logs are not moved."
+_OLD_TOO = "The new value also applies to existing logs."
 
-# What CloudWatch Logs takes. Neither CDK nor botocore has it as data, so a test compares it with their texts.
+# The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
 LOG_RETENTION_DAYS = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180),
     *(365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),
 )
 
-# S3's rules; the names at the end are its own aliases and other kinds of buckets.
+# S3's rules; the endings are reserved for its aliases and other kinds of buckets.
 _BUCKET_NAME = re.compile(
     r"(?!xn--|sthree-|amzn-s3-demo-)(?!.*\.\.)(?![0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$)"
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!\.mrap)(?<!--x-s3)(?<!--table-s3)"
 )
 
-# CloudTrail's rules ("Naming requirements"). A trail called `true` would be a setting in quotes.
+# CloudTrail's rules ("Naming requirements"). A name `true` would look like the setting in quotes.
 _TRAIL_NAME = re.compile(
     r"(?!(?i:true|false)$)(?![0-9]+(\.[0-9]+){3}$)(?=.{3,128}$)[A-Za-z0-9]+([._-][A-Za-z0-9]+)*"
 )
 
-# What every service takes that gets a stack's tags.
+# The characters that all services with a stack's tags accept.
 _TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
 _TAG_VALUE = re.compile(r"[\w .:/=+@-]{1,256}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long S3 Object Lock keeps every state version from being deleted."""
+    """For how long S3 Object Lock protects every state version from being deleted."""
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "governance: the bucket policy denies everybody what would lift it; compliance: nobody can lift it",
-        deployed=_KEEP,
+        "With `governance` the bucket policy denies lifting retention; with `compliance` nobody can lift it.",
     )
-    days: int = setting(whole_number(1, MAX_DAYS), "for how long, from each write on", deployed=_KEEP)
+    days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
     bucket_default: bool = setting(
         flag(),
-        "whether S3 puts it on every object, locks and tokens too, or each write of a state asks for it",
-        deployed=_KEEP,
+        'S3 protects every object, also locks, tokens and objects that `backend "s3"` writes.',
         default=False,
     )
 
@@ -115,27 +114,25 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "a version goes this many days after the next one was written; not below `retention.days`",
-        deployed="any time; what is gone does not come back",
+        "S3 removes a version this many days after the next was written; at least `retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
-        "how many noncurrent versions of a state stay whatever their age",
-        deployed="any time; what is gone does not come back",
+        "S3 keeps this many noncurrent versions of each state at any age.",
         default=100,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """How many requests the API accepts; those above get 429, which Terraform retries."""
+    """The request limits of the API. A request above them gets 429, which Terraform retries."""
 
-    rate: int = setting(whole_number(1, 10000), "requests a second in the long run", default=100)
-    burst: int = setting(whole_number(1, 5000), "requests at once", default=200)
+    rate: int = setting(whole_number(1, 10000), "Accepted requests a second.", default=100)
+    burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)
 
 
 _WHOLE_VCPU = 1769
-"""The megabytes of a function that has one; processor time grows with them."""
+"""The megabytes at which a function has one vCPU; processor time is proportional to memory."""
 
 
 def _megabytes(sentence: str) -> Any:
@@ -144,19 +141,12 @@ def _megabytes(sentence: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Megabytes of each function."""
+    """The memory of each function, in megabytes."""
 
-    backend: int = _megabytes("of the function that handles Terraform's requests")
-    cloud: int = _megabytes(
-        'of the function that handles requests of `cloud {}` and `backend "remote"`; it holds whole states'
-    )
-    management: int = _megabytes(
-        "of the function that handles operators' requests, as of `holdfast state`; it holds whole states"
-    )
-    authorizer: int = _megabytes(
-        "of the functions that verify credentials and create sessions; "
-        "[what each size costs](limits.md#memory-of-the-authorizer)"
-    )
+    backend: int = _megabytes('MB for `backend "http"`.')
+    cloud: int = _megabytes('MB for `cloud {}` and `backend "remote"`.')
+    management: int = _megabytes("MB for operators' requests.")
+    authorizer: int = _megabytes("MB for [credentials and sessions](limits.md#memory-of-the-authorizer).")
 
     def of(self, spec: FunctionSpec) -> int:
         return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
@@ -164,41 +154,28 @@ class Memory:
 
 _MEMORY_OF_A_FUNCTION = 128
 _MEMORY_OF_A_STATE = 4
-"""Of a commit or a restore: megabytes, and times the size of the state. Measured; see `limits.md`."""
-
-_SNAPSHOT_PRICE = 0.0000015046
-"""Dollars for a GB and second of a cached snapshot (AWS Lambda pricing, US East)."""
-_SECONDS_OF_A_MONTH = 730 * 3600
-
-
-def snap_start_price(memory: Memory) -> float:
-    """Return what snapshots of a team's functions cost when nobody calls them, in dollars a month.
-
-    >>> round(snap_start_price(Memory(authorizer=512)), 2)
-    24.45
-    """
-    megabytes = sum(memory.of(spec) for spec in FUNCTIONS if spec.snap_start)
-    return megabytes / 1024 * _SNAPSHOT_PRICE * _SECONDS_OF_A_MONTH
+"""A commit or a restore needs these megabytes plus this many times its state's size; see `limits.md`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessLogs:
-    """Where S3's server access logs go."""
+    """The destination of S3's server access logs."""
 
     bucket: str = setting(
         text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
-        "a bucket in the same account and region, without Object Lock and KMS, that lets S3 write logs",
+        "The bucket is in the same account and region, without Object Lock and KMS, and [lets S3 write]"
+        "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
     )
     prefix: str = setting(
         text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
-        "what the logs' names begin with",
+        "The logs' names begin with this prefix.",
         default="",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
-    """One team; its name is part of the names of its stack, its bucket and its log groups."""
+    """A team; its name is part of the names of its stack, its bucket and its log groups."""
 
     name: str
     account: str | None = setting(
@@ -206,102 +183,96 @@ class TeamConfig:
             'the 12 digits of an AWS account in quotes, as in "123456789012"',
             re.compile(f"(?!{LOCAL_ACCOUNT})[0-9]{{12}}").fullmatch,
         ),
-        "the AWS account of the stack, and the only one that it can be deployed to",
+        "The stack is in this AWS account.",
         deployed=_NEVER,
-        unset="that of the credentials in use",
+        unset="from your credentials",
         default=None,
     )
     region: str | None = setting(
         word_of('an AWS region in quotes, as in "eu-central-1"', _partitions),
-        "the AWS region of the stack, and the only one that it can be deployed to",
+        "The stack is in this AWS region.",
         deployed=_NEVER,
-        unset="that of the credentials in use",
+        unset="from your credentials",
         default=None,
     )
-    require_lock: bool = setting(flag(), "whether a write needs the state's lock", default=True)
+    require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "any: the first lock or write makes a state; declared: a name without a state is refused until "
-        "`holdfast state create` has declared it, when it is read, too",
+        "With `declared`, a name without a state is refused until `holdfast state create` declares it.",
         default="any",
     )
     native_clients: bool = setting(
         flag(),
-        'whether `backend "s3"` writes to the bucket too, which it does without a condition',
+        'The bucket accepts the writes of `backend "s3"`, which have no condition.',
         default=False,
     )
     max_state_mb: int = setting(
         whole_number(1, 500),
-        'the largest state, in megabytes, that `cloud {}`, `backend "remote"` and a restore write; '
-        "`memory.cloud` and `memory.management` must be at least four times that and 128 more; "
-        "[what each size takes](limits.md#states-through-cloud)",
+        'The largest state in MB, except for `backend "http"`; a higher value may need '
+        "[more `memory`](limits.md#states-through-cloud).",
         default=100,
     )
     retention: Retention | None = setting(
         Table(Retention, '{ mode = "governance", days = 30 }'),
-        "keeps every state version from being deleted, with S3 Object Lock",
-        deployed=_KEEP,
+        "S3 Object Lock protects every state version from deletion.",
+        deployed="A version keeps the retention that it was written with.",
         unset="none",
         default=None,
     )
     history: History | None = setting(
         Table(History, "{ days = 365, keep_versions = 100 }"),
-        "old state versions go that are older than `days` and not among the newest `keep_versions`",
-        deployed="any time; what is gone does not come back",
+        "S3 removes old state versions, except the newest `keep_versions`.",
+        deployed="S3 removes old versions for good within two days, or when their retention ends.",
         unset="every version stays",
         default=None,
     )
     key: Literal["kms", "s3"] = setting(
         word("kms", "s3"),
-        "encrypts with a KMS key of the team's own, or with keys that S3 manages; with `kms` most writes "
-        "send one request less to S3",
-        deployed='"s3" to "kms" only; versions that exist keep theirs',
+        "States and records are encrypted with the team's KMS key, or with S3's own keys.",
+        deployed='You can change "s3" to "kms", but not back; a version keeps its encryption.',
         default="kms",
     )
     access_logs: AccessLogs | None = setting(
         Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
-        "where S3's server access logs go",
-        deployed="any time; logs that exist stay where they are",
-        unset="a bucket of the stack's own",
+        "S3 writes its server access logs to this bucket.",
+        deployed=_STAY,
+        unset="the stack's own bucket",
         default=None,
     )
     log_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "days for which the other log groups, and the stack's own bucket of access logs, are kept",
-        deployed="any time; holds for logs that exist too",
+        "Logs, except the audit trail, are kept for this many days.",
+        deployed=_OLD_TOO,
         default=90,
     )
     audit_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "days for which the audit trail is kept, and what `token_trail` writes",
-        deployed="any time; holds for what is written already too",
+        "The audit trail and the logs of `token_trail` are kept for this many days.",
+        deployed=_OLD_TOO,
         default=365,
     )
     token_trail: bool | str = setting(
         flag_or(text('the name of a trail that exists, as in "acme-security"', _TRAIL_NAME.fullmatch)),
-        "whether CloudTrail records who reads and writes tokens and trust: `true` in a trail that all such "
-        "teams of an account and region share, which needs `account` and `region`; a name in a trail of "
-        "yours, to which you [add the selector](audit.md#a-trail-of-your-own)",
-        deployed="any time; what is written stays",
+        "CloudTrail logs reads and writes of tokens and trust records, in [your trail]"
+        "(audit.md#a-trail-of-your-own), or in a [shared trail](audit.md#the-shared-trail) that needs "
+        "`account` and `region`.",
+        deployed=_STAY,
         default=False,
     )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
-        "how many requests the API accepts; those above get `429`, which Terraform retries; the management "
-        "API has [a quarter of these numbers](limits.md#requests-of-operators) as limits of its own",
+        "The API accepts this many requests, [a quarter](limits.md#requests-of-operators) from operators.",
         default=Throttling(),
     )
     memory: Memory = setting(
         Table(Memory, as_toml(asdict(Memory()))),
-        f"megabytes of each function; {_WHOLE_VCPU} are one whole vCPU, "
-        "and a new AWS account may allow 3008 at most",
+        f"Memory of the functions in MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
         default=Memory(),
     )
     snap_start: bool = setting(
         flag(),
-        "whether functions start from a snapshot, which Lambda bills around the clock for each live version: "
-        f"with the default `memory` {snap_start_price(Memory()):.2f} dollars a month and team "
-        f"({_SNAPSHOT_PRICE:.10f} for a GB and second)",
+        "Functions start from a snapshot: Lambda [bills it around the clock](cost.md#what-raises-it), "
+        "and some regions lack SnapStart.",
         default=False,
     )
     tags: Mapping[str, str] = setting(
@@ -312,21 +283,21 @@ class TeamConfig:
                 'without "aws:" in front, and not "holdfast:team"',
                 _TAG_KEY.fullmatch,
             ),
-            # An empty value is one for most services, but not for CloudFormation.
+            # Most services accept an empty value, but CloudFormation does not.
             values=text(
                 "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes", _TAG_VALUE.fullmatch
             ),
-            # A stack has 50 at most, holdfast:team among them.
+            # A stack has at most 50 tags, including holdfast:team.
             most=48,
         ),
-        "of everything in the stack, beside `holdfast:team`",
+        "All resources of the stack get these tags and `holdfast:team`.",
         unset="none",
         default_factory=dict,
     )
 
 
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:
-    """Read the teams file, which has at least one team, in its order."""
+    """Return the teams of a teams file, in the file's order; raise `ConfigError` if the file has no team."""
     teams = read_teams(path)
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
@@ -335,7 +306,7 @@ def load_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def read_teams(path: Path) -> tuple[TeamConfig, ...]:
-    """Read a file of teams that may have none; otherwise as `load_teams`."""
+    """Read a teams file, which may be empty, without the checks of `check_places`."""
     document = _read_toml(path)
     for key in document:
         if key != "teams":
@@ -347,7 +318,7 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
-    """Return the team of the name that somebody typed; `ConfigError` names those there are."""
+    """Return the team with a name; if it does not exist, raise `ConfigError` with the names of all teams."""
     known = {team.name: team for team in teams}
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
@@ -358,7 +329,7 @@ def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        content = path.read_text(encoding="utf-8-sig")  # some editors put a byte order mark in front
+        content = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -406,14 +377,14 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
 
 
 def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
-    """Check what depends on the account and the region of a team, as far as they are known.
+    """Check settings that depend on the account and the region of a team, if they are known.
 
-    The teams are as they stand in the file, or with account and region of the credentials in use.
-    `ConfigError` if a team asks for what its region does not have, or an account for two partitions.
+    A team without account or region in the file may have those of the credentials in use. `ConfigError` if a
+    region does not support a setting of its team, or if teams have the same account in two partitions.
     """
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
-        # The credentials in use may be for a region that the installed botocore does not know.
+        # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")
         if partition is None:
             continue
@@ -433,9 +404,9 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 
 
 def above_quota(team: TeamConfig) -> str | None:
-    """Return a warning if a team's `throttling` is above its region's quota; None if not or not known.
+    """Return a warning if a team's `throttling` is above its region's default quota, else None.
 
-    The quota is a default, which AWS raises on request.
+    AWS raises quotas on request.
     """
     rate, burst = _SMALLER_QUOTA if team.region in _WITH_SMALLER_QUOTA else _DEFAULT_QUOTA
     if team.throttling.rate <= rate and team.throttling.burst <= burst:
@@ -447,19 +418,19 @@ def above_quota(team: TeamConfig) -> str | None:
     )
 
 
-# --- where to -------------------------------------------------------------------------------------
+# --- the target -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a deployment goes, as far as that changes what is deployed.
+    """The target of a deployment, with the settings that depend on it.
 
     Attributes:
-        name: also decides for which interpreter the functions are bundled.
-        account: overrides that of every team, as `region`; or None.
-        api_address: of an API, with `{api}` for its ID, or None where each has a host name of its own.
-        presign_endpoint: presigned addresses of S3 begin with it, or None for S3's own.
-        cloudtrail: whether CloudFormation makes trails there.
+        name: also determines the interpreter for which the functions are bundled.
+        account: replaces every team's account, and `region` every team's region; None replaces nothing.
+        api_address: the address of an API, with `{api}` for its ID; None if each API has its own host name.
+        presign_endpoint: the beginning of presigned S3 addresses; None for S3's own endpoint.
+        cloudtrail: whether CloudFormation can create trails in the target.
     """
 
     name: Literal["aws", "local"]
@@ -480,25 +451,25 @@ AWS = Target(name="aws")
 def local(endpoint: str) -> Target:
     """Return the local AWS as a target. Every difference from a deployment to AWS is set here."""
     return Target(
-        # It runs functions in its own Python: bundles are built for that one, not for Lambda's.
+        # The local AWS runs functions in its own Python, so bundles are built for that Python.
         name="local",
-        # It knows no other account.
+        # The local AWS has no other account.
         account=LOCAL_ACCOUNT,
-        # Its credentials, its addresses and the tools that wrap it default to this region.
+        # The credentials, addresses and tools of the local AWS default to this region.
         region="us-east-1",
-        # It is thrown away and re-created at will, by removing its folder.
+        # The local AWS can be removed with its folder and re-created.
         termination_protection=False,
-        # It has no host name for an API that all programs on all systems resolve, so an API is a path.
+        # Not all programs resolve a host name for each API, so an API has a path.
         api_address=f"{endpoint}/_aws/execute-api/{{api}}/$default",
-        # Under its other name: clients that go there from an API's address send no credentials along.
+        # The host name differs from the API's, so that clients send no credentials after a redirect.
         presign_endpoint=endpoint.replace("//127.0.0.1", "//localhost"),
-        # Its CloudFormation refuses a stack with a trail.
+        # The local AWS's CloudFormation refuses a stack with a trail.
         cloudtrail=False,
     )
 
 
 def read_target(context: Callable[[str], object]) -> Target:
-    """Decide where to deploy; `context` looks up a CDK context value (`cdk -c name=value`)."""
+    """Return the target of the deployment; `context` returns a CDK context value (`cdk -c name=value`)."""
     name, endpoint = context("target"), context("local_endpoint")
     if name in (None, "aws"):
         if endpoint is not None:

@@ -1,6 +1,6 @@
-"""Every function, declared once: its code, what it may do, what it knows, and how it runs.
+"""The declaration of every function: its code, its permissions, its environment and how it runs.
 
-Bundles, roles, logs, the audit trail's subscriptions, prices and `permissions.md` read `FUNCTIONS`.
+Bundles, roles, logs, the audit trail's subscriptions, prices and `permissions.md` are made from `FUNCTIONS`.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ class Place:
     Attributes:
         resource: its logical ID.
         keys: the pattern; empty for the resource itself.
-        reason: why a role may have the pattern and not single keys.
+        reason: why a role has permissions for the pattern instead of single keys.
     """
 
     resource: str
@@ -29,7 +29,7 @@ class Grant:
     """A statement of a role's policy.
 
     Attributes:
-        when: the setting of the team without which the statement is left out; empty for every team.
+        when: the team's setting that the statement needs; empty if every team gets the statement.
     """
 
     sid: str
@@ -38,26 +38,26 @@ class Grant:
     when: Literal["", "retention", "declared", "kms"] = ""
 
     def also(self, place: Place) -> "Grant":
-        """Return the same grant with one place more."""
+        """Return a copy of the grant with another place added."""
         return replace(self, on=(*self.on, place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSpec:
-    """A function.
+    """The declaration of a function.
 
     Attributes:
-        name: names its log group, which audit events store and kept log groups are found by.
-        folder: below `functions/`, with `handler.py`.
+        name: the name of its log group; audit events contain it, and a new stack finds kept logs by it.
+        folder: the name of its folder below `functions/`, which has `handler.py`.
         purpose: a sentence for `permissions.md`.
-        memory: megabytes, or the setting in the team's `memory`.
+        memory: megabytes, or the name of a setting in the team's `memory`.
         seconds: its timeout.
-        environment: the variables that it gets beside its version and Powertools' own.
-        grants: what its role may do, beside writing its own log.
-        audited: whether the marked lines of its log go to the audit trail.
-        snap_start: whether it may start from a snapshot, where the team wants that.
-        services: the AWS services that it calls; its bundle has no models of others.
-        version_of: another function, whose version it tells and after which it is deployed.
+        environment: the names of its variables, except for its version's and those of Powertools.
+        grants: the permissions of its role, except the permissions for its own log.
+        audited: whether the marked lines of its log are copied to the audit trail.
+        snap_start: whether it may start from a snapshot, if the team enables that.
+        services: the AWS services that it calls; its bundle has the SDK's models of these services only.
+        version_of: the function whose version it reports and after which it is deployed, or empty.
     """
 
     name: str
@@ -74,7 +74,7 @@ class FunctionSpec:
 
     @property
     def construct_id(self) -> str:
-        """The name in CamelCase, which logical IDs are made of."""
+        """Return the name in CamelCase, from which logical IDs are made."""
         return self.name.title().replace("_", "")
 
 
@@ -98,13 +98,13 @@ UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 STATES_RW: Final = Grant("StatesAndLocks", _USE, (STATES, LOCKS))
 READ_VERSIONS: Final = Grant("ReadVersions", ("s3:GetObjectVersion",), (STATES,))
-"""Also for presigned addresses of one version, which the role signs."""
+"""The role needs it also to sign presigned addresses of versions."""
 REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,))
-"""A release removes the very version of the lock, so that locking leaves nothing behind."""
+"""A release deletes the lock's own version, so that locking leaves no old versions."""
 TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
 RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
-"""Without it S3 responds with 403 for a key that does not exist, as if that were a fault."""
+"""Without this grant S3 responds with 403 for an absent key, as it does for a missing permission."""
 USE_KEY: Final = Grant("EncryptAndDecrypt", ("kms:GenerateDataKey", "kms:Decrypt"), (STATE_KEY,), when="kms")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
@@ -119,7 +119,7 @@ FUNCTIONS: Final = (
         folder="terraform_http",
         purpose="Handles Terraform's requests: reads and writes states, acquires and releases locks.",
         memory="backend",
-        seconds=25,  # below the gateway's 30 s, so that every response is ours
+        seconds=25,  # below the gateway's 30 s, so that it always sends our response
         environment=(*_BUCKET, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_RETENTION"),
         grants=(
             *(STATES_RW.also(PROBES), REMOVE_LOCKS.also(PROBES), TAG_LOCKS.also(PROBES)),
@@ -132,7 +132,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="cloud",
         folder="cloud",
-        purpose='Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses of states.',
+        purpose='Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses for states.',
         memory="cloud",
         seconds=25,
         environment=(*_LARGE_STATES, "HOLDFAST_STAGING_BUCKET", "HOLDFAST_API_ADDRESS"),
@@ -143,7 +143,7 @@ FUNCTIONS: Final = (
             # Clients upload by presigned addresses, which this role signs.
             Grant("Upload", ("s3:PutObject", "s3:DeleteObject"), (UPLOADS, UPLOADED_JSON)),
             MISSING_KEYS_ARE_404.also(STAGING_BUCKET),
-            # Whether a workspace was deleted moments ago stands in its versions.
+            # The versions show whether a workspace was deleted moments ago.
             Grant("ListVersions", ("s3:ListBucketVersions",), (STATE_BUCKET,)),
             USE_KEY,
         ),
@@ -151,7 +151,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="management",
         folder="management",
-        purpose="Handles operators' requests: lists, histories, restores, freezes, the activity.",
+        purpose="Handles operators' requests: to list, compare, restore or freeze states, for example.",
         memory="management",
         seconds=29,
         environment=(*_LARGE_STATES, "HOLDFAST_AUDIT_GROUP"),
@@ -180,8 +180,8 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="sessions",
         folder="session_exchange",
-        purpose="Makes a session for who proved in another way who it is.",
-        memory="authorizer",  # as much to do: a record is read, another is written
+        purpose="Exchanges an ID token or an AWS identity for a session.",
+        memory="authorizer",  # similar work: reads a record, writes another
         seconds=25,
         environment=_BUCKET,
         grants=(
@@ -194,21 +194,21 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="health",
         folder="health",
-        purpose="Tells anybody the version of the code, where `cloud {}` finds it and how to get a token.",
+        purpose="Tells everybody the version, where `cloud {}` finds the API, and how to get a token.",
         memory=128,  # the least that Lambda has
         seconds=5,
         environment=(),
         grants=(),
         audited=False,
-        snap_start=False,  # billed for as long as it is kept, and little is loaded here
+        snap_start=False,  # billed around the clock, and this function loads little
         version_of="backend",
     ),
     FunctionSpec(
         name="audit_trail",
         folder="audit_trail",
-        purpose="Copies what happened from the logs of the first five to the audit trail.",
+        purpose="Copies events from the logs of the first five functions to the audit trail.",
         memory=256,
-        seconds=60,  # nobody waits for it
+        seconds=60,  # no client waits for it
         environment=("HOLDFAST_AUDIT_GROUP",),
         grants=(Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),),
         audited=False,

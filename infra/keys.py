@@ -1,4 +1,4 @@
-"""Patterns of the keys in a team's buckets, for policies. The library's own key functions make them."""
+"""Patterns of the keys in a team's buckets, for policies. The library's key functions make the patterns."""
 
 from typing import Final
 
@@ -22,14 +22,14 @@ def folder(key: str) -> str:
 STATES: Final = StateName("*").state_key
 LOCKS: Final = StateName("*").lock_key
 PROBES: Final = StateName(f"{RESERVED}/*").state_key
-"""The states that `holdfast doctor` makes and removes, and also their locks."""
+"""The states that `holdfast doctor` writes and removes, and their locks."""
 TOKENS: Final = token_key("*")
 SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY
-"""The one object with all trust records."""
+"""The object that contains all trust records."""
 WORKSPACES: Final = StateName("*").record_key
 
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
-"""States that were sent and not written yet; in the staging bucket, as the next ones."""
+"""Uploaded states that are not committed yet, in the staging bucket."""
 UPLOADED_JSON: Final = f"{folder(staging.json_key('*', '*', '*'))}*"
-"""What `cloud {}` sends beside each state, and nobody reads."""
+"""The JSON form, in the staging bucket, that `cloud {}` uploads with each state and that nothing reads."""

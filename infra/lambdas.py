@@ -1,4 +1,4 @@
-"""The functions of a team, made from their declarations, and the audit trail that they fill."""
+"""The functions of a team, made from their declarations, and their audit trail."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, cast
@@ -31,14 +31,14 @@ _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "C
     "governance": "GOVERNANCE",
     "compliance": "COMPLIANCE",
 }
-"""A retention mode as teams.toml spells it, to how S3 spells it."""
+"""A retention mode in teams.toml -> its name in S3."""
 
 Bundles = Mapping[str, Bundle]
-"""The code of each function, by its name."""
+"""Function name -> its code."""
 
 
 class Functions(Construct):
-    """The functions of one team; `live` has the alias of each by its name, which callers use."""
+    """The functions of one team; `live` maps each function's name to the alias that callers invoke."""
 
     def __init__(
         self,
@@ -90,16 +90,16 @@ class Functions(Construct):
             made[spec.name] = self._function(spec, bundles[spec.name], environment)
             function, _ = made[spec.name]
             if spec.name == "audit_trail":
-                continue  # CloudWatch calls it, and by no alias
-            # A snapshot is made of the version that the alias publishes.
+                continue  # CloudWatch invokes this function without an alias
+            # Lambda makes a snapshot of the version that the alias publishes.
             alias = self.live[spec.name] = lambda_.Alias(
                 self, f"{spec.construct_id}Live", alias_name="live", version=function.current_version
             )
             if RETAIN_STATES in spec.grants and store.bucket.policy:
-                # New code, which may ask for another retention, gets requests only once the bucket allows it.
+                # New code may request another retention: the policy that allows it is deployed first.
                 alias.node.add_dependency(store.bucket.policy)
             if spec.version_of:
-                # It tells a version once requests get that one.
+                # This function reports a version only after that version gets requests.
                 alias.node.add_dependency(self.live[spec.version_of])
         copying, _ = made["audit_trail"]
         for spec in FUNCTIONS:
@@ -107,8 +107,8 @@ class Functions(Construct):
                 self._subscribe(copying, made[spec.name][1], spec.construct_id)
 
     def _subscribe(self, copying: lambda_.Function, log: logs.LogGroup, construct_id: str) -> None:
-        """Have the marked lines of a function's log sent to the function that fills the audit trail."""
-        # Written by hand, because the destination's own leaves the account out.
+        """Subscribe the function that fills the audit trail to the marked lines of another function's log."""
+        # Added by hand, because the destination's own permission leaves out the account.
         copying.add_permission(
             f"{construct_id}Log",
             principal=iam.ServicePrincipal("logs.amazonaws.com"),
@@ -120,11 +120,11 @@ class Functions(Construct):
             f"{construct_id}Audit",
             log_group=log,
             destination=LambdaDestination(copying, add_permissions=False),
-            # In quotes: a term without them is letters, digits and underscores alone.
+            # In quotes: a term without quotes may have only letters, digits and underscores.
             filter_pattern=logs.FilterPattern.literal(f'"{audit.MARK}"'),
             filter_name="audit",
         )
-        # CloudWatch tries the function when the filter is made.
+        # CloudWatch tests whether it may call the function when the filter is created.
         marked_lines.node.add_dependency(copying.node.find_child(f"{construct_id}Log"))
 
     def _function(
@@ -163,7 +163,7 @@ class Functions(Construct):
             memory_size=team.memory.of(spec),
             timeout=Duration.seconds(spec.seconds),
             environment=environment,
-            # The statements above are all there are: constructs that would add to them cannot.
+            # The role has the statements above only: no construct can add others.
             role=role.without_policy_updates(),
             log_group=log_group,
             # A cold start restores a snapshot instead of importing the code; published versions only.
@@ -189,8 +189,8 @@ class Functions(Construct):
         conditions = None
         if STATE_KEY in grant.on:
             # Only in requests that S3 of this region makes for the function. AWS KMS documents the first
-            # value. The second is S3's name in China and in isolated partitions, and no document says which
-            # of the two KMS fills in there. Elsewhere both are the same.
+            # value. The second is S3's name in China and in isolated partitions, and AWS does not document
+            # which of the two KMS uses there. Elsewhere both are the same.
             s3_here = f"s3.{Stack.of(self).region}"
             services = [f"{s3_here}.amazonaws.com", f"{s3_here}.{Aws.URL_SUFFIX}"]
             conditions = {"StringEquals": {"kms:ViaService": services}}
@@ -200,15 +200,15 @@ class Functions(Construct):
 
 
 def version(bundle: Bundle) -> str:
-    """Return the version of a function's code, such as `0.2.0+57ab9b1ad0f6`: the release, and the digest."""
+    """Return the version of a function's code: release and digest, such as `0.2.0+57ab9b1ad0f6`."""
     return f"{__version__}+{bundle.digest[:12]}"
 
 
 def retention_of_each_write(team: TeamConfig) -> str | None:
-    """Return the retention that every write of a state asks S3 for, as `holdfast.s3.retention` writes it.
+    """Return the retention that every write of a state requests, in the form of `holdfast.s3.retention`.
 
     Returns:
-        None if the team has no retention, or if the bucket adds it by itself.
+        The text; None if the team has no retention, or if the bucket's default sets it.
     """
     if team.retention is None or team.retention.bucket_default:
         return None
@@ -216,11 +216,11 @@ def retention_of_each_write(team: TeamConfig) -> str | None:
 
 
 def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> logs.LogGroup:
-    """Make a log group that outlives the stack, because it says who did what.
+    """Create a log group that is kept when the stack is deleted, because it says who did what.
 
     Args:
-        logical_id: stays the same: a new stack imports a kept log group by it.
-        days: how long a line is kept.
+        logical_id: must not change: a new stack imports a kept log group by it.
+        days: the number of days for which a line is kept.
     """
     log_group = logs.LogGroup(
         scope,
@@ -228,7 +228,7 @@ def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> log
         log_group_name=name,
         removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     )
-    # The construct takes the number only by a name, such as THREE_MONTHS.
+    # The construct accepts only names such as THREE_MONTHS, not a number.
     cast("logs.CfnLogGroup", log_group.node.default_child).retention_in_days = days
     fix_logical_id(log_group, logical_id)
     return log_group

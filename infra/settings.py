@@ -1,4 +1,4 @@
-"""Settings that people write in TOML, each declared once: how it is checked, and what is said about it."""
+"""Settings in TOML. Each setting is declared once, with its check and its documentation."""
 
 import dataclasses
 import difflib
@@ -11,67 +11,67 @@ from typing import Any, Protocol, TypeVar
 
 _Table = TypeVar("_Table")
 
-# A value stands in a message of one line.
+# The largest number of characters that a message shows of a value.
 _LONGEST_SHOWN = 80
 
 
 class SettingError(ValueError):
-    """A setting is wrong. The message names it and says what to write instead."""
+    """A setting is invalid. The message names it and says what to write instead."""
 
 
 class Kind(Protocol):
-    """What a setting takes.
+    """Checks the values of a setting, and describes which values are accepted.
 
     Attributes:
-        written: the same for people, as in `"kms" or "s3"`.
+        written: the accepted values in words, as in `"kms" or "s3"`.
     """
 
     @property
     def written(self) -> str: ...
 
     def read(self, name: str, value: object) -> Any:
-        """Return the value as the program uses it.
+        """Check a value, and return it in the form that the program uses.
 
         Args:
-            name: of the setting, with the tables that it stands in: `retention.days`.
-            value: as TOML has it.
+            name: the name of the setting with its tables, such as `retention.days`.
+            value: the parsed TOML value.
 
         Raises:
-            SettingError: it is not allowed.
+            SettingError: the value is not allowed.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is said about a setting.
+    """The declaration of a setting.
 
     Attributes:
-        kind: what it takes.
-        sentence: what it is for.
-        deployed: what can be done with it once the team is deployed.
-        default: what holds without it, where its value does not say so.
+        kind: which values it accepts.
+        sentence: its purpose.
+        deployed: how to change it after the first deployment; None if it can change in place at any time.
+        default: a description of the default, if the value alone does not describe it.
     """
 
     kind: Kind
     sentence: str
-    deployed: str
+    deployed: str | None
     default: str | None
 
 
 def setting(
-    kind: Kind, sentence: str, *, deployed: str = "any time", unset: str | None = None, **default: Any
+    kind: Kind, sentence: str, *, deployed: str | None = None, unset: str | None = None, **default: Any
 ) -> Any:
-    """Declare a field of a dataclass that is a table of settings; see `Setting`.
+    """Declare a setting as a field of a dataclass; see `Setting`.
 
     Args:
-        unset: what holds without it, where the default value does not say so.
-        default: `default` or `default_factory`, as for any field; neither where it must be given.
+        unset: a description of the default, if the value alone does not describe it.
+        default: `default` or `default_factory`, as for any field; a required setting has neither.
     """
     return dataclasses.field(metadata={"setting": Setting(kind, sentence, deployed, unset)}, **default)
 
 
 def settings_of(table: type) -> dict[str, tuple[Setting, Field[Any]]]:
-    """Return the settings of a table by name, in order, each with the field that has its default."""
+    """Return name -> setting and dataclass field of a table, in the table's order."""
     return {
         one.name: (one.metadata["setting"], one)
         for one in dataclasses.fields(table)
@@ -85,15 +85,15 @@ def read_settings(
     name: str = "",
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> _Table:
-    """Check every value, and that no setting is unknown or missing.
+    """Return a table from the values of its settings; refuse an invalid, unknown or missing setting.
 
     Args:
         table: a dataclass whose fields are declared with `setting`.
-        name: of the table, empty for the outermost one.
+        name: the table's name, empty for the outermost table.
         more: fields that are not settings.
 
     Raises:
-        SettingError: with the first that is wrong.
+        SettingError: names the first setting that is invalid, unknown or missing.
     """
     known = settings_of(table)
     read = {}
@@ -108,7 +108,7 @@ def read_settings(
 
 
 def as_toml(value: object) -> str:
-    """Return a value as TOML writes it."""
+    """Return a value in TOML."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False)
@@ -120,7 +120,7 @@ def as_toml(value: object) -> str:
         case list():
             return f"[{', '.join(map(as_toml, value))}]"
         case int() if value.bit_length() > _LONGEST_SHOWN * 8:
-            return hex(value)  # Python writes no decimal number of any length
+            return hex(value)  # Python limits the length of a decimal number
     return str(value)
 
 
@@ -129,12 +129,12 @@ def as_toml(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value, taken as it is.
+    """A `Kind` that accepts single values and returns them unchanged.
 
     Attributes:
-        written: what it can be.
-        accepts: whether a value is one.
-        words: those that a value can be a near miss of.
+        written: the values in words.
+        accepts: returns whether a value is allowed.
+        words: returns the words that a message may suggest for a misspelled word.
     """
 
     written: str
@@ -142,13 +142,13 @@ class Scalar:
     words: Callable[[], Collection[str]] = tuple
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`."""
+        """Check a single value, and return it unchanged (see `Kind`)."""
         if not self.accepts(value):
             raise _not_allowed(name, value, self._instead_of(value))
         return value
 
     def _instead_of(self, value: object) -> str:
-        """Suggest the value with or without quotes or in lower case, or a similar word; else all words."""
+        """Return a suggestion: the value with or without quotes, in lower case, or a similar word."""
         if isinstance(value, str | int):
             written = value if isinstance(value, str) else as_toml(value)
             lower = written.lower()
@@ -156,7 +156,7 @@ class Scalar:
                 if self.accepts(meant):
                     return as_toml(meant)
             if similar := difflib.get_close_matches(lower, self.words(), cutoff=0.7):
-                return " or ".join(map(as_toml, similar))  # the nearest first
+                return " or ".join(map(as_toml, similar))  # the most similar first
         return self.written
 
 
@@ -167,52 +167,52 @@ def _without_quotes(value: str) -> list[object]:
 
 
 def flag() -> Scalar:
-    """`true` or `false`."""
+    """Return a `Kind` that accepts `true` or `false`."""
     return Scalar("true or false", lambda value: isinstance(value, bool))
 
 
 def flag_or(kind: Scalar) -> Scalar:
-    """`true`, `false` or a value of another kind."""
+    """Return a `Kind` that accepts `true`, `false` and the values that `kind` accepts."""
     return Scalar(
         f"true, false or {kind.written}", lambda value: isinstance(value, bool) or kind.accepts(value)
     )
 
 
 def whole_number(low: int, high: int) -> Scalar:
-    """Make the kind of a whole number within bounds, which are allowed too."""
+    """Return a `Kind` that accepts whole numbers from `low` to `high`, both included."""
     return Scalar(
         f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high
     )
 
 
 def one_of(numbers: Collection[int]) -> Scalar:
-    """One of some numbers."""
+    """Return a `Kind` that accepts each of `numbers`."""
     *others, last = map(str, numbers)
     return Scalar(f"{', '.join(others)} or {last}", lambda value: type(value) is int and value in numbers)
 
 
 def word(*words: str) -> Scalar:
-    """One of some words."""
+    """Return a `Kind` that accepts each of `words`."""
     return Scalar(" or ".join(map(as_toml, words)), lambda value: value in words, lambda: words)
 
 
 def word_of(written: str, words: Callable[[], Collection[str]]) -> Scalar:
-    """One of many words, which are looked up only when they are needed."""
+    """Return a `Kind` that accepts each word that `words` returns; `words` is called only when needed."""
     return Scalar(written, lambda value: isinstance(value, str) and value in words(), words)
 
 
 def text(written: str, accepts: Callable[[str], object]) -> Scalar:
-    """Make the kind of a text that follows a rule."""
+    """Return a `Kind` that accepts each text for which `accepts` returns a true value."""
     return Scalar(written, lambda value: isinstance(value, str) and bool(accepts(value)))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of settings.
+    """A `Kind` that accepts tables of settings.
 
     Attributes:
-        members: the dataclass that declares them.
-        example: such a table.
+        members: the dataclass that declares its settings.
+        example: an example of the table.
     """
 
     members: type
@@ -220,11 +220,11 @@ class Table:
 
     @property
     def written(self) -> str:
-        """What to write."""
+        """Return the form of the table, with the example."""
         return f"a table, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`."""
+        """Check a table of settings, and return it as an instance of `members` (see `Kind`)."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         return read_settings(self.members, value, name)
@@ -232,13 +232,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedTexts:
-    """A table whose names are chosen freely.
+    """A `Kind` that accepts tables of texts, with names that the user chooses.
 
     Attributes:
-        example: such a table.
-        names: what a name can be.
-        values: what a value can be.
-        most: how many there can be.
+        example: an example of the table.
+        names: the kind that checks the names.
+        values: the kind that checks the values.
+        most: the largest number of entries.
     """
 
     example: str
@@ -248,11 +248,11 @@ class NamedTexts:
 
     @property
     def written(self) -> str:
-        """What to write."""
+        """Return the form of the table, with the example."""
         return f"a table of at most {self.most}, as in {self.example}"
 
     def read(self, name: str, value: object) -> Any:
-        """See `Kind`. Names that differ in upper and lower case alone are the same."""
+        """Return a checked table of texts. Names that differ only in upper and lower case are duplicates."""
         if not isinstance(value, dict):
             raise _not_allowed(name, value, self.written)
         if len(value) > self.most:
@@ -282,7 +282,7 @@ def _not_allowed(name: str, value: object, instead: str) -> SettingError:
 
 
 def _instead_of(table: type, name: str, key: str) -> str:
-    """Suggest what an unknown setting was meant to be: one of its table, one of a table in it, or nothing."""
+    """Suggest a similar setting of the table, or of a table in it; if none is similar, list all settings."""
     known = settings_of(table)
     inside = [
         outer

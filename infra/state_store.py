@@ -1,6 +1,6 @@
-"""The buckets of a team: for its states, for their access log and for uploads; and the key of the first.
+"""A team's buckets for states, for access logs and for uploads, and the KMS key of the states.
 
-All but the one for uploads outlive the stack.
+All but the bucket for uploads are kept when the stack is deleted.
 """
 
 from typing import Any, cast
@@ -19,21 +19,21 @@ from infra.config import History, Retention, TeamConfig
 class StateStore(Construct):
     """The state store of one team.
 
-    What can only be chosen when the bucket is made is chosen here, for good: its name and Object Lock.
-    Object Lock is enabled even without retention, so that a team may ask for it later.
+    A bucket's name and Object Lock can only be chosen when it is created. Object Lock is enabled even without
+    retention, so that a team may enable retention later.
 
     Attributes:
-        bucket: named after team, account and region. A name of its own is a safeguard: a stack that is
-            re-created beside a kept bucket fails, where it would otherwise start with an empty history and
-            let Terraform create everything a second time.
+        bucket: named after team, account and region. The fixed name is a safeguard: if a stack is created
+            again beside a kept bucket, the deployment fails. With a new name the stack would start with an
+            empty bucket, and Terraform would create everything a second time.
     """
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
         self.key = self._key(team) if team.key == "kms" else None
         logs_bucket = self._access_logs_bucket(team)
-        # The logical ID never changes: a new stack imports a kept resource under it (`deploying.md`), and
-        # a resource whose name changes is a new resource.
+        # The logical ID never changes: a new stack imports a kept resource by it (`deploying.md`), and
+        # CloudFormation replaces a resource whose logical ID changes.
         self.bucket = private_bucket(
             self,
             "Bucket",
@@ -46,14 +46,14 @@ class StateStore(Construct):
             lifecycle_rules=_lifecycle(team.history),
             server_access_logs_bucket=logs_bucket,
             server_access_logs_prefix=(team.access_logs.prefix or None) if team.access_logs else None,
-            # Kept, unless it is the stack's first deployment that fails: the next try then needs the name.
+            # Kept, unless the stack's first deployment fails: the next deployment then needs the name.
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
         if team.access_logs is not None:
             Validations.of(self.bucket).acknowledge(
                 Acknowledgment(
                     id="@aws-cdk/aws-s3:accessLogsPolicyNotAdded",
-                    reason="The team's bucket has its own policy; deploying.md says what it must allow.",
+                    reason="The team's bucket has its own policy; settings.md says what it must allow.",
                 )
             )
         for statement in deny_statements(self.bucket, self.key, team):
@@ -68,11 +68,11 @@ class StateStore(Construct):
         return key
 
     def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
-        """Return the team's bucket for access logs, or make one."""
+        """Return the team's own bucket for access logs, or create one."""
         if team.access_logs is not None:
             return s3.Bucket.from_bucket_name(self, "TeamsAccessLogs", team.access_logs.bucket)
-        # S3 delivers logs neither to a bucket with Object Lock nor to one with a key of KMS's own. The name
-        # is CloudFormation's: one like the state bucket's would be longer than S3 takes.
+        # S3 delivers logs neither to a bucket with Object Lock nor to a bucket with a KMS key. The name is
+        # CloudFormation's: a name like the state bucket's would be too long for S3.
         return private_bucket(
             self,
             "AccessLogs",
@@ -83,13 +83,13 @@ class StateStore(Construct):
 
 
 class Staging(Construct):
-    """The staging bucket of one team, which a large state is uploaded to before it is written.
+    """The staging bucket of one team, to which a large state is uploaded before it is committed.
 
-    Clients put states here by presigned addresses. The commit of an upload writes the state and deletes
-    what was uploaded; the lifecycle rule deletes what nobody committed.
+    Clients upload with presigned addresses. The commit of an upload writes the state and deletes the upload;
+    the lifecycle rule deletes uploads that were not committed.
 
     Attributes:
-        bucket: named by CloudFormation: a name like the state bucket's would be longer than S3 takes.
+        bucket: named by CloudFormation: a name like the state bucket's would be too long for S3.
     """
 
     def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None) -> None:
@@ -105,8 +105,8 @@ class Staging(Construct):
                     id="uploads", expiration=one_day, abort_incomplete_multipart_upload_after=one_day
                 )
             ],
-            # Not kept, unlike the stack's other buckets: no state is here alone. S3 deletes no bucket with
-            # objects, so an upload that nobody committed stops the deletion of the stack.
+            # Not kept, unlike the stack's other buckets: it has no state's only copy. S3 deletes no bucket
+            # with objects, so an upload that was not committed stops the deletion of the stack.
             removal_policy=RemovalPolicy.DESTROY,
         )
         Validations.of(self.bucket).acknowledge(
@@ -134,13 +134,13 @@ def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | 
 def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
     one_day = Duration.days(1)
     rules = [
-        # What a release leaves where it cannot remove the lock's own version.
+        # For versions that remain if a release cannot remove the lock's own version.
         s3.LifecycleRule(id="locks", tag_filters={"holdfast": "lock"}, noncurrent_version_expiration=one_day),
-        # A rule of its own: S3 takes it neither with a tag nor with an expiry.
+        # A separate rule, because S3 accepts this setting neither with a tag nor with an expiry.
         s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
         s3.LifecycleRule(id="unfinished-uploads", abort_incomplete_multipart_upload_after=one_day),
-        # The longest session is half a day: what goes has ended, and who had it stands in the audit trail.
-        # Probes are what a doctor leaves that was stopped in the middle: gone within four days, as S3 counts.
+        # The longest session lasts half a day, so removed sessions have ended; the audit trail names callers.
+        # An interrupted `holdfast doctor` leaves probes, which S3 removes within four days (it rounds up).
         *(
             s3.LifecycleRule(
                 id=name,
@@ -150,7 +150,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
             )
             for name, key in (("sessions", keys.SESSIONS), ("probes", keys.PROBES))
         ),
-        # Tags that a workspace had, and workspaces that were deleted, can be looked up for this long.
+        # Old tags of a workspace, and deleted workspaces, can be looked up for this long.
         s3.LifecycleRule(
             id="workspaces",
             prefix=keys.folder(keys.WORKSPACES),
@@ -159,7 +159,7 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
     ]
     if history is not None:
         rules.append(
-            # Also reaches what no rule for a tag does: locks of other programs, and delete markers.
+            # This rule also removes versions without a tag: locks of other programs, and delete markers.
             s3.LifecycleRule(
                 id="history",
                 prefix=keys.folder(keys.STATES),
@@ -173,10 +173,10 @@ def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
 def private_bucket(
     scope: Construct, construct_id: str, logical_id: str, *, key: kms.IKey | None = None, **settings: Any
 ) -> s3.Bucket:
-    """Make an encrypted bucket that is reached over TLS only and that nothing makes public.
+    """Create an encrypted, private bucket that refuses requests without TLS.
 
     Args:
-        settings: the other properties of `s3.Bucket`.
+        settings: further properties of `s3.Bucket`.
     """
     bucket = s3.Bucket(
         scope,
@@ -195,5 +195,5 @@ def private_bucket(
 
 
 def fix_logical_id(construct: Construct, logical_id: str) -> None:
-    """Give a construct's resource a name in the template that does not depend on its place in the tree."""
+    """Set the logical ID of a construct's resource; otherwise the ID depends on the construct's place."""
     cast("CfnResource", construct.node.default_child).override_logical_id(logical_id)

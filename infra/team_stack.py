@@ -1,4 +1,4 @@
-"""The stack of one team. Nothing in it is shared with another team's."""
+"""The stack of one team. It shares nothing with another team's stack."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from infra.token_trail import record_selector, token_trails
 
 
 class TeamStack(Stack):
-    """Composes a team's state store, functions and API."""
+    """The stack of a team: its state store, functions and API."""
 
     def __init__(self, scope: Construct, team: TeamConfig, target: Target, bundles: Bundles) -> None:
         team = target.place(team)
@@ -55,10 +55,10 @@ class TeamStack(Stack):
 def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
-    """Make the stack of each team, and the stack of each trail that teams share.
+    """Create the stack of each team, and the stack of each trail that teams share.
 
     Returns:
-        The teams' stacks. Each depends on the trail that it needs, so that its deployment deploys that too.
+        The teams' stacks. A team's stack depends on the stack of its trail, so that both are deployed.
     """
     trails = token_trails(scope, teams, target)
     stacks = []
@@ -71,9 +71,9 @@ def team_stacks(
 
 
 def what_stays_for_ever(team: TeamConfig) -> str | None:
-    """Return what piles up in a team's bucket with these settings, and what to write; None if nothing does.
+    """Return a warning if versions accumulate for ever with a team's settings, else None.
 
-    Delete markers carry no tags, so that only `history` reaches those with versions above or beneath.
+    Delete markers have no tags. So only `history` removes a delete marker beside other versions of its key.
     """
     if team.history is not None:
         return None

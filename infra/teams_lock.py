@@ -1,9 +1,9 @@
-"""teams.lock: records what must not change about a team, because a change would start an empty store.
+"""teams.lock: records those settings of a team whose change would make its states unreadable or absent.
 
-It lies beside the teams file, in the same form, and is committed with it. A bucket's name is made of team,
-account and region, so a team that is renamed or moved is a new stack with a new, empty bucket: the next
-`terraform apply` would create everything a second time. And what a KMS key encrypts, the functions of a stack
-without one cannot read.
+teams.lock is beside the teams file, in the same form; both are committed. A bucket's name is made of team,
+account and region, so a renamed or moved team is a new stack with a new, empty bucket: the next `terraform
+apply` would create everything a second time. And the functions of a stack without a KMS key cannot read
+objects that a KMS key encrypts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +16,14 @@ from infra.settings import as_toml
 
 _HEADER = """\
 # Where each team's stack is. Written by `cdk`; commit it together with the teams file.
-# It stops a renamed or moved team, which would start with an empty store beside the one that has its states.
+# It stops a renamed or moved team, which would start with an empty store and leave its states behind.
 # Remove an entry only if its stack is gone or was never deployed.
 """
 _REMEMBERED = ("account", "region", "key")
 
 
 class TeamsLock:
-    """The lock file beside a teams file: the same name with the ending `.lock`."""
+    """The lock file beside a teams file, with the same name and the ending `.lock`."""
 
     def __init__(self, teams_file: Path) -> None:
         self.path = teams_file.with_suffix(".lock")
@@ -32,7 +32,7 @@ class TeamsLock:
         self._known = _read(self.path)
 
     def check(self, teams: Sequence[TeamConfig]) -> None:
-        """Check that no team is gone, renamed or moved, or gave up its key; nothing is written."""
+        """Raise `ConfigError` if a team was removed, renamed or moved, or lost its KMS key. Write nothing."""
         named = {team.name: team for team in teams}
         new = [team for team in teams if team.name not in {old.name for old in self._known}]
         for old in self._known:
@@ -43,7 +43,7 @@ class TeamsLock:
                 )
 
     def record(self, teams: Sequence[TeamConfig]) -> bool:
-        """Write where the teams are now, if that is new; return whether it was."""
+        """Write the teams' recorded settings; return whether the file changed."""
         now = _recorded(teams, self._known)
         if now == self._known:
             return False
@@ -56,11 +56,10 @@ class TeamsLock:
 
 
 def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple[TeamConfig, ...]:
-    """Return the teams with the account and region that they would be deployed to.
+    """Return the teams with the account and region of their deployment.
 
-    A team that leaves them open is deployed to those of the credentials in use, and `cdk` tells its app which
-    these are. Without credentials nothing can be deployed, and they stay open; those of the local AWS are not
-    recorded.
+    A team without these settings is deployed to the account and region of the credentials, which `cdk` passes
+    to its app. If there are no credentials, or those of the local AWS, the teams are returned unchanged.
     """
     account = environment.get("CDK_DEFAULT_ACCOUNT") or None
     if account in (None, LOCAL_ACCOUNT):
@@ -72,7 +71,7 @@ def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple
 
 
 def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
-    """Return what a team would lose, and what to write instead; None if it is where it was."""
+    """Return what a team would lose, and what to write instead; None if no recorded setting changed."""
     for setting in ("account", "region"):
         before, after = getattr(old, setting), getattr(now, setting)
         if before and after and before != after:
@@ -103,7 +102,7 @@ def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
 
 
 def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
-    """Return what the file records, sorted by name: of each team whose account is known."""
+    """Return the file's records, sorted by name: a record for each team whose account is known."""
     before = {team.name: team for team in known}
     recorded = []
     for team in sorted(teams, key=lambda team: team.name):
@@ -137,7 +136,7 @@ def _read(path: Path) -> tuple[TeamConfig, ...]:
 
 
 def _write(path: Path, content: str) -> None:
-    """Replace the file at once: a reader gets the whole old content or the whole new one."""
+    """Replace the file atomically: a reader gets the old content or the new one."""
     new = path.with_name(f"{path.name}.new")
     try:
         new.write_text(content, encoding="utf-8", newline="\n")

@@ -1,7 +1,7 @@
-"""CloudTrail's record of who reads and writes tokens and trust, for the teams that ask for it.
+"""CloudTrail's record of reads and writes of tokens and trust, for the teams that enable it.
 
-The records are changed with AWS credentials and not through the API, so that no function of ours sees it. An
-account has five trails in a region, and no more on request: its teams share one, in a stack of its own.
+The records change with AWS credentials, not through the API, so no function can log the changes. An account
+may have five trails in a region, and AWS does not raise this quota: its teams share a trail in its own stack.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ from infra.state_store import bucket_name, private_bucket
 
 
 class TokenTrailStack(Stack):
-    """The trail of the teams of one account and region, and the bucket that CloudTrail writes it to.
+    """The trail of the teams of one account and region, and its bucket.
 
     Args:
-        teams: those whose records it covers, all with the same account and region; at least one.
+        teams: the teams whose records it covers, at least one, all with the same account and region.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class TokenTrailStack(Stack):
             stack_name=NAME,
             description="Holdfast: CloudTrail's record of who reads and writes tokens and trust",
             env=Environment(account=account, region=region),
-            # Not the tag of a team's stack, which the command finds teams by.
+            # This stack has no tag `holdfast:team`, by which the command finds a team's stack.
             tags=dict(sorted(set.intersection(*(set(team.tags.items()) for team in teams)))),
             termination_protection=target.termination_protection,
         )
@@ -85,18 +85,18 @@ class TokenTrailStack(Stack):
             is_multi_region_trail=False,
             include_global_service_events=False,
         )
-        # As the trail's API has them, which is how a person adds them to a trail that is not ours.
+        # In the form of the trail's API, in which people add them to a trail of their own.
         trail.add_property_override("AdvancedEventSelectors", [record_selector(teams)])
-        # CloudTrail tries the bucket when the trail is made.
+        # CloudTrail tests whether it may write to the bucket when the trail is created.
         trail.node.add_dependency(cast("s3.BucketPolicy", bucket.policy))
         CfnOutput(self, "TrailBucket", value=bucket.bucket_name, description="Holds what CloudTrail records")
 
 
 def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) -> dict[str, TokenTrailStack]:
-    """Make a trail for each account and region that has teams with `token_trail = true`.
+    """Create a trail for each account and region that has teams with `token_trail = true`.
 
     Returns:
-        The stack of its trail for the name of each such team; nothing where the target has no CloudTrail.
+        Team's name -> the stack of its trail, for these teams; empty if the target has no CloudTrail.
     """
     sharing: dict[tuple[str | None, str | None], list[TeamConfig]] = {}
     for team in map(target.place, teams):
@@ -111,10 +111,10 @@ def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) 
 
 
 def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
-    """Return the advanced event selector for the teams' records, read or written, as CloudTrail's API has it.
+    """Return CloudTrail's advanced event selector for reads and writes of the teams' records.
 
     Args:
-        teams: each with its account and region, if they are known.
+        teams: the teams, with account and region if they are known.
     """
     records = [
         f"arn:{Aws.PARTITION}:s3:::{bucket_name(team)}/{keys.folder(key)}"
@@ -123,7 +123,7 @@ def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
     ]
     return {
         "Name": "Records of tokens and trust, read or written",
-        # Without a field `readOnly` both are recorded.
+        # Without a field `readOnly` reads and writes are recorded.
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
             {"Field": "resources.type", "Equals": ["AWS::S3::Object"]},
@@ -133,7 +133,7 @@ def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:
 
 
 def _delivery(bucket: s3.IBucket, trail_arn: str, account: str) -> list[iam.PolicyStatement]:
-    """Allow CloudTrail to deliver this trail and no other (its guide, "Amazon S3 bucket policy")."""
+    """Return statements that let CloudTrail deliver only this trail (guide: "Amazon S3 bucket policy")."""
     cloudtrail_itself = iam.ServicePrincipal("cloudtrail.amazonaws.com")
     this_trail = {"aws:SourceArn": trail_arn}
     return [

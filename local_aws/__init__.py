@@ -1,12 +1,12 @@
-"""The AWS on this machine: what `make up` and the tests start, deploy to and stop again.
+"""The local AWS: `make up` and the tests start it on this machine, deploy to it and stop it.
 
-What is the same everywhere is said here alone:
+In all modules of this package:
 
-- `LocalAwsError` says in one line what could not be done, for people; after a failed command, with the end of
-  its output.
-- `aws` is a local AWS that runs, `home` the folder `.local/`, or another one to work beside it.
-- `port` is one of 127.0.0.1, 0 any free one. Where it is taken, `serving` raises `OSError`.
-- `template` is the synthesized template. `environment` are the variables of a process.
+- `LocalAwsError` says in one line for people what could not be done. After a failed command, the end of the
+  command's output follows.
+- `aws` is a running local AWS, `home` the folder `.local/`, or another folder for a second local AWS.
+- `port` is a port of 127.0.0.1; 0 is any free port. If the port is in use, `serving` raises `OSError`.
+- `template` is the synthesized template, `environment` the environment variables of a process.
 - Addresses are base URLs, without a slash at the end. Commands return their exit code.
 
 What MiniStack leaves out, and what replaces it:
@@ -20,6 +20,6 @@ What MiniStack leaves out, and what replaces it:
   `tests/support/aws_permissions.py`.
 - An ETag under a KMS key is a digest of the bytes, unlike on AWS.
 - `ExpectedBucketOwner` is not checked: tests check it in every request. There is no CloudTrail.
-- A SIGKILL loses the control plane and logs since the last stop: `make up` stops and starts it after
-  a deployment.
+- After a SIGKILL, the control plane and the logs are as at the last stop: `make up` stops and starts
+  MiniStack after a deployment.
 """

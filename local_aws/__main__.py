@@ -1,4 +1,4 @@
-"""`python -m local_aws`: what `make up`, `down`, `clean`, `demo` and `issuer` do, and ID tokens to try."""
+"""`python -m local_aws`: the commands of `make up`, `down`, `clean`, `demo`, `issuer` and `id-token`."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ _CACHES = (".build", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", "
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command: 0 is done, 1 failed, 130 interrupted. The arguments are without the program's name."""
+    """Run a command, and return 0 for success, 1 for failure or 130 after Ctrl-C."""
     arguments = _parser().parse_args(argv)
     clean = for_local_commands(os.environ)
     os.environ.clear()
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Interrupted; run the command again to go on.", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read the output has gone, as in `… | head -1`
+    except BrokenPipeError:  # the reader of the output has closed it, as in `… | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:

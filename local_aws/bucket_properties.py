@@ -1,8 +1,7 @@
-"""Gives a bucket of the local AWS the properties that its template asks for.
+"""Set the properties of buckets that MiniStack's CloudFormation ignores in a template.
 
-MiniStack's CloudFormation leaves out a bucket's encryption, Object Lock, ownership, lifecycle, logging
-and tags; its S3 API takes them. A property that is not known here is an error, so that no new line in
-a template is silently without effect.
+These are encryption, Object Lock, ownership, lifecycle, logging and tags; MiniStack's S3 API supports them.
+An unknown property is an error, so that no new line of a template silently has no effect.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +19,10 @@ _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfigurat
 
 
 def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> None:
-    """Give every bucket of a stack the properties that its template asks for.
+    """Set the properties of every bucket in a stack's template.
 
-    `physical_ids` are those of the deployed stack, by logical ID. `UnsupportedTemplateError` comes before any
-    change.
+    `physical_ids` maps logical IDs to the deployed stack's physical IDs. `UnsupportedTemplateError` is raised
+    before any change.
     """
     for bucket, wanted in list(_buckets(template, physical_ids)):
         for setting in _SETTINGS:
@@ -34,7 +33,7 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
 
 
 def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each bucket's name, and its settings as the S3 API has them."""
+    """Yield each bucket's name, and its settings in the form of the S3 API."""
     for logical_id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::S3::Bucket":
             properties = resolve(resource.get("Properties", {}), template, physical_ids.__getitem__)
@@ -50,7 +49,7 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
         )
     if properties.get("ObjectLockEnabled"):
         properties = {"ObjectLockConfiguration": {"ObjectLockEnabled": "Enabled"}, **properties}
-    # A bucket without logging has an empty configuration of it.
+    # A bucket without logging has an empty logging configuration.
     properties = {"LoggingConfiguration": {}, **properties}
     return {
         setting.name: setting.translate(properties[setting.name])
@@ -63,7 +62,7 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
 
 
 def _renamed(value: Properties, **other: str) -> dict[str, Any]:
-    """Rename keys to those that `other` gives the S3 API, with nothing left behind; the rest are the same."""
+    """Rename each key to the name in `other`; `UnsupportedTemplateError` if a key has no name there."""
     if unknown := value.keys() - other.keys():
         raise UnsupportedTemplateError(f"{', '.join(sorted(unknown))} in a bucket's {dict(value)}")
     return {other[key]: item for key, item in value.items()}
@@ -120,8 +119,8 @@ class _Setting:
 
     Attributes:
         name: the property's name in CloudFormation.
-        api: what the S3 API's operation is called behind `put_`, with this `parameter`.
-        delete: the operation that takes it away, where a bucket can be without.
+        api: the name of the S3 API's operation without `put_`; `parameter` is its parameter.
+        delete: the operation that removes the setting, if the setting is optional.
     """
 
     name: str
@@ -133,7 +132,7 @@ class _Setting:
 
 _SETTINGS: Final = (
     _Setting("VersioningConfiguration", "bucket_versioning", "VersioningConfiguration"),
-    # After versioning, which it needs.
+    # After versioning, because this setting requires versioning.
     _Setting("ObjectLockConfiguration", "object_lock_configuration", "ObjectLockConfiguration"),
     _Setting("BucketEncryption", "bucket_encryption", "ServerSideEncryptionConfiguration", _encryption),
     _Setting("PublicAccessBlockConfiguration", "public_access_block", "PublicAccessBlockConfiguration"),

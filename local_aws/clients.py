@@ -1,4 +1,4 @@
-"""AWS clients of a local AWS's root user, untouched by whatever AWS settings the user has."""
+"""AWS clients of a local AWS's root user. The user's own AWS settings are ignored."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _CONFIG = Config(
     s3={"addressing_style": "path"},
     proxies={},
 )
-# Where botocore looks for what the user has set: name in a file, name in the environment, default, type.
+# Where botocore finds the user's settings: name in a file, name in the environment, default, type.
 _NO_USER = {
     "profile": (None, None, None, None),
     "config_file": (None, None, os.devnull, None),
@@ -48,7 +48,7 @@ def cloudformation_client(aws: LocalAws) -> "CloudFormationClient":
 
 @contextmanager
 def said_plainly(aws: LocalAws) -> Iterator[None]:
-    """Turn what the SDK raises meanwhile into one line for people, a `LocalAwsError`."""
+    """Raise the SDK's errors as `LocalAwsError` with one line for people."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:

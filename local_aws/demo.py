@@ -1,4 +1,4 @@
-"""`make demo`: a real Terraform runs `examples/hello`, and the `holdfast` command shows what that did."""
+"""`make demo`: a real Terraform applies `examples/hello`, and the `holdfast` command shows the result."""
 
 import os
 import shlex
@@ -24,7 +24,7 @@ _KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
 
 
 def demo(home: Home) -> None:
-    """Run init, plan, apply and a second plan, and show the lock and the versions of the state."""
+    """Run init, plan, apply and a second plan; show the state's lock and the state's versions."""
     connection = home.connection()
     deployment = home.deployment()
     teams = deployment.teams if deployment and connection else ()
@@ -35,7 +35,7 @@ def demo(home: Home) -> None:
         **without_terraform_settings(os.environ),
         **connection.environment(),
         "TF_VAR_greeting": f"Hello from Holdfast, {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
-        "TF_IN_AUTOMATION": "1",  # spares the hints on what to type next
+        "TF_IN_AUTOMATION": "1",  # no hints on what to type next
         "CHECKPOINT_DISABLE": "1",  # nothing leaves this machine
     }
 
@@ -74,9 +74,9 @@ Run it again for one more version. To use Holdfast for a state of your own, see 
 
 
 def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment without what is meant for the user's own states.
+    """Return the user's environment without the settings for the user's own states.
 
-    How Terraform is installed here stays: its configuration file and its cache of providers.
+    Settings of this machine's installation are kept: Terraform's configuration file and its provider cache.
     """
     return {name: value for name, value in environment.items() if not name.startswith("TF_") or name in _KEPT}
 
@@ -88,7 +88,7 @@ def _run(
     environment: Mapping[str, str],
     meanwhile: Callable[[], None] | None = None,
 ) -> None:
-    """Run a command; its question whether to go on is the moment to do something, and is answered yes."""
+    """Run a Terraform command. When it asks whether to go on, call `meanwhile` and answer yes."""
     command = terraform.client.command
     _heading(f"{command} {' '.join(arguments)}")
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Deploys the CDK app of this repository into a local AWS, the way it is deployed to AWS."""
+"""Deploy this repository's CDK app into a local AWS, with the commands that deploy it to AWS."""
 
 import json
 import os
@@ -24,16 +24,16 @@ _TIME_LIMIT = 600
 
 def bootstrap(aws: LocalAws) -> None:
     """Run `cdk bootstrap`, which every account needs once."""
-    # Away from cdk.json: the account is prepared for any app, so ours need not be synthesized for it.
+    # In a folder without cdk.json: bootstrapping needs no app, so our app is not synthesized.
     _cdk(aws, ["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=aws.data_dir)
 
 
 def deploy(
     aws: LocalAws, teams: Sequence[str], *, teams_file: Path | None = None
 ) -> tuple[DeployedTeam, ...]:
-    """Run `cdk deploy`, then set what CloudFormation left out of the buckets' properties.
+    """Run `cdk deploy`, then set the bucket properties that CloudFormation left out; return the teams.
 
-    `aws` must be bootstrapped; `teams_file` is read instead of `teams.toml`.
+    `aws` must be bootstrapped. `teams_file`, if not None, is read instead of `teams.toml`.
     """
     stacks = {team: f"Holdfast-{team}" for team in teams}
     outputs = aws.data_dir / "outputs.json"
@@ -43,7 +43,7 @@ def deploy(
         context["teams"] = str(teams_file.resolve())
     arguments = [
         *("--require-approval", "never", "--output", str(_assembly(aws)), "--outputs-file", str(outputs)),
-        # A change set, the default, would miss a change of the outputs alone, such as that of the port.
+        # A change set, the default, would miss a change of the outputs alone, such as another port.
         *("--method", "direct"),
         *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
     ]
@@ -84,7 +84,7 @@ def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:
     ]
     log = aws.data_dir / "cdk.log"
     temporary = aws.data_dir / "cdk-tmp"
-    shutil.rmtree(temporary, ignore_errors=True)  # what one that was killed left
+    shutil.rmtree(temporary, ignore_errors=True)  # a killed command left it
     temporary.mkdir(mode=0o700)
     log.unlink(missing_ok=True)
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
@@ -99,7 +99,7 @@ def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
         "TMPDIR": str(temporary),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CDK_DISABLE_VERSION_CHECK": "true",
-        # CDK's rules for templates take seconds to load, and the unit tests have them judge every template.
+        # CDK's rules for templates take seconds to load, and the unit tests apply them to every template.
         "CDK_VALIDATION": "false",
         "NODE_NO_WARNINGS": "1",
     }
@@ -107,7 +107,7 @@ def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
 
 
 def _run(command: Sequence[str], folder: Path, output: int, environment: dict[str, str]) -> int:
-    """Run a command with everything that it starts; none of it is left, however this ends."""
+    """Run a command, and kill every process that it started when the command ends or is interrupted."""
     process = subprocess.Popen(
         [sys.executable, "-I", _TIED_PROCESS, *command],
         cwd=folder,

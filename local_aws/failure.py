@@ -1,5 +1,5 @@
-"""What ends a command of the local AWS without success."""
+"""The error of the local AWS."""
 
 
 class LocalAwsError(Exception):
-    """Something could not be done; the message says what happened and what to do, for people."""
+    """A command failed; the message says to people what happened and what to do."""

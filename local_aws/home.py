@@ -1,4 +1,4 @@
-"""The folder `.local/`: what `make up` keeps there and how it finds it again."""
+"""The folder `.local/` with the files of `make up`, and the functions that read and write these files."""
 
 import fcntl
 import json
@@ -17,13 +17,13 @@ DEFAULT_FOLDER = ROOT / ".local"
 
 _MARKER = ".holdfast-local-aws"
 _LOCK = "lock"
-# Where the local AWS keeps our objects on disk; the last for keys that no path can hold.
+# Folders on disk with Holdfast's objects; the last one is for keys that are not valid paths.
 _KEPT = frozenset({"states", "tokens", ".ministack-keys"})
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedTeam:
-    """A team's stack, as it was deployed; the bucket has states, locks and tokens."""
+    """The deployed stack of a team; its bucket has states, locks and tokens."""
 
     name: str
     api_address: str
@@ -32,10 +32,9 @@ class DeployedTeam:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The last deployment that went through to the end, by what it and its `cdk bootstrap` were made from.
+    """The last complete deployment, with digests of its inputs and of the inputs of `cdk bootstrap`.
 
-    `teams` are those whose stacks there are, at least one, in the order of teams.toml; the token is for the
-    first.
+    `teams` are the deployed teams, at least one, in the order of teams.toml; the token is for the first.
     """
 
     digest: str
@@ -45,14 +44,14 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How Terraform gets in: the token's ID as the name, its secret as the password."""
+    """Terraform's credentials for the API: the token's ID is the user name, its secret the password."""
 
     address: str
     username: str
     password: str = field(repr=False)
 
     def environment(self) -> dict[str, str]:
-        """Variables with which Terraform and `holdfast` get in."""
+        """Return the variables with which Terraform and `holdfast` use the API."""
         return {
             "TF_HTTP_USERNAME": self.username,
             "TF_HTTP_PASSWORD": self.password,
@@ -61,7 +60,7 @@ class Connection:
 
 
 class Home:
-    """The folder and what lies in it. Nothing is made before it is written."""
+    """The folder `.local/` and its files. Each file is created when it is first written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -69,9 +68,9 @@ class Home:
         self.aws_env = self.folder / "aws.env"
         """`KEY=VALUE` lines for the AWS CLI, CDK and `holdfast`."""
         self.terraform_env = self.folder / "terraform.env"
-        """Shell exports with which Terraform signs in."""
+        """Shell exports with which Terraform authenticates."""
         self.cloud_config = self.folder / "cloud.tfrc"
-        """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and sign in."""
+        """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and authenticate."""
         self.issuer_keys = self.folder / "issuer" / "keys.json"
         self.issuer_port = self.folder / "issuer" / "port"
         self._connection = self.folder / "connection.json"
@@ -80,9 +79,9 @@ class Home:
 
     @property
     def finished(self) -> bool:
-        """Whether a `make up` ever came so far that there can be a state worth keeping.
+        """Return whether an earlier `make up` got so far that there may be states, which must be kept.
 
-        The data themselves are asked too: tidying up removes a record more easily than a folder.
+        The states' data is checked too, because a user may remove the records and leave the data.
         """
         return (
             self._deployment.exists()
@@ -91,15 +90,15 @@ class Home:
         )
 
     def port(self) -> int | None:
-        """The port that was used last, or None."""
+        """Return the port that was used last, or None if no port is stored."""
         return read_port(self._port)
 
     def remember_port(self, port: int) -> None:
-        """Use this port again next time."""
+        """Store the port for the next start."""
         write_port(self._port, port)
 
     def deployment(self) -> Deployment | None:
-        """The last deployment, or None; a record that cannot be read is as good as none: deploy again."""
+        """Return the last deployment; None if it has no valid record, so that `make up` deploys again."""
         with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
             record = json.loads(self._deployment.read_text())
             if teams := tuple(DeployedTeam(**team) for team in record.pop("teams")):
@@ -107,7 +106,7 @@ class Home:
         return None
 
     def deployed_teams(self) -> tuple[str, ...]:
-        """The teams that are deployed: by the record, or without one by the buckets that are in use."""
+        """Return the deployed teams: from the record, or from the buckets if there is no record."""
         if not self.finished:
             return ()
         if deployment := self.deployment():
@@ -120,7 +119,7 @@ class Home:
         write_private(self._deployment, json.dumps(asdict(deployment), indent=2) + "\n")
 
     def connection(self) -> Connection | None:
-        """How Terraform gets in, or None if there is no token yet."""
+        """Return Terraform's credentials, or None if there is no token yet."""
         with suppress(FileNotFoundError, ValueError, TypeError):
             return Connection(**json.loads(self._connection.read_text()))
         return None
@@ -129,14 +128,14 @@ class Home:
         write_private(self._connection, json.dumps(asdict(connection), indent=2) + "\n")
 
     def forget(self) -> None:
-        """Forget the deployment and the token: the data that they belong to are gone."""
+        """Remove the deployment and the token, because their data are gone."""
         self._deployment.unlink(missing_ok=True)
         self._connection.unlink(missing_ok=True)
         self.cloud_config.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the folder with everything in it; call it within `alone`."""
-        last = (self.folder / _LOCK, self.folder / _MARKER)  # broken off before, it can be done again
+        """Remove the folder with everything in it. The caller must be within `alone`."""
+        last = (self.folder / _LOCK, self.folder / _MARKER)  # so that an interrupted removal can be repeated
         for path in (*({*self.folder.iterdir()} - {*last}), *last):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -146,7 +145,7 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Make the folder unless it is somebody else's, and keep every other command out of it meanwhile."""
+        """Create and lock the folder. `LocalAwsError` if the folder has files but no mark of `make up`."""
         file = self._lock()
         try:
             yield
@@ -166,10 +165,10 @@ class Home:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(file), path.stat()):
                     return file
-            os.close(file)  # `clean` removed it meanwhile
+            os.close(file)  # `clean` removed the file meanwhile
 
     def _claim(self) -> None:
-        """Make the folder ours, if it is not yet and nothing lies in it."""
+        """Make the folder and mark it as ours. `LocalAwsError` if it has files but no mark."""
         marker = self.folder / _MARKER
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not marker.exists() and any(self.folder.iterdir()):

@@ -1,7 +1,7 @@
-"""Installs pinned Python packages by uv, which is much faster than pip, or by pip where uv fails.
+"""Install pinned Python packages with uv, which is much faster than pip, or with pip if uv fails.
 
-uv does not read pip's configuration. It is told where packages come from as pip is: nobody's mirror is
-bypassed; the pinned hashes decide what is installed.
+uv does not read pip's configuration, so it gets pip's settings as variables. Packages come from the same
+mirror as with pip, and the pinned hashes decide which files are installed.
 """
 
 import ast
@@ -36,34 +36,34 @@ _COUNTERPARTS: Final = {
     "timeout": ("UV_HTTP_TIMEOUT", ""),
     "default-timeout": ("UV_HTTP_TIMEOUT", ""),
 }
-"""Settings of pip's, the variables that say the same to uv, and what stands between several values there."""
+"""Setting of pip -> uv's variable, and the separator between several values in that variable."""
 _INDEXES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """The programs that install packages; `venv` has pip, and uv once `get_uv` could install it."""
+    """The programs that install packages. `venv` has pip, and also uv after `get_uv` has installed uv."""
 
     venv: Path
 
     def get_uv(self) -> str | None:
-        """Install uv beside pip; return None, or a line for the user that says why it cannot be had."""
-        # From source, it would take a Rust compiler and minutes.
+        """Install uv beside pip; return None, or a line for the user that says why it cannot be installed."""
+        # A build of uv from source would need a Rust compiler and minutes.
         ended = self._pip("--only-binary=:all:", "--require-hashes", "--requirement", UV_REQUIREMENTS)
         return f"{_SLOWER} uv cannot be had here: {_reason(ended)}" if ended.returncode else None
 
     def install(self, *arguments: str | Path, into: Path | None = None) -> str | None:
-        """Install packages, and none that they merely require, with arguments as uv and pip both take them.
+        """Install packages without their dependencies, with arguments that uv and pip both understand.
 
-        `into` is another virtual environment, which needs no pip; None for the one that has pip. Returns
-        None, or a line for the user that says why uv did not do it.
+        `into` is another virtual environment, which needs no pip; None means `venv`. Return None, or a line
+        for the user that says why pip was used instead of uv.
         """
         said = None
         uv = self.venv / "bin" / "uv"
         if uv.exists():  # else `get_uv` said why
             told = uv_environment(pip_settings(self.venv / "bin" / "python"), os.environ)
             python = (into or self.venv) / "bin" / "python"
-            # Within the clone: uv then links its files into place, and nothing stays elsewhere.
+            # The cache is in the clone, so that uv can link files into place and leaves nothing elsewhere.
             with tempfile.TemporaryDirectory(prefix=".uv-", dir=self.venv) as cache:
                 ended = start(
                     *(uv, "pip", "install", "--quiet", "--no-deps", "--python", python, *arguments),
@@ -82,7 +82,7 @@ class Installer:
 
 @cache
 def pip_settings(python: Path) -> Mapping[str, str]:
-    """Return the settings that `pip install` goes by; each place overrides those before it, as in pip."""
+    """Return pip's settings for `pip install`: variables override [install], which overrides [global]."""
     listed = start(python, "-m", "pip", "config", "list")
     check(listed)
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
@@ -95,25 +95,25 @@ def pip_settings(python: Path) -> Mapping[str, str]:
 
 
 def uv_environment(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that say to uv what pip's settings say to pip.
+    """Return the variables that pass pip's settings to uv.
 
-    An index that is named for uv in the environment of this process is meant, and not pip's.
+    If `environment` names an index for uv, pip's settings are ignored.
     """
-    told = {"UV_SYSTEM_CERTS": "true"}  # as pip: a company's proxy has its certificate there
+    told = {"UV_SYSTEM_CERTS": "true"}  # as in pip: a company's proxy has its certificate there
     own = {name for name in environment if name.startswith("UV_")}
     for name, value in settings.items() if own.isdisjoint(_INDEXES) else ():
         if name in _COUNTERPARTS:
             variable, between = _COUNTERPARTS[name]
             told[variable] = between.join(value.split()) if between else value
     if "UV_INDEX" in told:
-        told["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip: any index; the hashes decide
+        told["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as in pip: any index; the hashes decide
     return {variable: value for variable, value in told.items() if variable not in own}
 
 
 def start(
     *command: str | Path, environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command in the clone, with what it prints in one text."""
+    """Run a command in the clone, and capture standard output and standard error as one text."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run(
         [str(word) for word in command],
@@ -128,7 +128,7 @@ def start(
 
 
 def check(ended: "subprocess.CompletedProcess[str]") -> None:
-    """Do nothing if a command succeeded, else raise `LocalAwsError`."""
+    """Raise `LocalAwsError` if a command failed."""
     if ended.returncode:
         raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
 

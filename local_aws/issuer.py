@@ -1,6 +1,6 @@
 """An OpenID Connect issuer on 127.0.0.1: it signs ID tokens as a CI service does, and publishes its keys.
 
-Keys and signatures are made by another library than the one that Holdfast verifies with.
+It makes keys and signatures with another library than the library with which Holdfast verifies.
 """
 
 import json
@@ -37,13 +37,13 @@ class Algorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The issuer's keys: `current` has those that it signs with, by algorithm."""
+    """The issuer's keys: `current` has a signing key for each algorithm."""
 
     current: Mapping[Algorithm, RSAKey | ECKey] = field(repr=False)
 
     @classmethod
     def new(cls) -> Self:
-        """Make a key for each algorithm; its ID is its thumbprint (RFC 7638)."""
+        """Make a key for each algorithm; each key's ID is the key's thumbprint (RFC 7638)."""
         return cls(
             {
                 Algorithm.RS256: RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True),
@@ -52,16 +52,16 @@ class SigningKeys:
         )
 
     def published(self) -> dict[str, Any]:
-        """The public halves, as a JWK set (RFC 7517 section 5)."""
+        """Return the public keys, as a JWK set (RFC 7517 section 5)."""
         return dict(KeySet([*self.current.values()]).as_dict(private=False))
 
     def to_json(self) -> str:
-        """The keys as they are kept, private halves included."""
+        """Return the public and private keys as JSON for the file."""
         return json.dumps({"current": [key.as_dict(private=True) for key in self.current.values()]}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read kept keys; `ValueError` if these are none."""
+        """Parse the file's JSON; `ValueError` if it has no valid keys."""
         try:
             keys = [_key(each) for each in json.loads(text)["current"]]
             return cls({Algorithm(str(key.alg)): key for key in keys})
@@ -84,10 +84,10 @@ def id_token(
     now: datetime,
     algorithm: Algorithm = Algorithm.RS256,
 ) -> str:
-    """Sign an ID token (OpenID Connect Core 1.0 section 2). No two are the same.
+    """Sign an ID token (OpenID Connect Core 1.0 section 2). Each token has a `jti` of its own.
 
-    `claims` stand beside `iss`, `sub` and `aud`, or in their place. `now` makes `iat` and `nbf`; a negative
-    lifetime makes a token that has ended.
+    `claims` are added to the standard claims such as `iss`, or replace them. `now` becomes `iat` and `nbf`; a
+    token with a negative lifetime has expired already.
     """
     key = keys.current[algorithm]
     body = {
@@ -108,7 +108,7 @@ def id_token(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client gets; `headers` are those beside length and type, which is JSON."""
+    """A JSON response; `headers` are added to Content-Length and Content-Type."""
 
     status: int
     body: bytes
@@ -116,7 +116,7 @@ class Answer:
 
 
 def answer(issuer: str, keys: SigningKeys, path: str) -> Answer:
-    """Answer a request to an issuer with these keys (OpenID Connect Discovery 1.0 section 4)."""
+    """Return an issuer's response to a request for a path (OpenID Connect Discovery 1.0 section 4)."""
     if path == DISCOVERY:
         return as_json(
             {
@@ -137,7 +137,7 @@ def as_json(document: Any, *, status: int = 200) -> Answer:
 
 
 def serving(answering: Callable[[str], Answer], *, port: int = 0) -> AbstractContextManager[str]:
-    """Serve an issuer on 127.0.0.1 for as long as the context lasts, which is its URL."""
+    """Serve an issuer on 127.0.0.1 while the context lasts; the context's value is the issuer's URL."""
 
     class Handler(loopback.Handler):
         def respond(self) -> None:
@@ -161,15 +161,15 @@ def _load(home: Home) -> SigningKeys:
 
 
 def _address(home: Home, port: int | None = None) -> tuple[str, int]:
-    """Return its URL, which is the claim `iss` of its tokens, and its port: None is the one used last."""
+    """Return the issuer's URL, which is the claim `iss` of tokens, and its port: `port`, or the last port."""
     port = port or read_port(home.issuer_port) or DEFAULT_PORT
     return f"http://{HOST}:{port}", port
 
 
 def serve(home: Home, port: int | None) -> None:
-    """Run the issuer until it is interrupted. A port of None is the one used last, or else 4570.
+    """Run the issuer until it is interrupted. A port of None is the port used last, or else 4570.
 
-    The home keeps its keys and its port, as trust records and tokens name them.
+    Keys and port are stored in `home`, because trust records and tokens depend on them.
     """
     address, wanted = _address(home, port)
     with ExitStack() as open_:
@@ -209,9 +209,9 @@ Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
 
 
 def print_id_token(home: Home, claims: Mapping[str, str]) -> str | None:
-    """Print an ID token and nothing else, as of a local job for Holdfast unless its claims say otherwise.
+    """Print only an ID token for Holdfast, as for a job on this machine; `claims` are added or replaced.
 
-    Returns a warning for people, or None.
+    Return a warning if the issuer does not run, else None.
     """
     address, port = _address(home)
     print(

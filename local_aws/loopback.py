@@ -10,14 +10,14 @@ from local_aws.server import HOST
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Keeps connections, and prints nothing. A class of a server's own says in `respond` what it answers."""
+    """A handler that keeps connections open and prints nothing. A subclass responds in `respond`."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # headers and body are two packets
     timeout = 60
 
     def respond(self) -> None:
-        """Answer a request, whatever its verb."""
+        """Respond to a request with any verb."""
         raise NotImplementedError
 
     def do_POST(self) -> None:
@@ -44,14 +44,14 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is gone is no news."""
+        """Print nothing, because the error is that the client closed the connection."""
 
 
 @contextmanager
 def serving(
     handler: type[BaseHTTPRequestHandler], *, port: int = 0, tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """Serve at the base URL that it yields, each connection in a thread of its own; `tls` makes it HTTPS."""
+    """Run a server and yield its base URL. Each connection has its own thread; with `tls` it uses HTTPS."""
     with _Server((HOST, port), handler) as server:
         if tls:
             server.socket = tls.wrap_socket(server.socket, server_side=True)

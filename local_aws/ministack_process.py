@@ -1,12 +1,12 @@
-"""Runs MiniStack in this process: on one address only, as the one server of its folder.
+"""Run MiniStack in this process, on one address only and as the only server of its folder.
 
-MiniStack's own command would also try port 443 and write a pid file elsewhere, so its application is
-given to the same web server that its command uses. It also answers every web page that a browser on this
-machine shows, so a gate stands before it. This file runs on MiniStack's interpreter and imports nothing but
-the standard library and, once it serves, MiniStack.
+MiniStack's own command would also try port 443 and write a pid file elsewhere, so this module starts the same
+web server with MiniStack's application. MiniStack would also respond to requests of web pages in a browser on
+this machine, so a gate refuses them. This file runs on MiniStack's interpreter and imports nothing but the
+standard library and, while it serves, MiniStack.
 
-Arguments: the pid file, `tied` or `free`, the file that notes the functions' calls or `-`, then those of
-hypercorn.
+Arguments: the pid file; `tied` or `free`; the file that records the functions' requests, or `-`; then the
+arguments of hypercorn.
 """
 
 import asyncio.constants
@@ -37,10 +37,10 @@ _CONTROL = "/_ministack/"
 _HEALTH = "/_ministack/health"
 
 _SIGNED_FOR = re.compile(r"/([^/, ]+)/aws4_request")
-# All whose presence can change what AWS demands of the caller …
+# Prefixes of the headers whose presence can change the permissions that AWS requires …
 _TELLING = ("if-", "x-amz-")
-# … and those whose value a bucket policy can compare, or that names the operation. Others may hold content or
-# secrets.
+# … and headers with a value that a bucket policy can compare, or that names the operation. The values of
+# others may be content or secrets.
 _COMPARED = frozenset(
     {
         "if-none-match",
@@ -63,10 +63,10 @@ _TIME_TO_CLOSE = 0.5
 def _hold(pid_file: str) -> None:
     """Lock the pid file for as long as this process lives, and write its pid there.
 
-    A pid alone may belong to anybody after a crash; the lock ends with the process that took it.
+    After a crash another process may have the pid; the lock ends with the process that acquired it.
     """
     file = os.open(pid_file, os.O_RDWR | os.O_CREAT, 0o600)
-    for _ in range(_LOCK_ATTEMPTS):  # somebody who only asks whether a server runs holds it for a moment
+    for _ in range(_LOCK_ATTEMPTS):  # `find_running` of another process locks it for a moment
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
@@ -79,7 +79,7 @@ def _hold(pid_file: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Stop this server once its standard input ends, which is when the process that started it ends."""
+    """Stop this server when its standard input ends, because the process that started it has ended."""
 
     def watch() -> None:
         while os.read(0, 1):
@@ -98,12 +98,12 @@ def _allow_many_connections() -> None:
 
 
 def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Why a request is not for this server, or None if it is."""
+    """Return why a request is refused; None if the request is allowed."""
     sent = dict(headers)
-    # Browsers name the page that asks; no SDK, CLI or Terraform does. An image or a link has the second only.
+    # Browsers send `origin`; no SDK, CLI or Terraform does. For an image or a link they send the second only.
     if b"origin" in sent or sent.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         return "web pages may not use the local AWS"
-    # A page whose own name was made to point here is of the same origin for its browser, but keeps its name.
+    # A page whose host name resolves to this address has the same origin, but sends its own host name.
     if not _OWN_HOST.fullmatch(sent.get(b"host", b"")):
         return "the local AWS is called 127.0.0.1 or localhost, and nothing else"
     if path.startswith(_CONTROL) and path != _HEALTH:
@@ -112,7 +112,7 @@ def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def _gated(application: _App) -> _App:
-    """The application, for the programs of this machine: HTTP requests that come from elsewhere get 403."""
+    """Return the application behind a gate, which responds to HTTP requests of web pages with 403."""
 
     async def gate(scope: _Message, receive: _Receive, send: _Send) -> None:
         why = _refusal(scope["path"], scope["headers"]) if scope["type"] == "http" else None
@@ -128,17 +128,17 @@ def _gated(application: _App) -> _App:
 
 
 def _function_call(scope: _Message) -> dict[str, Any] | None:
-    """Return the note of a request that a function makes with its role's session; None for any other."""
+    """Return the record of a request that a function sends as its role; None for any other request."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     query = urllib.parse.parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    # MiniStack's own answer to who asks, so that nobody whom it takes for a function is left out.
+    # MiniStack's own code finds the caller, so that no request of a function is left out.
     router = importlib.import_module("ministack.core.router")
     evaluator = importlib.import_module("ministack.core.iam_evaluator")
     key = router.extract_access_key_id(headers, query)
     principal = (evaluator.resolve_caller_identity(key) or {}).get("userArn", "")
     if ":assumed-role/" not in principal:
         return None
-    # A presigned request has its credential in the query, and one with the old signature names no service.
+    # A presigned request has its credential in the query; with the old signature it names no service.
     signed_for = _SIGNED_FOR.search(headers.get("authorization", "") + query.get("X-Amz-Credential", [""])[0])
     return {
         "time": time.time(),
@@ -156,7 +156,7 @@ def _function_call(scope: _Message) -> dict[str, Any] | None:
 
 
 def _recorded(application: _App, calls: str) -> _App:
-    """The application, with a line of JSON in the file `calls` for every request that a function makes."""
+    """Return the application, which now writes a line of JSON to `calls` for every request of a function."""
     file = os.open(calls, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     async def record(scope: _Message, receive: _Receive, send: _Send) -> None:
@@ -173,9 +173,9 @@ def _recorded(application: _App, calls: str) -> _App:
 
 
 def _name_log_groups_as_aws() -> None:
-    """Let IAM's policies name a log group as they do for AWS, with `:*` at its end.
+    """Make MiniStack match a log group in IAM policies as AWS does, with `:*` at the end of the ARN.
 
-    MiniStack looks for a policy that names it without, as AWS does for its tags alone.
+    MiniStack expects the ARN without `:*`. AWS expects an ARN without `:*` only for a log group's tags.
     """
     actions = importlib.import_module("ministack.core.iam_actions")
     found = actions.extract_resource_arn
@@ -188,10 +188,10 @@ def _name_log_groups_as_aws() -> None:
 
 
 def _hand_log_lines_over_together() -> None:
-    """Have a subscription's function get the lines of some moments at once, as from CloudWatch.
+    """Collect log lines for half a second, and pass them to a subscription's function in one event.
 
-    MiniStack runs it for every line by itself, and starts a process for each run that meets another: on a
-    busy machine they take the time of those that somebody waits for.
+    CloudWatch does so. MiniStack runs the function for every single line, and starts a process for each run
+    that overlaps another run: on a busy machine these processes slow down the other functions.
     """
     logs = importlib.import_module("ministack.services.cloudwatch_logs")
     hand_over = vars(logs)["_fanout_to_subscription_filters"]

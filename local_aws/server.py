@@ -1,4 +1,4 @@
-"""MiniStack as a server of this machine: start, find, stop and kill it, by its own process only."""
+"""Start, find, stop and kill MiniStack as a process of this machine."""
 
 import contextlib
 import fcntl
@@ -46,9 +46,9 @@ class PortTakenError(LocalAwsError):
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Paths of PEM files with which a server speaks TLS.
+    """Paths of the PEM files for TLS.
 
-    `ca` is the authority's, which a client has to trust; only the owner can read `key`.
+    `ca` is the certificate of the authority that clients must trust; only the file's owner can read `key`.
     """
 
     ca: Path
@@ -58,16 +58,16 @@ class Certificates:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A server that lives now; `pid` leads a process group of its own."""
+    """A running server; the process `pid` leads a process group of its own."""
 
     pid: int
     port: int
 
 
 def find_running(data_dir: Path) -> Running | None:
-    """The server that keeps its data in this folder, or None if none runs.
+    """Return the running server that has its data in this folder, or None if no server runs.
 
-    Nobody else can be mistaken for it: the server holds a lock on its pid file as long as it lives.
+    No other process can be mistaken for the server, which locks its pid file as long as it lives.
     """
     try:
         file = (data_dir / "server.pid").open()
@@ -79,7 +79,7 @@ def find_running(data_dir: Path) -> Running | None:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                with contextlib.suppress(ValueError):  # it has the lock and has not written yet
+                with contextlib.suppress(ValueError):  # the file is locked and not written yet
                     return Running(**json.loads(file.read()))
                 time.sleep(_PAUSE)
             else:
@@ -88,7 +88,7 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def check_port_free(port: int) -> None:
-    """Raise `PortTakenError` unless a server could listen on this port and get what goes to localhost."""
+    """Raise `PortTakenError` unless a server could listen on this port and receive requests to localhost."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -97,13 +97,13 @@ def check_port_free(port: int) -> None:
             raise LocalAwsError(f"Port {port} may not be used by this user; pick one above 1023.") from error
         except OSError as error:
             raise PortTakenError(port) from error
-    # Many systems try it first for `localhost`, where presigned addresses lead.
+    # Many systems try IPv6 first for `localhost`, which presigned addresses name.
     with contextlib.suppress(OSError), socket.create_connection((_IPV6, port), timeout=1):
         raise PortTakenError(port, _IPV6)
 
 
 def answers(port: int, path: str, tls: Certificates | None = None, *, timeout: float = 5) -> bool:
-    """Return whether a server on this port of 127.0.0.1 answers a GET of a path with 200."""
+    """Return whether a server on this port of 127.0.0.1 responds to a GET of a path with 200."""
     if tls:
         context = ssl.create_default_context(cafile=str(tls.ca))
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
@@ -120,9 +120,9 @@ def answers(port: int, path: str, tls: Certificates | None = None, *, timeout: f
 
 
 def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment without AWS settings, and with no proxy between here and the local AWS.
+    """Return the user's environment without AWS settings, and without a proxy for the local AWS.
 
-    Nothing that is meant for the local AWS may reach the user's account, and the other way round.
+    No request for the local AWS may reach the user's account, and no request for the account the local AWS.
     """
     kept = {name: value for name, value in environment.items() if not name.startswith("AWS_")}
     for name in ("NO_PROXY", "no_proxy"):
@@ -131,7 +131,7 @@ def for_local_commands(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class LocalAws:
-    """One local AWS: a port, a folder with its data, and the process if it runs.
+    """A local AWS: its port, the folder with its data, and its process if it runs.
 
     >>> LocalAws(4566, Path(".local/aws")).endpoint
     'http://127.0.0.1:4566'
@@ -146,13 +146,13 @@ class LocalAws:
         tls: Certificates | None = None,
         calls: Path | None = None,
     ) -> None:
-        """Describe it; nothing is started.
+        """Describe a local AWS without starting it.
 
         Args:
-            data_dir: everything that it keeps and writes goes here.
-            iam: enforce IAM; `test`/`test` stay root.
-            calls: note here, in a line of JSON each, every request that a function makes. Needs `iam`:
-                without it functions have no identity of their own.
+            data_dir: the folder for all of its files.
+            iam: enforce IAM policies; the credentials `test`/`test` are those of the root user.
+            calls: a file that gets a line of JSON about each request of a function. Needs `iam`, because
+                without `iam` functions have no identity of their own.
         """
         self.port = port
         self.data_dir = data_dir.resolve()
@@ -167,7 +167,7 @@ class LocalAws:
 
     @property
     def log(self) -> Path:
-        """What the server wrote since it was started."""
+        """Return the path of the server's log, which begins at the server's last start."""
         return self.data_dir / "server.log"
 
     @property
@@ -175,7 +175,7 @@ class LocalAws:
         return find_running(self.data_dir) is not None
 
     def environment(self) -> dict[str, str]:
-        """The variables that point an AWS SDK, the AWS CLI, CDK or Terraform to this local AWS."""
+        """Return the variables that point an AWS SDK, the AWS CLI, CDK or Terraform to this local AWS."""
         variables = {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ENDPOINT_URL_S3": self.endpoint,
@@ -190,10 +190,10 @@ class LocalAws:
         return variables
 
     def start(self, *, stays: bool = False) -> None:
-        """Start the server and wait until it answers.
+        """Start the server and wait until it responds.
 
-        If it `stays`, it goes on after this process has ended; otherwise it ends with it, however it ends.
-        `LocalAwsError` also if a server runs in this folder already.
+        If `stays` is true, the server continues after this process ends; otherwise it ends with this process,
+        even after a SIGKILL. `LocalAwsError` also if a server runs in this folder already.
         """
         if self.running:
             raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
@@ -223,9 +223,9 @@ class LocalAws:
             raise
 
     def stop(self) -> None:
-        """Stop the server gracefully: it saves everything first. Does nothing if it does not run.
+        """Stop the server gracefully, so that it saves its data. Do nothing if it does not run.
 
-        `LocalAwsError` if it did not end in time; it was killed.
+        If the server does not end in time, it is killed and `LocalAwsError` is raised.
         """
         running = find_running(self.data_dir)
         if running is None:
@@ -242,10 +242,10 @@ class LocalAws:
             )
 
     def kill(self) -> None:
-        """Kill the server and its workers at once (SIGKILL). Does nothing if it does not run."""
+        """Kill the server and its workers at once (SIGKILL). Do nothing if it does not run."""
         if running := find_running(self.data_dir):
             _kill_group(running.pid)
-        if self._child and self._child.poll() is None:  # it has not locked its pid file yet
+        if self._child and self._child.poll() is None:  # the child has not locked its pid file yet
             _kill_group(self._child.pid)
         self._reap()
         if not self._wait_until(lambda: not self.running, _TIME_TO_DIE):
@@ -283,7 +283,7 @@ class LocalAws:
         return os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
     def _server_environment(self) -> dict[str, str]:
-        # The Lambda workers inherit this too: what stands here is all that they see of this machine.
+        # The Lambda workers inherit these variables, and no others of this machine.
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.data_dir / "tmp"),
@@ -298,7 +298,7 @@ class LocalAws:
             "S3_DATA_DIR": str(self.data_dir / "s3"),
             "AUTH": "true" if self.iam else "false",
             "LAMBDA_EXECUTOR": "local",
-            # No other ports, and no Docker: it would remove the containers of anybody's MiniStack.
+            # No other ports, and no Docker: MiniStack would remove the containers of every other MiniStack.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
             "DOCKER_HOST": "unix:///nonexistent/docker.sock",

@@ -1,10 +1,10 @@
-"""Sets up what the commands of this repository need: `.venv/`, `.venv/ministack/` and `node_modules/`.
+"""Set up what the commands of this repository need: `.venv/`, `.venv/ministack/` and `node_modules/`.
 
     python3 -m local_aws.set_up
 
-Each part keeps a stamp of what it was made from, by which Python and where, and is made again when that
-changed or when making it broke off. Runs before anything is installed, so it imports nothing but the
-standard library.
+A stamp file in each part records the part's inputs, its Python and its path. A part is made again if one of
+these has changed, or if making it was interrupted. This module runs before anything is installed, so it
+imports nothing but the standard library.
 """
 
 import fcntl
@@ -33,12 +33,12 @@ _FIRST_TIME = "The first set-up of this clone takes about a minute; nothing is i
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something to set up, whose `name` the user reads while it is made.
+    """A part of the set-up; the user sees its `name` while it is made.
 
     Attributes:
-        stamp: the file that says what it was made from; it lies within the part and goes with it.
-        inputs: the files that it is made from.
-        make: makes it, whatever is there already, and returns lines for the user.
+        stamp: the file with the digest of the part's inputs; it is in the part and is removed with the part.
+        inputs: the files from which the part is made.
+        make: makes the part over any old content, and returns lines for the user.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Part:
 
 
 def set_up(parts: Sequence[Part]) -> None:
-    """Make the parts that are not there as they should be, in order; the next run makes what failed."""
+    """Make each part that is missing or out of date, in order; after a failure the next run continues."""
     for part in parts:
         digest = _digest(part.inputs)
         if part.stamp.exists() and part.stamp.read_text() == digest:
@@ -62,7 +62,7 @@ def set_up(parts: Sequence[Part]) -> None:
 
 
 def _digest(inputs: Sequence[Path]) -> str:
-    # Of the Python beneath, so that it does not matter whether .venv is active.
+    # The Python under the virtual environment, so that it does not matter whether .venv is active.
     where = (sys.base_prefix, f"{sys.version_info.major}.{sys.version_info.minor}", str(_ROOT))
     digest = hashlib.sha256("\0".join(where).encode())
     for path in inputs:
@@ -111,8 +111,8 @@ def _make_venv() -> list[str]:
         _INSTALLER.get_uv(),
         _INSTALLER.install("--require-hashes", "--requirement", _ROOT / "requirements-dev.txt"),
     ]
-    # pip would compile on one core only, and much for nothing: most of aws_cdk, and sympy, which is large
-    # and used by one package alone.
+    # pip would compile on one core, and compile unused modules too: most of aws_cdk, and sympy, which is
+    # large and used by one package.
     skipped = "/(aws_cdk|sympy)/"
     _run(_VENV / "bin" / "python", "-m", "compileall", "-q", "-j", "0", "-x", skipped, _VENV / "lib")
     return [line for line in said if line]
@@ -120,14 +120,14 @@ def _make_venv() -> list[str]:
 
 def _make_package() -> list[str]:
     said = _INSTALLER.install("--no-build-isolation", "--editable", _ROOT)
-    # Compiles what is used of aws_cdk. Whoever's change broke it wants to hear of it from the linter.
+    # Compiles the used modules of aws_cdk. A failed import is ignored here: the linter reports it.
     start(_VENV / "bin" / "python", "-c", "import infra.team_stack")
     return [said] if said else []
 
 
 def _make_ministack() -> list[str]:
     data = Home(DEFAULT_FOLDER).aws_data
-    if running := find_running(data):  # its program is about to be removed
+    if running := find_running(data):  # its program will be removed
         LocalAws(running.port, data).stop()
     _run(sys.executable, "-m", "venv", "--clear", "--without-pip", _MINISTACK)
     requirements = _ROOT / "local_aws" / "requirements.txt"
@@ -151,7 +151,7 @@ def _run(*command: str | Path) -> None:
 
 
 def main() -> int:
-    # Two at once would tear each other's parts down: the second waits for the first.
+    # Two set-ups at once would remove each other's parts, so the second waits for the first.
     lock = os.open(__file__, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     parts = _parts()

@@ -1,4 +1,4 @@
-"""What a template's functions stand for, once its stack is deployed."""
+"""Resolve the CloudFormation functions in the template of a deployed stack."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ _ARNS: Final = {
 
 
 class UnsupportedTemplateError(LocalAwsError):
-    """The template says something that is not known here."""
+    """The template has a property or a function that this code does not know."""
 
 
 def resolve(
@@ -28,9 +28,9 @@ def resolve(
     account: str = ACCOUNT,
     region: str = REGION,
 ) -> Any:
-    """Replace the CloudFormation functions in a part of a template, or raise `UnsupportedTemplateError`.
+    """Return a part of a template with its CloudFormation functions replaced by their values.
 
-    `name` returns the physical name of a resource by its logical ID.
+    `name` returns the physical name of a resource by its logical ID. Raises `UnsupportedTemplateError`.
     """
     pseudo_parameters = {
         "AWS::AccountId": account,

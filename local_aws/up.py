@@ -29,7 +29,7 @@ DEFAULT_PORT = 4566
 _TEAMS_FILE = ROOT / "teams.toml"
 _EVERY_TEAM = "all"
 
-# What a deployment is made from. A change of anything else needs none.
+# The inputs of a deployment. A change of any other file needs no deployment.
 _DEPLOYED = (
     *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
     *("package-lock.json", "local_aws/requirements.txt"),
@@ -40,15 +40,15 @@ _BOOTSTRAPPED = ("package-lock.json",)
 
 _EXAMPLE_STATE = "my/first-state"
 _NO_STATE = f"{RESERVED}/{'0' * 32}"
-"""What a new token is tried with. Of all names without a state, a probe's is never one to be declared."""
+"""The name with which a new token is tested. The name of a probe need not be declared in any team."""
 _CLOUD_HOST = "holdfast.local"
-"""The host name in a `cloud` block. Terraform takes it from `cloud.tfrc` and never looks it up."""
+"""The host name in a `cloud` block. Terraform finds it in `cloud.tfrc` and never resolves it."""
 _COMMAND_TIME_LIMIT = 60
 _REQUEST_TIME_LIMIT = 30
 
 
 class Step(Enum):
-    """A step of `make up`, in the order in which they are taken."""
+    """The steps of `make up`, in their order."""
 
     STOP = auto()
     WIPE = auto()
@@ -66,17 +66,17 @@ def steps(
     deployed: bool,
     bootstrapped: bool,
 ) -> list[Step]:
-    """Decide what has to be done, in order.
+    """Return the steps that are needed, in order.
 
-    A first run that broke off leaves objects whose stacks are forgotten and which the next one would
-    run into. Nobody had a token for it yet, so it is wiped.
+    An interrupted first run leaves objects of stacks without a record. The next run would clash with these
+    objects, so it wipes them: nobody has had a token for them yet.
 
     Args:
-        finished: an earlier one came so far that there can be a state worth keeping.
+        finished: an earlier run got so far that there may be states, which must be kept.
         data: the local AWS has a folder.
-        running_port: where the server listens, or None if it does not run.
-        deployed: what the last deployment was made from is what it would be made from now.
-        bootstrapped: the same for `cdk bootstrap`.
+        running_port: the server's port, or None if it does not run.
+        deployed: the inputs of the last deployment are unchanged.
+        bootstrapped: the inputs of `cdk bootstrap` are unchanged.
     """
     wipe = data and not finished
     stop = running_port is not None and (wipe or running_port != wanted_port)
@@ -92,7 +92,7 @@ def steps(
 
 
 def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
-    """Read which teams are asked for: `all`, names with blanks or commas in between, or none."""
+    """Return the teams that the user named, as `all` or as names separated by blanks or commas."""
     names = frozenset(re.findall(r"[^\s,]+", asked or ""))
     try:
         for name in sorted(names - {_EVERY_TEAM}):
@@ -103,10 +103,9 @@ def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str
 
 
 def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
-    """Decide whose stacks have to be there: the first team's, those that are, and those asked for.
+    """Return the first team, the deployed teams and the asked teams, in the order of teams.toml.
 
-    They come in the order of teams.toml, whose teams, at least one, are `known`. `LocalAwsError` if a team
-    that is deployed here is no longer among them.
+    `known` are all teams of teams.toml, at least one. `LocalAwsError` if it lacks a deployed team.
     """
     gone = sorted(set(deployed) - set(known))
     if gone:
@@ -119,10 +118,10 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
 
 
 def up(home: Home, port: int | None, teams: str | None = None) -> None:
-    """Bring everything up, say what to do next, and leave the server running.
+    """Start the local AWS, deploy to it, print what to do next, and leave the server running.
 
-    The port is the one used last, or else 4566, if None is given. `teams` are deployed beside the first of
-    teams.toml and those that are already; see `asked_teams`.
+    A port of None is the port used last, or else 4566. `teams` (see `asked_teams`) are deployed in addition
+    to the first team of teams.toml and the teams that are deployed already.
     """
     configured = _configured_teams()
     asked = asked_teams(teams, configured)
@@ -140,7 +139,7 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
         deployment = _bring_up(home, aws, running, wanted)
         first = deployment.teams[0]
         chosen = {"HOLDFAST_TEAM": first.name, "HOLDFAST_ADDRESS": first.api_address}
-        # The address of the local AWS has a `$`.
+        # The API's address may have a `$`.
         variables = (f"{key}={shlex.quote(value)}\n" for key, value in (aws.environment() | chosen).items())
         write_private(home.aws_env, "".join(variables))
         connection = _connect(home, aws, first)
@@ -152,7 +151,7 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
 
 
 def takes_declared_names_alone(team: str) -> bool:
-    """Return whether teams.toml says that names without a state must be declared for a team."""
+    """Return whether a team's names must be declared before the first write (`new_states = "declared"`)."""
     return any(one.name == team and one.new_states == "declared" for one in _configured_teams())
 
 
@@ -224,7 +223,7 @@ def _deploy(
             deploy.bootstrap(aws)
     with step(f"Deploying {_and(f'Holdfast-{team}' for team in teams)} (cdk deploy)"):
         deployed = deploy.deploy(aws, teams)
-    # It keeps APIs, functions and stacks in memory and saves them only when it stops.
+    # The server keeps APIs, functions and stacks in memory and saves them only when it stops.
     with step("Saving, so that a crash cannot lose the deployment"):
         aws.stop()
         aws.start(stays=True)
@@ -279,7 +278,7 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
 
 
 def _is_taken(connection: Connection, aws: LocalAws) -> bool:
-    """Read a state that is not there: this goes through the gateway, both functions and S3."""
+    """Return whether the API accepts the token: read an absent state through authorizer, backend and S3."""
     address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
     basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
@@ -305,10 +304,10 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
 
 
 def cloud_config(connection: Connection) -> str:
-    """Return a CLI configuration with one host: discovery would need HTTPS at the root of a host."""
+    """Return a CLI configuration with a host's services, because discovery would need HTTPS."""
     services = "".join(
         f'    "{service}" = "{connection.address}/api/v2/"\n'
-        # A `host` block replaces the discovery document, so it has to have every service of it.
+        # A `host` block replaces the discovery document, so the block must have all of its services.
         for service in ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
     )
     return f"""\
@@ -324,7 +323,7 @@ credentials "{_CLOUD_HOST}" {{
 
 
 def cloud_block(state: str) -> str:
-    """Return the block with which a state is a workspace."""
+    """Return the `cloud` block for a state."""
     organization, _, rest = state.partition("/")
     return f"""\
 terraform {{
@@ -343,7 +342,7 @@ def _print_next(
     block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
     whom = f"team {first.name}" if not others else f"teams {_and(team.name for team in deployment.teams)}"
     whose = f"the team {first.name}" if others else "your own"
-    # The shell that signs Terraform in has what this takes.
+    # The shell with Terraform's credentials can run this.
     declare = (
         f"""
 teams.toml says that names must be declared for {first.name}, before `terraform init`:

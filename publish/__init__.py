@@ -1,1 +1,1 @@
-"""What is published: the documents as a site, and releases."""
+"""Builds the site of the documents, and releases."""

@@ -1,7 +1,7 @@
-"""`make release VERSION=`: build what a release has, the same bytes each time; publish nothing.
+"""`make release VERSION=`: builds the files of a release, with the same bytes each time; publishes nothing.
 
-It builds a wheel and a source distribution of the command, an SBOM of everything that is pinned, and their
-checksums, from the files of the commit alone.
+The files are a wheel and a source distribution of the command, an SBOM of all pinned packages, and checksums.
+They are built from the files of the commit alone.
 """
 
 import argparse
@@ -28,13 +28,14 @@ SUMS: Final = "SHA256SUMS"
 
 
 def git(root: Path, *arguments: str) -> str:
-    """Return what git prints, without the last line break."""
-    command = ("git", "-C", root, *arguments)
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip("\n")
+    """Return the output of a git command, without the last line break."""
+    command = ("git", "-C", str(root), *arguments)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return str(done.stdout).rstrip("\n")
 
 
 def obstacles(root: Path, version: str) -> Iterator[str]:
-    """Yield what keeps a version from being released, and what to do."""
+    """Yield the reasons why a version cannot be released, and what to do."""
     if version != __version__:
         yield f"The code calls itself {__version__}: change functions/holdfast/__init__.py or VERSION."
     newest = re.search(r"^## (.+)$", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -47,7 +48,7 @@ def obstacles(root: Path, version: str) -> Iterator[str]:
 
 
 def export(root: Path, folder: Path) -> int:
-    """Write the files of the newest commit into a folder, and return its time (Unix seconds)."""
+    """Write the files of the newest commit into a folder, and return the commit's time (Unix seconds)."""
     command = ("git", "-C", root, "archive", "--format=tar", "HEAD")
     archive = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
@@ -56,7 +57,7 @@ def export(root: Path, folder: Path) -> int:
 
 
 def normalize(path: Path, time: int) -> None:
-    """Write a source distribution again with sorted files, one time, one owner and plain modes."""
+    """Write a source distribution again: files sorted, with standard modes and the same time and owner."""
     packed = io.BytesIO()
     with tarfile.open(path) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
         for member in sorted(old.getmembers(), key=lambda each: each.name):
@@ -71,7 +72,7 @@ def normalize(path: Path, time: int) -> None:
 
 
 def sbom(source: Path, version: str) -> str:
-    """Return the SBOM, CycloneDX in JSON: each pinned package once, without the index's address."""
+    """Return the SBOM in CycloneDX JSON: each pinned package once, without the registry's address."""
     components: dict[str, Any] = {}
     document: dict[str, Any] = {}
     for pins in [source / "requirements.txt", *sorted((source / "functions").rglob("requirements.txt"))]:
@@ -96,7 +97,7 @@ def sbom(source: Path, version: str) -> str:
 
 
 def _component(component: dict[str, Any]) -> dict[str, Any]:
-    """Return a package with the hashes of its files, and without the address that they were listed at."""
+    """Return a package with the hashes of its files, and without the index's address."""
     purl = component["purl"]
     hashes = [
         {"type": "distribution", "url": purl, "hashes": file["hashes"]}
@@ -128,7 +129,7 @@ def build(root: Path, version: str, out: Path) -> list[Path]:
 
 
 def main() -> int:
-    """Build a release, or say what keeps it from being built; return 1 then."""
+    """Build a release and return 0, or print why it cannot be built and return 1."""
     parser = argparse.ArgumentParser(prog="make release VERSION=...", description="Build a release.")
     parser.add_argument("version", help=f"the version to release, as in {__version__}")
     version = parser.parse_args().version

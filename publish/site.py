@@ -1,4 +1,4 @@
-"""`make docs`: the documents as a site, with search and dark mode, complete without any other host."""
+"""`make docs`: build a site of the documents, with search and dark mode; it loads nothing from elsewhere."""
 
 import base64
 import hashlib
@@ -16,8 +16,13 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / ".build"
 SETTINGS: Final = ROOT / "publish" / "zensical.toml"
-MERMAID: Final = ROOT / "publish" / "mermaid.json"
-"""Version and hash of the diagrams' library, as `npm view` prints them; `make upgrade` writes it."""
+SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index.js"}
+"""npm package that pages need -> the package's file that they load.
+
+`publish/<name>.json` has the package's version and hash, as `npm view` prints them; `make upgrade` writes it.
+"""
+_SHIM: Final = "https://unpkg.com/iframe-worker/shim"
+"""The address from which the theme would load a script; with the script the search works without a server."""
 
 _LINK: Final = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
 _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
@@ -32,33 +37,31 @@ class SiteError(Exception):
     """The site cannot be built; the message says why."""
 
 
-def mermaid() -> Path:
-    """Return the path of the diagrams' library, fetched from the package registry the first time."""
-    pin = json.loads(MERMAID.read_text(encoding="utf-8"))
-    path = BUILD / f"mermaid-{pin['version']}.min.js"
+def script(name: str) -> Path:
+    """Return the path of a script that pages load; it is downloaded once from the package registry."""
+    pin = json.loads((ROOT / "publish" / f"{name}.json").read_text(encoding="utf-8"))
+    path = BUILD / f"{name}-{pin['version']}.js"
     if not path.is_file():
         with tempfile.TemporaryDirectory() as folder:
-            asked = ("npm", "pack", f"mermaid@{pin['version']}", "--silent", "--pack-destination", folder)
-            subprocess.run(asked, check=True, stdout=subprocess.DEVNULL)
+            command = ("npm", "pack", f"{name}@{pin['version']}", "--silent", "--pack-destination", folder)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             [package] = Path(folder).iterdir()
             digest = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
             if f"sha512-{digest}" != pin["dist.integrity"]:
-                raise SiteError(
-                    f"The package mermaid {pin['version']} does not have the hash in {MERMAID.name}."
-                )
+                raise SiteError(f"The package {name} {pin['version']} does not have the hash in {name}.json.")
             shutil.unpack_archive(package, folder, filter="data")
             BUILD.mkdir(exist_ok=True)
-            shutil.copyfile(Path(folder) / "package" / "dist" / "mermaid.min.js", path)
+            shutil.copyfile(Path(folder) / "package" / SCRIPTS[name], path)
     return path
 
 
 def pages(root: Path) -> list[Path]:
-    """Return the documents of a repository."""
+    """Return the paths of a repository's documents."""
     return [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]
 
 
 def stage(root: Path, folder: Path) -> None:
-    """Copy the documents, and each file that a link of them leads to, so that every link stays as it is."""
+    """Copy the documents and the files that they link to, so that every link works unchanged."""
     for page in pages(root):
         targets = (page.parent / link for link in _LINK.findall(page.read_text(encoding="utf-8")))
         for path in {page, *(Path(os.path.normpath(target)) for target in targets)}:
@@ -85,7 +88,7 @@ def _table(name: str, value: str) -> str:
 
 
 def fetched(site: Path) -> Iterator[str]:
-    """Yield each tag of a page that makes a browser ask another host."""
+    """Yield each tag of a page that makes a browser fetch from another host."""
     for page in sorted(site.rglob("*.html")):
         for tag in _FETCHED.findall(page.read_text(encoding="utf-8")):
             if not any(f'rel="{relation}"' in tag for relation in _NAVIGATION):
@@ -96,13 +99,14 @@ def build(root: Path, folder: Path) -> Path:
     """Build the site of a repository's documents below a folder, and return its path.
 
     Raises:
-        SiteError: a link or an anchor leads nowhere, or a page would fetch something from another host.
+        SiteError: a link or an anchor has no target, or a page would load something from another host.
     """
     source, site = folder / "site-source", folder / "site"
     for old in (source, site):
         shutil.rmtree(old, ignore_errors=True)
     stage(root, source)
-    shutil.copyfile(mermaid(), source / "mermaid.min.js")
+    for name in SCRIPTS:
+        shutil.copyfile(script(name), source / f"{name}.js")
     settings, index = (path.read_text(encoding="utf-8") for path in (SETTINGS, root / "docs" / "index.md"))
     config = folder / "zensical.toml"
     config.write_text(settings.replace("nav = []", navigation(index)), encoding="utf-8")
@@ -117,13 +121,16 @@ def build(root: Path, folder: Path) -> Path:
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         raise SiteError(_COLORS.sub("", done.stdout.partition("Traceback")[0]))
+    for page in site.rglob("*.html"):
+        own = "../" * (len(page.relative_to(site).parts) - 1) + "iframe-worker.js"
+        page.write_text(page.read_text(encoding="utf-8").replace(_SHIM, own), encoding="utf-8")
     if tags := list(fetched(site)):
         raise SiteError("\n".join(("These tags fetch from another host:", *tags)))
     return site
 
 
 def main() -> int:
-    """Build the site in `.build/site`, and print where it begins."""
+    """Build the site in `.build/site`, and print the path of its first page."""
     BUILD.mkdir(exist_ok=True)
     try:
         site = build(ROOT, BUILD)

@@ -2,8 +2,8 @@
 
     python -m tests
 
-The end-to-end tests wait for caches and clocks, so the linter and the type checker work beside them. When a
-part fails, or on Ctrl-C, whatever runs is ended with all that it has started, and no further part begins.
+The end-to-end tests wait for caches and clocks, so the linter and the type checker run at the same time. When
+a part fails, or on Ctrl-C, all running parts are ended with all their processes, and no other part begins.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ CPU_BOUND: Final = 36 * 60
 
 _OF_OUTER_MAKE: Final = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
 _COMPILE_AGAIN: Final = frozenset({"PYTHONDONTWRITEBYTECODE"})
-"""With it, every process of the tests would compile all modules for itself."""
+"""With this variable, every process of the tests would compile all modules again."""
 _AT_ONCE: Final = str((os.cpu_count() or 1) + 1)
 """Tests that run at once: one more than there are cores, because many wait for a deadline."""
 _TIME_TO_END: Final = 30.0
@@ -64,20 +64,19 @@ PARTS: Final[Sequence[Sequence[Part]]] = (
     (Part("unit, on Lambda's Python", (_BIN / "python", "-m", "tests.on_lambda_python")),),
     (Part("safety, quick", (_BIN / "python", "-m", "tests.safety", "quick")),),
 )
-"""The stages, one after another. The parts of a stage run side by side; the first is seen while it runs."""
+"""The stages, in order. The parts of a stage run in parallel. The first part's output is printed at once."""
 
 
 class Run:
-    """A part that runs, or that has ended.
+    """A running or ended part.
 
-    `pid` leads a process group of its own. `code` is None while it runs. `stopped`: it was ended because of
-    something else. `wall` is seconds that it took; `cpu` is seconds of processor time, with those of
-    everything that it started. `closing` is the line with which pytest closed; empty before, and if it is not
-    pytest's.
+    `pid` is the leader of the part's process group. `code` is None while it runs. `stopped`: it was ended for
+    another reason than its own result. `wall` is its time in seconds. `cpu` is the processor time in seconds,
+    of all its processes. `closing` is pytest's last line; empty before, and for a part without pytest.
     """
 
     def __init__(self, part: Part, *, seen: bool) -> None:
-        """Start a part; if it is `seen`, its output is printed while it is written, otherwise at its end."""
+        """Start a part. The output of a `seen` part is printed at once, otherwise at its end."""
         self.part = part
         self.code: int | None = None
         self.stopped = False
@@ -103,7 +102,7 @@ class Run:
         self._pipe = self._process.stdout
 
     def print_output(self, seconds: float) -> None:
-        """Print what it writes within this time."""
+        """Print the output that it writes within this time."""
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
             if self._pipe is None:
@@ -115,7 +114,7 @@ class Run:
                     self._pipe = None
 
     def end(self, status: int, cpu: float) -> None:
-        """Note that it has ended, and print what of its output was not printed yet."""
+        """Note that it has ended, and print the rest of its output."""
         self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
         self.wall = time.monotonic() - self._started
         self.cpu += cpu
@@ -138,21 +137,21 @@ class Run:
                 self.closing = text
 
     def interrupt(self) -> None:
-        """Have it end and clean up, as Ctrl-C does."""
+        """Make it end and clean up, as Ctrl-C does."""
         if self.code is None:
             self.stopped = True
             os.killpg(self.pid, signal.SIGINT)
 
     def kill(self) -> None:
-        """Kill it at once, with all of its process group."""
+        """Kill it and its process group at once."""
         if self.code is None:
             os.killpg(self.pid, signal.SIGKILL)
 
 
 def run_beside(parts: Sequence[Part], runs: list[Run]) -> bool:
-    """Run parts side by side until all have ended or one has failed; return whether all succeeded.
+    """Run parts in parallel until all have ended or one has failed; return whether all succeeded.
 
-    The first one's output is seen while it runs. What was started is added to `runs`.
+    The first part's output is printed at once. Every started part is added to `runs`.
     """
     started: list[Run] = []
     try:
@@ -168,7 +167,7 @@ def run_beside(parts: Sequence[Part], runs: list[Run]) -> bool:
 
 
 def _collect(runs: Sequence[Run]) -> None:
-    """Note which processes have ended: parts, and what they left to us, which counts with the first part."""
+    """Note the ended processes: parts, and processes left behind, whose time counts as the first part's."""
     with suppress(ChildProcessError):
         while True:
             pid, status, used = os.wait4(-1, os.WNOHANG)
@@ -185,7 +184,7 @@ def _collect(runs: Sequence[Run]) -> None:
 
 
 def _end(runs: Sequence[Run]) -> None:
-    """End the parts that still run, and everything that any part has left behind."""
+    """End the parts that still run, and every process that a part has left behind."""
     for run in runs:
         run.interrupt()
     deadline = time.monotonic() + _TIME_TO_END
@@ -203,7 +202,7 @@ def _end(runs: Sequence[Run]) -> None:
 
 
 def _has_children() -> bool:
-    """Whether there is a process whose parent is this one."""
+    """Return whether this process has a child process."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -212,9 +211,9 @@ def _has_children() -> bool:
 
 
 def _children() -> list[int]:
-    """The processes whose parent is this one; none where the system does not tell.
+    """Return the child processes of this process; none if the system does not list them.
 
-    Linux leaves some out if one exits while they are listed (proc(5)), so an empty list proves nothing.
+    Linux can leave out some of them if a child exits meanwhile (proc(5)), so an empty list proves nothing.
     """
     with suppress(FileNotFoundError):
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
@@ -222,13 +221,13 @@ def _children() -> list[int]:
 
 
 def _adopt_orphans() -> None:
-    """Be the parent of whatever the parts leave behind, so that it is counted, and ended in the end."""
+    """Become the parent of processes that the parts leave behind, to count their time and end them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def summary(runs: Sequence[Run], wall: float) -> str:
-    """Say what each part took, beside the bounds, and how pytest closed."""
+    """Print the times of each part with their bounds, and pytest's last lines."""
     rows = [(run.part.name, run.wall, run.cpu) for run in runs]
     rows.append(("together", wall, sum(run.cpu for run in runs)))
     rows.append(("at most, on two quiet cores", WALL_BOUND, CPU_BOUND))
@@ -247,7 +246,7 @@ def _minutes(seconds: float) -> str:
 
 def main(parts: Sequence[Sequence[Part]] = PARTS) -> int:
     """Run all parts; return 0 if all succeeded, 1 if one failed, 130 if it was interrupted."""
-    # A shell starts a command in the background with Ctrl-C ignored, and whoever it starts ignores it, too.
+    # A shell starts a background command with Ctrl-C ignored, and the command's own processes inherit that.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     _adopt_orphans()

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings and fixtures for every test."""
 
 import signal
 from collections.abc import Callable
@@ -9,19 +9,19 @@ import pytest
 from tests.support.user_settings import forget_user_settings
 
 GeneratedFile = Callable[[Path, str], None]
-"""Compares a file of the repository with the text that it is generated as."""
+"""Compares a file of the repository with its generated text."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make generated` writes what the tests otherwise compare."""
+    """Add the option with which `make generated` writes the files that the tests otherwise compare."""
     parser.addoption("--update-generated", action="store_true", help="write the generated files anew")
 
 
 def pytest_configure() -> None:
-    """Nothing of the user's settings reaches a test; some make clients while they are collected.
+    """Remove the user's settings before the collection, because some modules create clients then.
 
-    A shell starts a command in the background with Ctrl-C ignored, and whoever it starts ignores it, too: the
-    commands that tests interrupt must not.
+    A shell starts a background command with Ctrl-C ignored, and the command's own processes inherit that.
+    Commands that tests interrupt must not ignore it.
     """
     forget_user_settings()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,7 +29,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def generated_file(request: pytest.FixtureRequest) -> GeneratedFile:
-    """Fail where a generated file of the repository is not what it would be now; or write it."""
+    """Fail if a generated file of the repository is outdated; with `--update-generated`, write it."""
 
     def check(path: Path, text: str) -> None:
         if request.config.getoption("--update-generated"):

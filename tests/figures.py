@@ -1,9 +1,9 @@
-"""How large the house is, and how large it may be.
+"""The size of the repository in figures, and their bounds.
 
     python -m tests.figures            prints every figure
-    python -m tests.figures --check    fails with those above their bound
+    python -m tests.figures --check    fails if a figure is above its bound, and prints these figures
 
-A change that needs a higher bound raises it in a commit of its own, which says what for.
+A change that needs a higher bound raises it in a separate commit, whose message says why.
 """
 
 import argparse
@@ -20,33 +20,34 @@ import grimp
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
-"""Where `make test` leaves how long it took."""
+"""The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 30_000,
-    "tests, lines": 56_100,
+    "product, lines": 30_300,
+    "tests, lines": 53_900,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
+    "words of documents": 25_000,
 }
-"""The most that a figure may be, by its name."""
+"""The highest allowed value of each figure, by name."""
 
-PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "app.py")
+PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "publish", "app.py")
 LAYERED: Final = ("functions", "holdfast_cli", "infra", "local_aws")
-"""What is looked at for circles of imports."""
+"""The packages that are searched for circles of imports."""
 COMMAND: Final = "holdfast_cli"
 DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs")
 
 Graph = Mapping[str, frozenset[str]]
-"""The imports of each module; one within a function counts, and one for types alone does not."""
+"""The imports of each module. Imports within functions count, imports for types alone do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A measured number.
 
-    Its name is also that of its bound. `where` is what has it, for the largest of its kind.
+    Its bound has the same name. `where` is the place of a figure that is the largest of its kind.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Figure:
 
 
 def files(names: Iterable[str], ending: str) -> Iterator[Path]:
-    """Yield the files with an ending: those of the names that are files, and all below the folders."""
+    """Yield the files with an ending: named files, and all files below named folders."""
     for path in (ROOT / name for name in names):
         yield from [path] if path.is_file() else sorted(path.rglob(f"*{ending}"))
 
@@ -81,7 +82,7 @@ def lines(paths: Iterable[Path]) -> int:
 
 
 def words(paths: Iterable[Path]) -> int:
-    """Return how many words some documents have: what has a letter or a digit, outside of comments."""
+    """Count the words of some documents: every word with a letter or a digit, outside of comments."""
     pieces = (re.sub(r"<!--.*?-->", "", text(path), flags=re.DOTALL).split() for path in paths)
     return sum(1 for piece in pieces for word in piece if re.search(r"\w", word))
 
@@ -99,7 +100,7 @@ def functions(paths: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
 
 
 def imports(folder: str) -> Graph:
-    """Return which module of a folder imports which other."""
+    """Return the imports between the modules of a folder."""
     inside = [path.parent.name for path in (ROOT / folder).glob("*/__init__.py")]
     packages = [folder] if (ROOT / folder / "__init__.py").is_file() else inside
     sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # where the modules are looked up; none is loaded
@@ -111,7 +112,7 @@ def imports(folder: str) -> Graph:
 
 
 def wings(graph: Graph) -> Graph:
-    """Return the same for what a package itself has: its folders and single modules, but no `__main__`."""
+    """Return the same for the direct parts of a package: folders and single modules, but not `__main__`."""
 
     def wing(module: str) -> str:
         return ".".join(module.split(".")[:2])
@@ -148,7 +149,7 @@ def _reached(graph: Graph, start: str) -> frozenset[str]:
 
 
 def chain(graph: Graph) -> Sequence[str]:
-    """Return the longest chain of modules of which each imports the next; a circle is one floor."""
+    """Return the longest chain of modules where each imports the next. A circle counts as one floor."""
     same = {module: circle[0] for circle in circles(graph) for module in circle}
 
     @cache

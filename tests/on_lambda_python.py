@@ -2,8 +2,8 @@
 
     python -m tests.on_lambda_python [INTERPRETER]
 
-The packages are those of the environment that runs this. Compiled ones do not load in another version: tests
-that import one, or a package that no function has, are left out. How many is printed.
+The packages are those of the environment that runs this. Compiled packages do not load in another version. So
+tests are left out that import a compiled package, or a package that no function has. Their number is printed.
 """
 
 import ast
@@ -34,7 +34,7 @@ for name in sys.argv[1:]:
 
 
 def main(interpreter: str | None = None) -> int:
-    """Run the tests; return pytest's exit code, or 0 where the machine has no such Python."""
+    """Run the tests; return pytest's exit code, or 0 if the machine does not have this Python."""
     name = f"Python {LAMBDA_PYTHON}"
     found = interpreter or lambda_python()
     if found is None:
@@ -65,7 +65,7 @@ def _is_of_functions(path: Path) -> bool:
 
 
 def _packages(path: Path) -> frozenset[str]:
-    """Return the packages of others that a file imports, itself or by modules of ours."""
+    """Return the third-party packages that a file imports, directly or through the repository's modules."""
     reached: set[str] = set()
     left: list[Path] = [path]
     while left:
@@ -96,7 +96,7 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 @cache
 def _file(module: str) -> Path | None:
-    """Return the file of a module of ours; None for others."""
+    """Return the file of a module of the repository; None for other modules."""
     for folder in _FOLDERS:
         place = folder.joinpath(*module.split("."))
         for file in (place.with_suffix(".py"), place / "__init__.py"):

@@ -21,6 +21,8 @@ from markdown_it.token import Token
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks", "tests", "docs", "app.py")
 PAGES: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+OWN: Final = ("prose.py", "test_prose.py")
+"""These files quote what is not to be written."""
 LONGEST_SENTENCE: Final = 40
 """Words of a sentence in a document."""
 
@@ -37,9 +39,9 @@ class Rule(NamedTuple):
 RULES: Final = (
     Rule(r"\bwho(?:m|so)?ever\b", "the person", "whoever holds it", "the holder"),
     Rule(r"\b(?:told|tells?|telling) of\b", "verb and object", "it tells of a fault", "it names the fault"),
-    Rule(r"\b(?:is|are|was|were) none\b", "there is no", "if there is none", "if there is no lock"),
+    Rule(r"\b(?:is|are|was|were) (?-i:none)\b", "there is no", "if there is none", "if there is no lock"),
     Rule(r"\bone (?:that|which|who)\b", "the noun", "one that is held", "a held lock"),
-    Rule(r"\b[Ww]hat (?:is|are|was|were) (?:\w+ )?of\b", "the noun", "what is stored of it", "its record"),
+    Rule(r"\bwhat (?:is|are|was|were) (?:\w+ )?of\b", "the noun", "what is stored of it", "its record"),
     Rule(r"\bnor (?:is|are|does|do|was)\b", "a second sentence", "nor is it read", "It is not read."),
     Rule(
         r"\bthat (?:there (?:is|are)|are there|is there)\b", "the noun", "roles that there are", "the roles"
@@ -52,7 +54,7 @@ RULES: Final = (
         r"\b(?:stands?|stood) (?:in|beside|at|here|below|above|for)\b", "is", "it stands in a", "it is in a"
     ),
     Rule(r"\bis so\b", "the fact", "it is so since", "frozen since"),
-    Rule(r"\bno such\b", "does not exist", "no such state", "the state does not exist"),
+    Rule(r"\bno such\b(?! \w+:)", "does not exist", "there is no such state", "the state does not exist"),
     Rule(
         r"\b(?:take|takes|took|taken|taking) (?:the|a|its|their|this|that) (?:state's )?locks?\b",
         *("acquire", "takes the lock", "acquires the lock"),
@@ -65,7 +67,7 @@ RULES: Final = (
     Rule(r"\bundecided\b", "outcome unknown", "an undecided write", "a write with an unknown outcome"),
 )
 
-_RULES: Final = [(re.compile(rule.pattern), rule) for rule in RULES]
+_RULES: Final = [(re.compile(rule.pattern, re.IGNORECASE), rule) for rule in RULES]
 _OPENING: Final = re.compile(r"(?:What|Whom|Whether|Of) (?!to\b|happens\b|changed\b)")
 _CODE: Final = re.compile(r"`[^`]*`|https?://\S+")
 
@@ -102,7 +104,7 @@ def _spoken(part: Token) -> str:
 def of_module(text: str) -> Iterator[Text]:
     """Yield the docstrings, the comments and the messages of a module.
 
-    A message is a literal of three words or more.
+    A message is a literal of three words or more that is not Python.
     """
     tree = ast.parse(text)
     docstrings = {
@@ -111,11 +113,21 @@ def of_module(text: str) -> Iterator[Text]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") >= 2:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_prose(node.value):
             yield Text(node.lineno, _CODE.sub("x", node.value), opens_docstring=id(node) in docstrings)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield Text(token.start[0], _CODE.sub("x", token.string))
+
+
+def _is_prose(literal: str) -> bool:
+    if literal.count(" ") < 2:
+        return False
+    try:
+        ast.parse(literal)
+    except (SyntaxError, ValueError):
+        return True
+    return False
 
 
 def faults(text: Text) -> Iterator[str]:
@@ -135,7 +147,7 @@ def files(names: Iterable[str]) -> Iterator[Path]:
     """Yield the documents and modules among some files and below some folders."""
     for path in (ROOT / name for name in names):
         paths = [path] if path.is_file() else sorted(path.rglob("*"))
-        yield from (each for each in paths if each.suffix in (".md", ".py") and each != Path(__file__))
+        yield from (each for each in paths if each.suffix in (".md", ".py") and each.name not in OWN)
 
 
 def main(names: Sequence[str]) -> int:

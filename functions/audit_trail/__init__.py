@@ -1,1 +1,1 @@
-"""The function that copies what happened from the functions' logs to the audit log."""
+"""The function that copies events from the functions' logs to the audit log."""

@@ -1,7 +1,7 @@
-"""Lines of the functions' logs -> events of the audit trail, without any request.
+"""Convert lines of the functions' logs to events of the audit trail, without sending requests.
 
-A line becomes an event if it is a JSON object with the mark of `holdfast.audit`. The event keeps the fields
-that `holdfast.audit` lists, and nothing else of the line.
+A line becomes an event if it is a JSON object with the mark of `holdfast.audit`. The event keeps only the
+fields that `holdfast.audit` lists.
 """
 
 import base64
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from holdfast import audit
 
-# Of one PutLogEvents (API reference of CloudWatch Logs).
+# Limits of one PutLogEvents request (API reference of CloudWatch Logs).
 MAX_EVENTS: Final = 10_000
 MAX_BYTES: Final = 1_048_576
 BYTES_BESIDE_EACH: Final = 26
@@ -23,11 +23,11 @@ BYTES_BESIDE_EACH: Final = 26
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One event as it is written.
+    """An event of the audit log.
 
     Attributes:
-        stream: such as `backend/2026-11-20`.
-        timestamp: in milliseconds since 1970.
+        stream: the log stream, such as `backend/2026-11-20`.
+        timestamp: milliseconds since 1970.
         message: a JSON object in ASCII.
     """
 
@@ -40,10 +40,10 @@ def received(event: Mapping[str, Any]) -> list[AuditEvent]:
     """Return the events in a delivery of a subscription filter, in their order.
 
     Args:
-        event: with lines of one log group, packed, under `awslogs`.
+        event: Lambda's event; `awslogs` contains compressed lines of one log group.
     """
     delivery = json.loads(gzip.decompress(base64.b64decode(event["awslogs"]["data"])))
-    # CloudWatch also sends messages of its own, to see whether the function can be reached.
+    # CloudWatch also sends its own messages, to check whether the function can be reached.
     if delivery["messageType"] != "DATA_MESSAGE":
         return []
     function = delivery["logGroup"].rpartition("/")[2]
@@ -59,7 +59,7 @@ def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
     if not isinstance(logged, dict) or logged.get(audit.MARK_FIELD) != audit.MARK:
         return None
     when = datetime.fromtimestamp(line["timestamp"] / 1000, UTC)
-    # CloudWatch may hand over a line twice, with the same ID.
+    # CloudWatch may deliver a line twice, with the same ID.
     added = (line["id"], when.isoformat(timespec="milliseconds"), logged.get("message"), function)
     kept = {name: logged[name] for name in audit.FIELDS if _is_kept(logged.get(name))}
     return AuditEvent(
@@ -74,7 +74,7 @@ def _is_kept(value: object) -> bool:
 
 
 def batches(events: Iterable[AuditEvent]) -> Iterator[Sequence[AuditEvent]]:
-    """Yield events as one request may carry them: of one stream, so of one day, ordered by time."""
+    """Yield batches for one request each: events of one stream (so of one day), ordered by time."""
     ordered = sorted(events, key=lambda event: (event.stream, event.timestamp))
     for _, of_stream in groupby(ordered, key=lambda event: event.stream):
         batch: list[AuditEvent] = []

@@ -1,7 +1,7 @@
-"""Lines of the functions' logs in, events of the audit trail out, to a log group of their own.
+"""Receive lines of the functions' logs, and write the events of the audit trail to the audit log group.
 
-CloudWatch invokes it without waiting. Whatever it raises has Lambda invoke it again with the same lines, so
-an event is written at least once. Its own log tells how many there were, and never what they say.
+CloudWatch invokes the function asynchronously. After any error Lambda invokes it again with the same lines,
+so an event is written at least once. The function's own log contains the number of events, never their text.
 """
 
 import os
@@ -44,18 +44,18 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
     """Write the events of one delivery of a subscription filter.
 
     Raises:
-        ClientError: CloudWatch Logs did not accept them. Some may be written.
+        ClientError: CloudWatch Logs did not accept the events; some of the events may be written.
     """
     found = received(event)
     for batch in batches(found):
         if refused := _write(batch):
-            # A retry would be refused as well.
+            # A retry would be refused, too.
             _log.error("audit.refused", extra={"events": len(batch), **refused})
     _log.info("audit.written", extra={"events": len(found)})
 
 
 def _write(batch: Sequence[AuditEvent]) -> dict[str, int]:
-    """Write events of one stream, and return which of them are too old or too new to be accepted."""
+    """Write events of one stream; return CloudWatch's `rejectedLogEventsInfo`, empty if it accepted all."""
     where = {"logGroupName": _GROUP, "logStreamName": batch[0].stream}
     lines = [{"timestamp": event.timestamp, "message": event.message} for event in batch]
     try:

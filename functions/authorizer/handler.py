@@ -1,4 +1,4 @@
-"""The API's authorizer: event -> library -> response. It translates and decides nothing.
+"""The API's authorizer. It only translates events for the library, and the library's results to responses.
 
 It is a REQUEST authorizer with payload format 2.0 and simple responses. API Gateway caches a response for
 60 seconds. When the function raises, API Gateway responds with 500 and caches nothing.
@@ -22,21 +22,21 @@ _function = function.start(trust.KEY, load=load_for_id_tokens)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
-    """Respond to the question who sent a request.
+    """Authenticate the caller of a request, and return API Gateway's simple response.
 
     Raises:
         HoldfastError: S3 did not respond, or refuses the function.
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
-        ValueError: the record that decides is damaged.
+        ValueError: the caller's stored record is damaged.
     """
-    # The identity source is the key of API Gateway's cache, so nothing else may decide.
+    # The identity source is the key of API Gateway's cache, so the response may depend on it alone.
     (authorization,) = event["identitySource"]
     sent = credentials.parse(authorization)
     store = _function.store(context)
     try:
         outcome = sign_in(sent, store, lambda: context.get_remaining_time_in_millis() / 1000)
     except Exception as error:
-        # Its text is in the error that Lambda logs.
+        # Lambda logs the error with its text.
         log.error(
             Event.SIGN_IN_FAILED.value,
             extra={**_log_fields(event, sent, store), "error": audit.failure(error)},

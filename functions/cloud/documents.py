@@ -1,10 +1,9 @@
-"""JSON:API (https://jsonapi.org), as far as the clients of `cloud {}` speak it.
+"""Parse and render the JSON:API documents (https://jsonapi.org) of the clients of `cloud {}`.
 
-What the clients read of an answer is in the sources of go-tfe, and how Terraform uses it in its package
-`internal/cloud`. Nothing else is sent.
+A response contains only members that go-tfe reads, as Terraform's package `internal/cloud` uses them.
 
-What the clients send raises `InvalidDocument` if a call does not take it, and a document `TooLarge` if it is
-too large. `query` has the parameters, decoded.
+`InvalidDocument` is raised for an invalid document or parameter, `TooLarge` for a document that is too large.
+`query` contains the decoded parameters.
 """
 
 import base64
@@ -29,20 +28,20 @@ from holdfast.state.document import SERIAL_END, Output, Revision
 
 HEADERS: Final = {
     "Content-Type": "application/vnd.api+json",
-    # Seconds between two writes of an apply that goes on, where Terraform's own are 20, too. It writes none
-    # if the last response that it got, an error included, did not say so.
+    # Seconds between two writes during an apply; Terraform's own default is 20, too. Terraform writes only at
+    # the end if the last response did not have this header, so errors have it, too.
     "X-Terraform-Snapshot-Interval": "20",
 }
 """Headers of every document."""
 
 PAGE_SIZE: Final = 100
-"""The most workspaces of one page, and how many it has if the client does not say."""
+"""The maximum and the default number of workspaces in a page."""
 
 _MAX_BYTES: Final = 64 * 1024
-"""Bytes of a request's document, unless it carries a state or its outputs."""
+"""Bytes of the largest document of a request, except one with a state."""
 
 TAGGED: Final = "filter[tagged][0][key]"
-"""Stands for all parameters by which a list is filtered by tags."""
+"""The first of the parameters that filter a list by tags. It represents all of these parameters."""
 OF_WORKSPACES: Final = " ".join(
     (
         *("search[name]", "search[wildcard-name]", "search[tags]", "search[exclude-tags]", TAGGED),
@@ -51,7 +50,7 @@ OF_WORKSPACES: Final = " ".join(
 )
 """The parameters of the list of workspaces."""
 OF_PROJECTS: Final = "filter[names] q page[number] page[size]"
-"""Those of the list of projects, which is empty whatever they say."""
+"""The parameters of the list of projects. They have no effect, because the list is always empty."""
 
 _MD5: Final = re.compile(r"[0-9a-fA-F]{32}", re.ASCII)
 _FILTER: Final = re.compile(r"filter\[tagged\]\[([0-9]{1,4})\]\[(key|value)\]", re.ASCII)
@@ -64,7 +63,7 @@ _JSON_TYPES: Final = {
     **dict.fromkeys(("list", "set", "tuple"), "array"),
     **dict.fromkeys(("map", "object"), "object"),
 }
-"""What the values of a type are in JSON, by the word with which Terraform's form of the type begins."""
+"""The JSON type of a value, by the first word of its Terraform type."""
 
 _T = TypeVar("_T")
 
@@ -72,15 +71,15 @@ Data = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 def answer(data: Data, **members: Any) -> Payload:
-    """Return the document with this data and these other members."""
+    """Return a document with `data` and other top-level members."""
     return Payload(json.dumps({"data": data, **members}), is_base64=False, headers=HEADERS)
 
 
 def error(raised: HoldfastError) -> tuple[int, Payload]:
     """Return the status and the document of an error.
 
-    The clients show title, blank line, detail. A held lock is 409: the only status for which they wait.
-    Nobody waits for a freeze or a declaration, and their texts are shown only with another status.
+    Clients show the title, a blank line and the detail. A held lock has status 409, the only status on which
+    clients wait. A freeze or a missing declaration keeps its status: clients show the text and do not wait.
     """
     status, title, detail = raised.status, raised.code.replace("_", " ").capitalize(), raised.text
     if isinstance(raised, Locked) and raised.is_released:
@@ -95,11 +94,11 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     return status, Payload(json.dumps({"errors": [found]}), is_base64=False, headers=HEADERS)
 
 
-# What is sent.
+# Responses.
 
 
 def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
-    """Return a workspace, with what the caller may do to it."""
+    """Return a workspace, with the caller's permissions for it."""
     organization, name = organization_and_workspace(found.name) or ("", "")
     writes = caller.may(Action.WRITE, found.name)
     deletes = caller.may(Action.DELETE, found.name)
@@ -112,15 +111,15 @@ def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
         "relationships": relationships,
         "attributes": {
             "name": name,
-            # A workspace that another protocol made has no record that tells.
+            # A workspace that another protocol created has no record with the time.
             **({"created-at": _time(found.created_at)} if found.created_at else {}),
             "execution-mode": "local",
             "operations": False,
             "locked": found.lock is not None,
-            # Whatever the client's is: a workspace that names one refuses clients of another.
+            # Not a version number, because clients of other versions would refuse to work with the workspace.
             "terraform-version": "latest",
             "tag-names": sorted(found.tags),
-            # Clients crash without it.
+            # Clients crash without this member.
             "permissions": {
                 "can-read-settings": True,
                 "can-update": writes,
@@ -128,7 +127,7 @@ def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
                 "can-unlock": caller.may(Action.UNLOCK, found.name),
                 "can-force-unlock": caller.may(Action.FORCE_UNLOCK, found.name),
                 "can-destroy": deletes,
-                # Where it is, clients ask for a safe delete unless they are forced.
+                # If this member is present, clients request a safe delete, unless -force is used.
                 "can-force-delete": deletes,
                 "can-queue-run": False,
                 "can-queue-apply": False,
@@ -173,9 +172,9 @@ def tag_bindings(tags: Mapping[str, str]) -> Payload:
 
 
 def version(found: Version, api_address: str) -> Payload:
-    """Return a version of a state, with where to read it.
+    """Return a version of a state, with the address from which to download it.
 
-    The address is whole: not every client resolves one against that of its request.
+    The address is absolute, because not every client resolves relative ones.
     """
     attributes: dict[str, Any] = {
         "status": "finalized",
@@ -188,12 +187,12 @@ def version(found: Version, api_address: str) -> Payload:
 
 
 def committed(written: UploadId) -> Payload:
-    """Return an upload that is written."""
+    """Return the state version of a committed upload."""
     return _state_version(written, {"status": "finalized", "serial": written.serial})
 
 
 def upload(created: UploadId, state_address: str, json_address: str) -> Payload:
-    """Return an upload that may begin, with the addresses to put state and JSON format to."""
+    """Return a new upload, with the addresses to which the client uploads the state and its JSON format."""
     attributes = {
         "status": "pending",
         "serial": created.serial,
@@ -208,9 +207,9 @@ def _state_version(version_id: VersionId | UploadId, attributes: Mapping[str, An
 
 
 def outputs(found: Outputs) -> bytes:
-    """Return the outputs of a version; the values of sensitive ones are asked for one by one.
+    """Return the outputs of a version. Clients request the values of sensitive outputs one by one.
 
-    Of a state that its client encrypted, one without a type: it has the client read the state itself.
+    For an encrypted state, return an output without a type, which makes the client read the state itself.
     """
     if found.values is None:
         encrypted = _output(OutputId(found.version, ""), Output("null", "", sensitive=False), "null")
@@ -228,7 +227,7 @@ def output(which: OutputId, found: Output) -> bytes:
 
 
 def _output(which: OutputId, found: Output, value: str) -> str:
-    # Put together as text: value and type stay as they are in the state, long numbers too.
+    # Joined as text, so that value and type keep their exact form, for example the digits of long numbers.
     attributes = {"name": json.dumps(which.output), "sensitive": json.dumps(found.sensitive), "value": value}
     if found.type:
         attributes["detailed-type"] = found.type
@@ -238,18 +237,18 @@ def _output(which: OutputId, found: Output, value: str) -> str:
     return f'{{"id": "{which}", "type": "state-version-outputs", "attributes": {{{members}}}}}'
 
 
-# What is received.
+# Requests.
 
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """What a client announces of a state, or sends of it.
+    """A state version that a client announces, or whose state it sends.
 
     Attributes:
-        announced: serial and lineage; the lineage is empty if it says none.
-        md5: of the state, hexadecimal.
-        force: whether serial and lineage need not follow.
-        state: the state itself, if the client does not upload it.
+        announced: serial and lineage; the lineage is empty if the client did not send it.
+        md5: the hexadecimal MD5 of the state.
+        force: whether to skip the comparison of serial and lineage.
+        state: the state itself; None if the client uploads it.
     """
 
     announced: Revision
@@ -259,7 +258,7 @@ class NewVersion:
 
 
 def new_workspace(body: bytes) -> tuple[str, Mapping[str, str]]:
-    """Return name and tags of a workspace to create."""
+    """Parse the name and the tags of a workspace to create."""
     data = _resource(_data(body), "workspaces")
     name = _attribute(data, "name", str)
     if name is None:
@@ -273,12 +272,9 @@ def new_workspace(body: bytes) -> tuple[str, Mapping[str, str]]:
 
 
 def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
-    """Check that a change of a workspace changes nothing but its version of Terraform.
+    """Raise `InvalidDocument` if a request changes more than the Terraform version of a workspace.
 
-    Clients set that one after they have made a workspace. It stays "latest", which is theirs too.
-
-    Raises:
-        InvalidDocument: it changes something else.
+    Clients set the Terraform version after they create a workspace. It is ignored, and remains "latest".
     """
     data = _resource(_data(body), "workspaces")
     current = workspace(found, caller)
@@ -299,19 +295,19 @@ def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
 
 
 def received_bindings(body: bytes) -> Mapping[str, str]:
-    """Return tags with their values."""
+    """Parse tags with values."""
     return dict(map(_tag_binding, _list(_data(body))))
 
 
 def received_names(body: bytes) -> Mapping[str, str]:
-    """Return tags that come without values."""
+    """Parse tags without values."""
     return dict(map(_tag_name, _list(_data(body))))
 
 
 def new_version(body: bytes) -> NewVersion:
-    """Return what a client announces of a state, or sends of it.
+    """Parse the announcement of a state version.
 
-    The formats of the state for other programs are not looked at: they may hold in plain text what the
+    The state's other formats in the document are ignored: they may contain values in plain text that the
     client encrypts in the state.
     """
     data = _resource(_data(body, limit=None), "state-versions")
@@ -334,10 +330,10 @@ def new_version(body: bytes) -> NewVersion:
 
 
 def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
-    """Check that a call knows its parameters: one that it would ignore could mean "not all".
+    """Raise `InvalidDocument` for an unknown parameter: ignoring a filter would return too much.
 
     Args:
-        known: what this call takes beside `include`, to which it never adds anything.
+        known: the parameters of this call, beside `include`, which every call ignores.
     """
     for name in query:
         if name != "include" and name not in known and not (TAGGED in known and _FILTER.fullmatch(name)):
@@ -346,7 +342,7 @@ def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
 
 
 def wanted(query: Mapping[str, str]) -> Wanted:
-    """Return which workspaces a list is to show; a filter by tags needs a key."""
+    """Parse the filter of a list of workspaces; raise `InvalidDocument` for a tag filter without a key."""
     tags: list[tuple[str, str | None]] = [(key, None) for key in _keys(query, "search[tags]")]
     numbered: dict[str, dict[str, str]] = {}
     for parameter, value in query.items():
@@ -365,7 +361,7 @@ def wanted(query: Mapping[str, str]) -> Wanted:
 
 
 def is_reversed(query: Mapping[str, str]) -> bool:
-    """Return whether a list of workspaces begins with the last name; it is sorted by nothing else."""
+    """Return whether to sort a list of workspaces by name in reverse; `InvalidDocument` for other orders."""
     sort = query.get("sort") or "name"
     if sort not in ("name", "-name"):
         raise _invalid_parameter("sort", "This list is sorted by 'name' or '-name'; it knows no runs.")
@@ -377,7 +373,7 @@ def _keys(query: Mapping[str, str], parameter: str) -> Sequence[str]:
 
 
 def page_wanted(query: Mapping[str, str]) -> tuple[int, int]:
-    """Return number and size of the page that is asked for."""
+    """Parse the number and the size of the requested page."""
     number = _number(query, "page[number]", 1)
     return number, min(_number(query, "page[size]", PAGE_SIZE), PAGE_SIZE)
 
@@ -394,7 +390,7 @@ def _invalid_parameter(name: str, message: str) -> InvalidDocument:
 
 
 def _time(moment: datetime) -> str:
-    """Return a time in the one form that clients read."""
+    """Return a time in the only form that clients can parse."""
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
@@ -442,7 +438,7 @@ def _list(value: object) -> Sequence[object]:
 def _attribute(resource: Mapping[str, Any], name: str, kind: type[_T]) -> _T | None:
     """Return an attribute, or None if it is missing or null."""
     value = _object(resource.get("attributes"), "attributes").get(name)
-    # A bool is an int in Python, and none in JSON.
+    # A bool is an int in Python, but not in JSON.
     if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
         words = {str: "text", int: "an integer", bool: "true or false"}
         raise InvalidDocument(f"The attribute '{name}' must be {words[kind]}.")

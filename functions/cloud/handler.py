@@ -1,7 +1,7 @@
-"""The protocol of `cloud {}` and `backend "remote"`: event -> library -> response.
+"""The protocol of `cloud {}` and `backend "remote"`.
 
-It translates and decides nothing. What it does not have is no 404, which clients take for "there is none, so
-I create it".
+It only translates events for the library, and the library's results to responses. An unknown route is not a
+404, because clients create an object that they do not find.
 """
 
 import os
@@ -51,33 +51,33 @@ _DECLARED_ONLY: Final = function.declared_only()
 _RETENTION: Final = function.write_retention()
 
 _API_VERSION: Final = "2.5"
-"""The least that clients ask for."""
+"""The lowest API version that clients accept."""
 
 _function = function.start(function.NO_STATE, load=downloads.signer)
 
 
 @dataclass(slots=True)
 class Request(requests.Request):
-    """A request for a workspace, or for what is in one. `staging` is the staging bucket."""
+    """A request of the protocol. `staging` is the staging bucket."""
 
     staging: Store
 
     @property
     def api_address(self) -> str:
-        """The API's base URL, without a slash at the end.
+        """The API's base URL, without a trailing slash.
 
-        API Gateway tells under which of its own host names the request came. A header could tell any.
+        The host name comes from API Gateway's context, because a client can send any host header.
         """
         context = self.event["requestContext"]
         return _API_ADDRESS.replace("{api}", context["apiId"]).replace("{domain}", context["domainName"])
 
     @property
     def s3_requests(self) -> int:
-        """How many requests to S3 it took."""
+        """The number of requests to S3."""
         return len(self.store.requests) + len(self.staging.requests)
 
     def check_query(self, known: Collection[str]) -> None:
-        """Check that a call knows its parameters."""
+        """Raise `InvalidDocument` for an unknown parameter."""
         documents.check_parameters(self.query, known)
 
 
@@ -129,7 +129,7 @@ def _list_workspaces(request: Request, organization: str) -> Response:
     if is_reversed:
         found.reverse()
     if not query.keys().isdisjoint(("filter[project][id]", "filter[current-run][status]")):
-        found = []  # nothing is in a project, or has a run
+        found = []  # no workspace is in a project, or has a run
     return Response(documents.page(found, number, size, caller))
 
 
@@ -137,7 +137,7 @@ def _read_workspace(request: Request, organization: str, workspace: str) -> Resp
     try:
         found = workspaces.read(request.store, organization, workspace, request.caller)
     except NoWorkspace as error:
-        # Like a state that is absent, it is nothing that was refused.
+        # As for a missing state, the log does not say that the request was refused.
         return _absent(error, Event.WORKSPACE_ABSENT)
     return _workspace(request, found)
 
@@ -179,7 +179,7 @@ def _safe_delete(request: Request, workspace: WorkspaceId) -> Response:
 
 
 def _deleted(removed: "Removed") -> Response:
-    # A state that is gone is the event that people look for, whichever protocol deleted it.
+    # People look for the event of a deleted state, whichever protocol deleted it.
     event = Event.STATE_DELETED if removed.version_id else None
     return Response(logged={"version_id": removed.version_id}, status=204, event=event)
 
@@ -222,7 +222,7 @@ def _change_tags(
     return workspaces.change_tags(request.store, workspace, change, request.caller)
 
 
-# Locks. Clients read nothing of the responses but that they are workspaces.
+# Locks. Clients only check that the responses are workspaces.
 
 
 def _lock(request: Request, workspace: WorkspaceId) -> Response:
@@ -257,13 +257,13 @@ def _current_version(request: Request, workspace: WorkspaceId) -> Response:
         found = versions.current(request.store, workspace.name, request.caller, declared_only=_DECLARED_ONLY)
     except NoState as error:
         return _absent(error, Event.STATE_ABSENT)
-    # What is in it was not read yet: the download is the event.
+    # The client has not read the content yet: the download logs `state.read`.
     document = documents.version(found, request.api_address)
     return Response(document, {"version_id": found.id.version_id})
 
 
 def _read_version(request: Request, version: VersionId | UploadId) -> Response:
-    """Describe a version, or commit an upload: clients always describe what they have uploaded."""
+    """Describe a version, or commit an upload: after an upload clients always request its description."""
     if isinstance(version, UploadId):
         return _commit(request, version)
     found = versions.describe(request.store, version, request.caller)
@@ -329,7 +329,7 @@ def _commit(request: Request, upload: UploadId) -> Response:
 
 @contextmanager
 def _lock_stays(name: StateName) -> Iterator[None]:
-    """Say in a refusal that clients keep the lock after a write that failed: they show it as the user's."""
+    """Add to a refused write's error that the lock is held: clients do not release it after a failure."""
     try:
         yield
     except (Invalid, Absent, Conflict) as error:
@@ -358,7 +358,7 @@ def _read_outputs(request: Request, workspace: WorkspaceId) -> Response:
     except TooLarge:
         if not request.caller.may(Action.READ, workspace.name):
             raise
-        # As if the client had encrypted the state: it reads that itself, which may be as large as it is.
+        # Respond as for an encrypted state: the client then reads the state itself, which may be of any size.
         return _of_outputs(request, documents.outputs(versions.Outputs(found.version, None)), said)
 
 

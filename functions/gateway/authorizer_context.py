@@ -1,7 +1,7 @@
-"""The authorizer's context: what API Gateway carries from the authorizer to the functions behind the API.
+"""Encode the authenticated caller as the authorizer's context, which API Gateway passes to the functions.
 
-API Gateway carries texts by name, caches them with the authorizer's response and fills them into its access
-log. This module is the only one that knows the names and how each value becomes a text.
+The context consists of named texts. API Gateway caches them with the authorizer's response, and can write
+them to its access log. Only this module knows the names and the encoding of the values.
 """
 
 import json
@@ -14,7 +14,7 @@ from holdfast.s3 import object_metadata
 
 
 class Key(StrEnum):
-    """The names of the context."""
+    """The names of the texts in the context."""
 
     PRINCIPAL = "principal"
     ROLE = "role"
@@ -29,7 +29,7 @@ class Key(StrEnum):
 
 
 def encode(authenticated: Authenticated) -> dict[str, str]:
-    """Return the context that stands for somebody."""
+    """Return the context of an authenticated caller."""
     caller = authenticated.caller
     return {
         Key.PRINCIPAL.value: caller.principal,
@@ -41,13 +41,13 @@ def encode(authenticated: Authenticated) -> dict[str, str]:
         Key.SUBJECT.value: authenticated.subject,
         Key.ENDS.value: str(authenticated.ends),
         Key.EXPIRES.value: str(authenticated.expires),
-        # API Gateway puts it into its access log as it is, and a principal may hold quotes.
+        # API Gateway does not escape it in its access log, and a principal may contain quotes.
         Key.ACCESS_LOG.value: object_metadata.encode(caller.principal),
     }
 
 
 def decode(context: object) -> Authenticated | None:
-    """Return what `encode` made a context of, or None if it is missing or another one."""
+    """Return the authenticated caller in a context; None if the context is missing or invalid."""
     if not isinstance(context, Mapping):
         return None
     try:
@@ -56,7 +56,7 @@ def decode(context: object) -> Authenticated | None:
             return None
         caller = Caller(_text(context, Key.PRINCIPAL), Role(_text(context, Key.ROLE)), tuple(scope))
         method = AuthMethod(_text(context, Key.SOURCE))
-        # A token has no more, and whether API Gateway keeps an empty text is not documented.
+        # For a token these are empty, and it is not documented whether API Gateway keeps empty texts.
         nothing, never = ("", "0") if method is AuthMethod.TOKEN else (None, None)
         return Authenticated(
             caller,
@@ -65,7 +65,7 @@ def decode(context: object) -> Authenticated | None:
             trust_id=_text(context, Key.TRUST_ID, nothing),
             subject=_text(context, Key.SUBJECT, nothing),
             ends=int(_text(context, Key.ENDS, never)),
-            # API Gateway may have cached a context without it, of an authorizer before version 0.2.0.
+            # Missing in a cached context of an authorizer before version 0.2.0.
             expires=int(_text(context, Key.EXPIRES, "0")),
         )
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -73,7 +73,7 @@ def decode(context: object) -> Authenticated | None:
 
 
 def access_log_variable() -> str:
-    """Return the variable of API Gateway's access log that holds the caller's principal, percent-encoded."""
+    """Return the access log variable of the caller's percent-encoded principal."""
     return f"$context.authorizer.{Key.ACCESS_LOG}"
 
 

@@ -1,4 +1,4 @@
-"""Content that clients get: in the response, or by a redirect to S3 where that is too small."""
+"""Send content to clients: in the response, or by a redirect to S3 if a response is too small for it."""
 
 import os
 from functools import cache
@@ -11,22 +11,22 @@ from holdfast.names import StateName
 from holdfast.s3.presigned import Presigned, Signer
 
 _SECONDS: Final = 60
-"""How long a client may take from a redirect to S3."""
+"""Seconds within which a client must follow a redirect to S3."""
 
 
 @cache
 def signer() -> Signer:
-    """Return the presigner, created on first use: most requests need none."""
+    """Return the signer, which is created on first use, because most requests do not need it."""
     return Signer(endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
 
 
 def presigned(bucket: str) -> Presigned:
-    """Return the presigner of one bucket."""
+    """Return an object that signs addresses of one bucket."""
     return Presigned(signer().client(), bucket)
 
 
 def encoded(body: bytes, *, accepts_gzip: bool) -> Payload | None:
-    """Return a body as a response carries it; None if it is too large, so that the client gets it from S3."""
+    """Return a body encoded for a response; None if it is too large, so that a redirect is needed."""
     try:
         return payload.encode(body, accepts_gzip=accepts_gzip)
     except TooLarge:
@@ -34,10 +34,10 @@ def encoded(body: bytes, *, accepts_gzip: bool) -> Payload | None:
 
 
 def redirect(bucket: str, name: StateName, version_id: str) -> Payload:
-    """Return the body of a redirect to a version of a state in S3.
+    """Return the payload of a redirect to a version of a state in S3.
 
-    S3 has another host name, so Go's client drops `Authorization`. No route of `backend "http"` redirects: it
-    would read S3's own 404 as "no state yet", and plan to create everything.
+    S3 has another host name, so Go's client does not send it `Authorization`. Routes of `backend "http"` must
+    not redirect: the client would read a 404 of S3 as "no state yet", and plan to create everything.
     """
     address = presigned(bucket).get(name.state_key, version_id, _SECONDS)
     return Payload("", is_base64=False, headers={"Location": address})

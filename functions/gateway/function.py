@@ -1,6 +1,6 @@
-"""How the functions that use S3 start: environment, client, snapshot, and the garbage collector.
+"""Start a function that uses S3: environment, client, snapshot, and the garbage collector.
 
-A variable of the environment that is missing raises `KeyError`, a wrong one `ValueError`.
+A missing environment variable raises `KeyError`, an invalid variable `ValueError`.
 """
 
 import gc
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 NO_STATE: Final = names.StateName("").state_key
-"""A key that no state has: a name is not empty."""
+"""A key that no state has, because its name would be empty."""
 
 _DECLARED_ONLY: Final = {"any": False, "declared": True}
 
 
 @dataclass(slots=True)
 class Function:
-    """A function that has started.
+    """A started function.
 
     Attributes:
-        bucket: of the states.
-        account: the AWS account that its buckets must belong to.
+        bucket: the name of the state bucket.
+        account: the ID of the AWS account that must own its buckets.
     """
 
     s3: Any
@@ -36,32 +36,32 @@ class Function:
     account: str
 
     def store(self, context: "LambdaContext", bucket: str = "") -> Store:
-        """Return a bucket, by default that of the states, for the requests to S3 of one invocation."""
+        """Return the store of a bucket, by default the state bucket, for the requests of one invocation."""
         until = deadline(context.get_remaining_time_in_millis())
         return Store(self.s3, bucket or self.bucket, self.account, deadline=until)
 
 
 def start(key: str, *, load: Callable[[], object] | None = None) -> Function:
-    """Start a function: make its client, prepare a snapshot, and switch the garbage collector on again.
+    """Start a function: create its client, prepare a snapshot, and enable the garbage collector again.
 
     Args:
-        key: of an object that the function may read, for the snapshot.
-        load: loads what the function otherwise loads when it needs it, into a snapshot.
+        key: the key of an object that the function may read, for the snapshot.
+        load: loads modules into the snapshot that the function otherwise imports on demand.
     """
     function = Function(connect(), os.environ["HOLDFAST_BUCKET"], os.environ["HOLDFAST_ACCOUNT"])
     snapshot.prepare(function.s3, function.bucket, function.account, key, load=load)
-    gc.freeze()  # what exists by now stays for as long as the process
+    gc.freeze()  # objects that exist now live as long as the process
     gc.enable()
     return function
 
 
 def largest_state() -> int:
-    """Return the bytes of the largest state that is written."""
+    """Return the size in bytes of the largest accepted state."""
     return int(os.environ["HOLDFAST_MAX_STATE_MB"]) * 1_000_000
 
 
 def declared_only() -> bool:
-    """Return whether a name is refused that has neither a state nor a record."""
+    """Return whether names must be declared."""
     value = os.environ["HOLDFAST_NEW_STATES"]
     if value not in _DECLARED_ONLY:
         raise ValueError(f"HOLDFAST_NEW_STATES: {value!r} is neither 'any' nor 'declared'")
@@ -69,7 +69,7 @@ def declared_only() -> bool:
 
 
 def write_retention() -> retention.Retention | None:
-    """Return what every write of a state asks S3 Object Lock for; None leaves that to the bucket."""
+    """Return the retention with which states are written; None means the bucket's default."""
     value = os.environ.get("HOLDFAST_RETENTION")
     try:
         return None if value is None else retention.parse(value)

@@ -1,4 +1,4 @@
-"""The log of the functions that people wait for: the lines of Powertools' `Logger`, without its import."""
+"""A logger that writes the lines of Powertools' `Logger` without importing it, for a fast cold start."""
 
 import json
 import logging
@@ -11,9 +11,9 @@ _OF_EVERY_RECORD: Final = frozenset(vars(logging.makeLogRecord({})))
 
 
 class JsonLine(logging.Formatter):
-    """Formats what is logged as a line of Powertools.
+    """Format a log record as a line of Powertools.
 
-    A line has no field for an exception: its text could hold content.
+    A line has no field for an exception, because its text could contain a state's content.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -30,7 +30,7 @@ class JsonLine(logging.Formatter):
             **{name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD},
             "xray_trace_id": trace.removeprefix("Root=") or None,
         }
-        # In ASCII: text that has no UTF-8 form must not cost the line.
+        # In ASCII, because a lone surrogate cannot be written as UTF-8.
         return json.dumps({name: value for name, value in line.items() if value is not None}, default=str)
 
 
@@ -40,10 +40,10 @@ def _log() -> logging.Logger:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLine())
     made.addHandler(handler)
-    # Lambda's runtime has a handler at the root, which would write each line again.
+    # The root logger has a handler of Lambda's runtime, which would write each line again.
     made.propagate = False
     return made
 
 
 log: Final = _log()
-"""Writes to the function's log. What `POWERTOOLS_LOG_LEVEL` leaves out is not written."""
+"""The function's log. `POWERTOOLS_LOG_LEVEL` sets the lowest level that is written."""

@@ -1,4 +1,4 @@
-"""What the log says of locks and writes, whichever protocol they came by."""
+"""The log fields of locks and writes, the same for every protocol."""
 
 from typing import Any, Final
 
@@ -6,12 +6,12 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import ForceUnlocked, LockIdentity
 from holdfast.state.write import Written
 
-# CloudWatch cuts long lines in two, and half a line is no event of the audit trail.
-_OF_CLIENT: Final = 100  # characters of each text that the client made up
+# CloudWatch splits long lines, and the audit trail ignores half a line.
+_OF_CLIENT: Final = 100  # characters of each text that a client can choose
 
 
 def of_lock(info: LockInfo | None) -> dict[str, str | None]:
-    """Return a lock for the log, without its `Info`: a free text that may hold anything."""
+    """Return the log fields of a lock, without its free text `Info`."""
     if info is None:
         return {"lock_id": None}
     return {
@@ -22,7 +22,7 @@ def of_lock(info: LockInfo | None) -> dict[str, str | None]:
 
 
 def of_write(written: Written) -> dict[str, Any]:
-    """Return an acknowledged write for the log."""
+    """Return the log fields of an acknowledged write."""
     return {
         **of_lock(written.lock),
         "serial": written.revision.serial,
@@ -32,10 +32,10 @@ def of_write(written: Written) -> dict[str, Any]:
 
 
 def of_acquired(acquired: LockIdentity) -> dict[str, str | None]:
-    """Return an acquired lock for the log, with the ended freeze that was lifted before."""
+    """Return the log fields of an acquired lock, with the ID of the ended freeze that it replaced."""
     return {**of_lock(acquired.info), **({"freeze": acquired.lifted} if acquired.lifted else {})}
 
 
 def of_removed(removed: ForceUnlocked) -> dict[str, Any]:
-    """Return a removed lock for the log; somebody else than its holder may have removed it."""
+    """Return the log fields of a removed lock; `held_by` is the principal who held the lock."""
     return {**of_lock(removed.info), "held_by": removed.principal, "marker_left": removed.marker_created}

@@ -1,4 +1,4 @@
-"""The right path for a request that no route matches."""
+"""Suggest a path for a request that no route matches."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from holdfast import names
 from holdfast.errors import InvalidName
 
 NAMED: Final = ("states", "outputs", "locks", "unlocks")
-"""Routes with the name of a state behind them."""
+"""The first segments of routes that are followed by a state's name."""
 FIXED: Final = (
     "/sessions",
     "/sessions/aws",
@@ -16,43 +16,43 @@ FIXED: Final = (
     "/api/v2/ping",
     "/manage/v1/whoami",
 )
-"""Routes without one. What else there is below `/api/v2/`, only clients of `cloud {}` spell, and below
-`/manage/v1/` mostly `holdfast`."""
+"""Routes without a state's name. Other routes below `/api/v2/` and `/manage/v1/` are not suggested, because
+people do not type them."""
 
 _EXAMPLE: Final = "network/prod"
-# Above it `stage/x` stays the name of a state, and `stats/x` becomes `states/x`.
+# With this cutoff `stage/x` is still the name of a state, but `stats/x` is corrected to `states/x`.
 _CUTOFF: Final = 0.75
 
 
 def advice(path: str) -> str:
-    """Return what to say to a request for a path that is no route.
+    """Return the error message for a path that no route matches.
 
-    What it repeats of the path is a valid state name: short, and without control characters.
+    The message repeats only a valid state name of the path, which is short and has no control characters.
 
     >>> advice("/stats/network/prod")
-    'There is no such route. The nearest one is /states/network/prod; set the address to it.'
+    'This route does not exist. The nearest one is /states/network/prod; set the address to it.'
     >>> advice("/states/")
-    'There is no such route. Name the state in the address, as in /states/network/prod.'
+    'This route does not exist. Name the state in the address, as in /states/network/prod.'
     """
     nearest, is_complete = _nearest(path)
     if is_complete:
-        return f"There is no such route. The nearest one is {nearest}; set the address to it."
-    return f"There is no such route. Name the state in the address, as in {nearest}."
+        return f"This route does not exist. The nearest one is {nearest}; set the address to it."
+    return f"This route does not exist. Name the state in the address, as in {nearest}."
 
 
 def _nearest(path: str) -> tuple[str, bool]:
-    """Return the nearest path, and whether its name, if it needs one, is the client's and not an example."""
-    # Here, because a client with a right address never needs it.
+    """Return the nearest path, and whether it is complete. In an incomplete path the name is an example."""
+    # Imported here, because a client with a correct address never needs it.
     from difflib import get_close_matches
 
     fixed = get_close_matches(path, FIXED, n=1, cutoff=_CUTOFF)
     if fixed:
         return fixed[0], True
     segments = path.strip("/").split("/")
-    # Another version of the management API, whose routes are named as those of Terraform's protocol.
+    # Perhaps another version of the management API. Its routes have the same names as Terraform's protocol.
     if segments[0] == "manage":
         return "/manage/v1/whoami", True
-    # A prefix in front of a right path, such as a stage.
+    # Perhaps a correct path behind a prefix, such as a stage.
     for position, segment in enumerate(segments[:-1]):
         if segment in NAMED:
             return _with_name(segment, segments[position + 1 :])

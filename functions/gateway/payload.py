@@ -1,4 +1,4 @@
-"""Bodies in the form in which Lambda and API Gateway carry them."""
+"""Encode and decode bodies for Lambda and API Gateway."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.errors import TooLarge
 
 MAX_BYTES: Final = 6_291_456
-"""Bytes of a function's whole event and of its whole response, as JSON (Lambda quotas)."""
+"""The maximum size of a function's event and of its response, as JSON, in bytes (Lambda quotas)."""
 
 _BESIDE_BODY: Final = 2048  # status, headers and punctuation of the response
 _WORTH_COMPRESSING: Final = 1024
@@ -23,11 +23,11 @@ _LARGER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A body as a function's response carries it.
+    """The body of a function's response.
 
     Attributes:
-        text: the body, base64 if `is_base64`.
-        headers: what the client must know about it.
+        text: the body, in base64 if `is_base64`.
+        headers: the headers that describe it.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Payload:
 
 
 def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
-    """Return a body in the form that carries it to the client."""
+    """Encode a body for a response, compressed if possible; raise `TooLarge` if it does not fit."""
     if accepts_gzip and len(body) >= _WORTH_COMPRESSING and (packed := _compressed(body)):
         return Payload(_base64(packed), is_base64=True, headers={"Content-Encoding": "gzip"})
     plain = _plain(body)
@@ -49,7 +49,7 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
 
 
 def require_room(body: bytes) -> None:
-    """Check that a body can be sent to every client, also to one that does not accept gzip."""
+    """Raise `TooLarge` unless a body fits into a response without compression, for clients without gzip."""
     if _plain(body) is None:
         raise TooLarge(
             f"The state has {len(body)} bytes, and a read of it would exceed what the platform carries: "
@@ -59,12 +59,12 @@ def require_room(body: bytes) -> None:
 
 
 def decode(text: str, *, is_base64: bool) -> bytes:
-    """Return the body of a function's event; `ValueError` if it is not valid base64."""
+    """Return the body of a function's event; raise `ValueError` for invalid base64."""
     return base64.b64decode(text, validate=True) if is_base64 else text.encode()
 
 
 def _compressed(body: bytes) -> bytes | None:
-    """Return a body compressed; None, with the rest of it left alone, once it has no room in a response."""
+    """Return a compressed body; stop and return None as soon as it does not fit into a response."""
     compressor = zlib.compressobj(4, wbits=_GZIP)
     pieces, size = [], 0
     whole = memoryview(body)
@@ -78,14 +78,14 @@ def _compressed(body: bytes) -> bytes | None:
 
 
 def _plain(body: bytes) -> Payload | None:
-    """Return quoted text or base64, whichever is small enough; quotation doubles the length of some texts."""
+    """Return a body as text, which JSON quoting can lengthen, or as base64; None if both are too large."""
     if not _has_room(len(body)):
         return None
     try:
         text = body.decode()
     except UnicodeDecodeError:
         text = None
-    # At worst every byte becomes six (\\u0000), so that most bodies need not be measured.
+    # A byte becomes at most six (\\u0000), so most bodies need not be measured.
     if text is not None and (_has_room(6 * len(body)) or _has_room(len(json.dumps(text)))):
         return Payload(text, is_base64=False)
     if _has_room(_in_base64(len(body))):

@@ -1,4 +1,4 @@
-"""Requests of the HTTP API (payload format 2.0)."""
+"""Parse requests of the HTTP API (payload format 2.0)."""
 
 import base64
 import hashlib
@@ -18,11 +18,11 @@ from holdfast.s3.store import Store
 
 @dataclass(slots=True)
 class Request:
-    """A request, with what the functions read of its event.
+    """A request, with its parsed event.
 
     Attributes:
-        authenticated: what the authorizer decided; None if it was not invoked, or its context is garbled.
-        target: what the path names, as soon as it is decoded.
+        authenticated: the caller; None if the authorizer was not invoked, or its context is invalid.
+        target: the decoded path; empty before it is decoded.
     """
 
     event: Mapping[str, Any]
@@ -35,7 +35,7 @@ class Request:
         self.authenticated = authorizer_context.decode(authorizer.get("lambda"))
 
     def require_authenticated(self) -> Authenticated:
-        """Return the authentication; `NotAuthenticated` if the context is missing or garbled."""
+        """Return the authenticated caller; raise `NotAuthenticated` if the request has no caller."""
         if self.authenticated is None:
             raise NotAuthenticated(
                 "The request carries no authenticated caller; send an access token, a session or an ID token."
@@ -55,21 +55,21 @@ class Request:
 
     @property
     def name(self) -> StateName:
-        """The name of the state, as the route's check saw it; `LookupError` if the route names none."""
+        """The name of the state, which the route's check has accepted; `LookupError` if there is no name."""
         if self.target.name is None:
             raise LookupError("the route names no state")
         return self.target.name
 
     @property
     def state(self) -> str | None:
-        """What the request says the name of the state is, for the log; None if it names none."""
+        """The state's name for the log, which may be invalid; None if the request has no name."""
         if self.target.name is not None:
             return self.target.name.value
         return (self.event.get("pathParameters") or {}).get("name")
 
     @property
     def s3_requests(self) -> int:
-        """How many requests to S3 it took."""
+        """The number of requests to S3."""
         return len(self.store.requests)
 
     @property
@@ -83,7 +83,7 @@ class Request:
 
     @property
     def signer(self) -> str | None:
-        """The ARN that signed the request, as AWS verified it; None if AWS was not asked."""
+        """The ARN of the signer, as AWS verified it; None if the route does not require a signature."""
         try:
             arn = self.event["requestContext"]["authorizer"]["iam"]["userArn"]
         except (KeyError, TypeError):
@@ -92,7 +92,7 @@ class Request:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The parameters of the query, decoded by the gateway; `InvalidRequest` if one is not Unicode."""
+        """The query's parameters, decoded by the gateway; `InvalidRequest` if a parameter is not Unicode."""
         found: Mapping[str, str] = self.event.get("queryStringParameters") or {}
         try:
             json_object.check_unicode(dict(found))
@@ -101,7 +101,7 @@ class Request:
         return found
 
     def check_query(self, known: Collection[str]) -> None:
-        """Check that the query has no other parameters than these, in an API that takes no others."""
+        """Ignore unknown parameters. A subclass may raise an error for a parameter that is not in `known`."""
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name; empty if it is missing."""
@@ -112,8 +112,8 @@ class Request:
         """Return the body as the client sent it.
 
         Raises:
-            InvalidBody: the body did not arrive whole. It must never look like an empty one, which is a
-                force-unlock.
+            InvalidBody: the body did not arrive whole. It must never be read as an empty body, because an
+                empty body is a force-unlock.
         """
         try:
             body = payload.decode(
@@ -122,7 +122,7 @@ class Request:
         except ValueError:
             raise InvalidBody("The body cannot be decoded; send it as UTF-8 text or base64.") from None
         length = self.header("content-length").strip()
-        # API Gateway replaces what is not UTF-8 in a text, so that an altered body has another length too.
+        # API Gateway replaces invalid UTF-8 in a text, which changes the length of the body.
         if length and length != str(len(body)):
             raise InvalidBody(
                 f"The request announced a body of {length[:20]} bytes, {len(body)} arrived: a proxy may have "

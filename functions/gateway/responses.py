@@ -1,4 +1,4 @@
-"""Responses of the HTTP API (payload format 2.0), and one log line for each request."""
+"""Respond to requests of the HTTP API (payload format 2.0), and write one log line for each."""
 
 import json
 import time
@@ -26,11 +26,11 @@ _HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-stor
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A success: the client's response, and the fields of its log line.
+    """A successful response, and the fields of its log line.
 
     Attributes:
-        body: None for an empty one.
-        event: what happened, if it is not what the route says.
+        body: None for an empty body.
+        event: the audit event; None means the event of the route.
     """
 
     body: payload.Payload | None = None
@@ -53,7 +53,7 @@ def respond(
     error_form: ErrorForm = _plain,
     log: "logging.Logger | Logger" = gateway_log.log,
 ) -> dict[str, Any]:
-    """Return the response to a request, whatever comes of it, and log it."""
+    """Handle a request, log it, and return the response. Errors are returned as responses, too."""
     started = time.monotonic()
     try:
         route = _admit(request, router)
@@ -66,9 +66,9 @@ def respond(
         if error.status >= 500:
             logged["reason"] = error.message
         level = "error" if "reason" in logged else "warning"
-    except Exception as error:  # noqa: BLE001 the client gets a response that it retries, the log the place
+    except Exception as error:  # noqa: BLE001 the client gets a 500, the log the stack
         response = _failure(_FaultError(request.event["requestContext"]["requestId"]), error_form)
-        # Without the exception's text: it could hold content.
+        # Without the exception's text, which could contain a state's content.
         stack = traceback.format_tb(error.__traceback__)
         level, event, logged = "error", Event.REQUEST_FAILED, {"error": audit.failure(error), "stack": stack}
     getattr(log, level)(
@@ -85,12 +85,12 @@ def respond(
 
 
 def _admit(request: Request, router: Router[Response]) -> Route[Response]:
-    """Return the route of a request that its caller may send, as far as the route can tell.
+    """Return the route of a request, and check that its caller has the permission that the route needs.
 
-    The library decides again: what a route needs is a lower bound.
+    This permission is a lower bound; the library checks the caller again.
 
     Raises:
-        HoldfastError: the path cannot be decoded, or the query has an unknown parameter.
+        HoldfastError: the path cannot be decoded, the caller is not allowed, or a parameter is unknown.
     """
     verbs, target = router.match(request.event)
     if isinstance(target, Target):
@@ -126,7 +126,7 @@ def _failure(error: HoldfastError, form: ErrorForm) -> dict[str, Any]:
 
 
 class _FaultError(HoldfastError):
-    """Nobody expected it."""
+    """An unexpected exception."""
 
     status = 500
     code = "fault"
@@ -136,7 +136,7 @@ class _FaultError(HoldfastError):
 
 
 def _who_and_what(request: Request) -> dict[str, Any]:
-    """Return the fields that every line has, whatever came of the request."""
+    """Return the fields that every log line of a request has, after success and after failure."""
     context = request.event["requestContext"]
     authenticated = request.authenticated
     caller: Mapping[str, str | None] = (

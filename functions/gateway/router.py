@@ -1,4 +1,4 @@
-"""Routes: who may send what, and which handler responds. Each function has one list of them."""
+"""Routes: their paths, handlers, and required permissions. Each function has one list of routes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Anyone(Enum):
-    """What a route asks of its caller if that is no action."""
+    """The needs of routes that do not require an action."""
 
     PUBLIC = auto()
     AWS_IDENTITY = auto()
@@ -23,24 +23,24 @@ class Anyone(Enum):
 PUBLIC: Final = Anyone.PUBLIC
 """No credentials."""
 AWS_IDENTITY: Final = Anyone.AWS_IDENTITY
-"""A signature with AWS credentials, which the library judges."""
+"""A signature with AWS credentials; the library checks the caller."""
 ANY_CALLER: Final = Anyone.ANY_CALLER
-"""Credentials that the authorizer accepted, whatever the role."""
+"""Credentials that the authorizer accepted, with any role."""
 
 _R = TypeVar("_R")
 
 
-# No dataclass: the import of `dataclasses` is a sixth of the health function's start.
+# Not a dataclass, because importing `dataclasses` takes a sixth of the health function's start.
 class Route(NamedTuple, Generic[_R]):
-    """A path with verbs, what they need, and what responds.
+    """A path and its verbs, with their handler.
 
     Attributes:
-        path: a template. `{name}` takes one segment of the path, `{name+}` the rest of it.
-        verbs: with spaces between them.
-        handler: gets the request, and what the path names beside a state.
-        event: of the audit trail, unless the handler names another; None where nothing is logged.
-        needs: the least that a request needs, checked before the handler runs. The library decides again.
-        query: the parameters that the query may have, with spaces between them.
+        path: a template. `{name}` matches one segment of the path, `{name+}` the rest of it.
+        verbs: separated by spaces.
+        handler: called with the request and the target's arguments.
+        event: the audit event, unless the handler returns another; None if the function logs no event.
+        needs: the least permission for a request, checked before the handler runs; the library checks again.
+        query: the allowed parameters of the query, separated by spaces.
     """
 
     path: str
@@ -51,7 +51,7 @@ class Route(NamedTuple, Generic[_R]):
     query: str = ""
 
     def check(self, caller: "Caller", name: "StateName | None") -> None:
-        """Check that a caller has the least that this route needs; the role alone if no state is named."""
+        """Raise `NotAllowed` unless role and scope cover the route's needs; without a name, only the role."""
         if isinstance(self.needs, Anyone):
             return
         if name is None:
@@ -61,11 +61,11 @@ class Route(NamedTuple, Generic[_R]):
 
 
 class Target(NamedTuple):
-    """What the path of a request names.
+    """The decoded parameters of a path.
 
     Attributes:
-        name: None if the path names no state.
-        arguments: what the handler gets beside the request.
+        name: the state's name; None if the path has no name.
+        arguments: further arguments for the handler, after the request.
     """
 
     name: "StateName | None" = None
@@ -77,7 +77,7 @@ Verbs = Mapping[str, Route[_R]]
 
 
 def pick(verbs: Verbs[_R], method: str) -> Route[_R]:
-    """Return the route of a verb."""
+    """Return the route of a verb; raise `MethodNotAllowed` if the path does not have it."""
     if method not in verbs:
         raise MethodNotAllowed(method, tuple(verbs))
     return verbs[method]
@@ -92,11 +92,11 @@ def _refuse(path: str) -> HoldfastError:
 
 
 class Router(Generic[_R]):
-    """Finds the route of a request.
+    """Find the route of a request.
 
     Args:
-        decode: makes of a path's parameters what they name; the only place that does.
-        refuse: makes of an unknown path the error that its client gets.
+        decode: decodes a path's parameters; no other code decodes them.
+        refuse: returns the error for an unknown path.
         prefix: the beginning of the paths of all routes.
         slash: whether a path without parameters may end with a slash.
     """
@@ -120,7 +120,7 @@ class Router(Generic[_R]):
         self._templates = [(path.split("/"), of_path) for path, of_path in {**verbs, **slashes}.items()]
 
     def match(self, event: Mapping[str, Any]) -> tuple[Verbs[_R], Target | HoldfastError]:
-        """Return the routes of a request's path, and what it names, or why that cannot be decoded.
+        """Return the routes of a request's path, and its decoded target or the error of decoding it.
 
         Raises:
             HoldfastError: no route has this path.
@@ -142,7 +142,7 @@ class Router(Generic[_R]):
 
 
 def _parameters(template: Sequence[str], path: Sequence[str]) -> dict[str, str] | None:
-    """Return the parameters of a path, by their names; None if the template does not fit."""
+    """Return the parameters of a path by name; None if it does not match the template."""
     rest = template[-1].endswith("+}")
     if len(path) != len(template) and not (rest and len(path) > len(template)):
         return None

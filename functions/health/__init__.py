@@ -1,1 +1,1 @@
-"""The function that tells the version of the deployed code."""
+"""The function that returns the version of the deployed code."""

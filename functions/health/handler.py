@@ -1,10 +1,10 @@
-"""What API Gateway answers to anybody: the version of the backend, and two answers for clients of `cloud {}`.
+"""Respond to requests without credentials: the deployed version, and two routes for clients of `cloud {}`.
 
-Such a client asks where the API is before it has a token, and `terraform login` opens a page that says how to
-get one.
+Such a client requests the API's address before it has a token, and `terraform login` opens a page that
+explains how to get a token.
 
-How often strangers ask decides what it costs. So it imports neither the AWS SDK nor another package,
-needs no permission but for its log, and logs nothing itself: API Gateway's access log has each request.
+Anybody can call this function, so it must be cheap. It imports neither the AWS SDK nor another package, needs
+only the permission to log, and logs nothing itself: API Gateway's access log contains each request.
 """
 
 import json
@@ -15,20 +15,20 @@ from typing import Any, Final
 from gateway.router import PUBLIC, Route, Router, pick
 from holdfast.errors import HoldfastError
 
-# Those of `gateway.responses`, whose import brings the SDK.
+# The same as in `gateway.responses`, which would import the SDK.
 _JSON: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 _PAGE: Final = {
     **_JSON,
     "Content-Type": "text/html; charset=utf-8",
-    # Nothing is loaded or run, and nobody's page shows this one. The hash is that of the page's own style.
+    # The page loads and runs nothing, and cannot be framed. The hash is that of its style.
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; style-src 'sha256-dOAFgoAKFqv/rh7pw66noogkH+v2MSkloyz6KCURU3c='",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
 
-# Relative, so that it holds under every host name. `cloud` and `terraform login` read the first key, `remote`
-# the second, or the last one where it is told to run locally.
+# Relative, so that it is valid under every host name. `cloud` and `terraform login` read the first key,
+# `remote` the second, or the last one if it is configured to run locally.
 _SERVICES: Final = dict.fromkeys(("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2"), "/api/v2/")
 
 _VERSION: Final = json.dumps({"status": "ok", "version": os.environ["HOLDFAST_VERSION"]})

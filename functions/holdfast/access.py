@@ -23,7 +23,7 @@ class Action(Enum):
 
 
 class Role(StrEnum):
-    """A named set of actions; each includes the one before it."""
+    """A named set of actions. Each role includes the actions of the role before it."""
 
     OUTPUTS = "outputs"
     READER = "reader"
@@ -53,10 +53,10 @@ def allowed(role: Role) -> frozenset[Action]:
 
 
 def check_pattern(pattern: str) -> str:
-    """Return a scope pattern unchanged if a state can have a name that it covers.
+    """Return a scope pattern unchanged, or raise `ValueError` if it cannot match any valid state name.
 
-    `*` alone covers every state, a trailing `/*` everything below; elsewhere `*` stays within a segment. The
-    message of the `ValueError` says which rule the pattern broke.
+    `*` alone covers every state, and a trailing `/*` everything below. Elsewhere `*` does not match a `/`.
+    The message of the `ValueError` names the broken rule.
     """
     try:
         # Not `parse`: a scope such as 'holdfast-doctor/*' may cover reserved names.
@@ -86,10 +86,10 @@ def matches(pattern: str, name: StateName) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated caller, who may do what the role allows to states that a pattern of the scope covers.
+    """An authenticated caller. Their role applies to the states that match a pattern of `scope`.
 
     Attributes:
-        principal: stable over retries, such as `token:3f9a…`.
+        principal: the same in every retry, such as `token:3f9a…`.
     """
 
     principal: str
@@ -100,9 +100,9 @@ class Caller:
         return action in allowed(self.role) and any(matches(pattern, name) for pattern in self.scope)
 
     def require(self, action: Action, name: StateName) -> None:
-        """Raise `NotAllowed` if the role or the scope does not cover this.
+        """Raise `NotAllowed` if the role does not allow the action, or the scope does not cover the state.
 
-        If the caller may read only the outputs of a state, the message says where those are.
+        If the caller may only read the state's outputs, the message contains the address of the outputs.
         """
         if action is Action.READ and not self.may(action, name) and self.may(Action.READ_OUTPUTS, name):
             raise NotAllowed(
@@ -116,7 +116,7 @@ class Caller:
             )
 
     def require_role(self, action: Action) -> None:
-        """Raise `NotAllowed` if the role does not allow this, whichever states the scope covers."""
+        """Raise `NotAllowed` if the role does not allow the action; the scope is not checked."""
         if action not in allowed(self.role):
             enough = next(role for role in Role if action in allowed(role))
             verb = action.name.lower().replace("_", " ")

@@ -4,17 +4,17 @@ from enum import StrEnum
 from typing import Final
 
 MARK_FIELD: Final = "trail"
-"""The field of a log line that has the mark."""
+"""The field of a log line that contains the mark."""
 MARK: Final = "holdfast.audit"
-"""The mark. The subscription filters of the functions' logs look for it, as a phrase."""
+"""The mark of an audited log line. The subscription filters of the functions' logs match this phrase."""
 
 
 _FAILURES: Final = {"OutcomeUnknown": "Undecided"}
-"""Logged names that differ from the exception's: scripts read them, so they do not change with it."""
+"""The logged names of renamed exceptions. Scripts read the old names, so logs keep these."""
 
 
 def failure(error: BaseException) -> str:
-    """Return the name of a failure in logs and in the audit trail.
+    """Return the name of an exception as it appears in logs and in the audit trail.
 
     >>> failure(ValueError())
     'ValueError'
@@ -24,7 +24,7 @@ def failure(error: BaseException) -> str:
 
 
 class Event(StrEnum):
-    """Everything that the functions log about a request: the `message` of its log line."""
+    """The events that the functions log. An event is the `message` of the log line of a request."""
 
     SIGN_IN_ACCEPTED = "sign_in.accepted"
     SIGN_IN_REFUSED = "sign_in.refused"
@@ -67,7 +67,7 @@ EVENTS: Final = tuple(Event)
 
 
 def changed_a_state(event: Event) -> bool:
-    """Return whether an event says that a state's current version is another than before, or gone."""
+    """Return whether an event replaced or deleted a state's current version."""
     match event:
         case Event.STATE_WRITTEN | Event.STATE_DELETED | Event.STATE_RESTORED | Event.STATE_UNDELETED:
             return True
@@ -115,10 +115,10 @@ FIELDS: Final = (
     *("serial_before", "serial", "version_id", "marker_left", "restored_from", "freeze", "until"),
     *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
 )
-"""The fields of a log line that its event in the audit trail keeps. `ADDED_FIELDS` come with them."""
+"""The fields of a log line that the audit trail keeps in its event, beside `ADDED_FIELDS`."""
 
 ADDED_FIELDS: Final = ("id", "time", "event", "function")
-"""The fields that every event of the audit trail has besides, from CloudWatch and the name of the log."""
+"""The fields that every event of the audit trail also has, from CloudWatch and the name of the log group."""
 
 
 def function_log_group(team: str, function: str) -> str:

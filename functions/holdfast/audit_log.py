@@ -1,4 +1,4 @@
-"""The events in responses of FilterLogEvents about the audit log, and how far back to look for the newest."""
+"""Parse the audit log's events from responses of FilterLogEvents; the spans of time for a search."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -7,17 +7,17 @@ from typing import Any, Final, NamedTuple
 from holdfast import json_object
 
 FIRST_SPAN: Final = timedelta(minutes=10)
-"""How far back the search for the newest events looks first: the oldest come first in a response."""
+"""How far back the search for the newest events begins: a response lists the oldest events first."""
 GROWTH: Final = 4
-"""How many times as far each further look goes."""
+"""Each further request of the search covers this many times the span of the request before."""
 
 
 class Line(NamedTuple):
     """An event of the audit log, with its fields.
 
     Attributes:
-        id: an event is delivered at least once, and a duplicate has the same ID.
-        timestamp: in milliseconds since 1970.
+        id: CloudWatch may deliver an event twice; a duplicate has the same ID.
+        timestamp: milliseconds since 1970.
     """
 
     id: str
@@ -26,15 +26,15 @@ class Line(NamedTuple):
 
 
 def is_complete(page: Mapping[str, Any]) -> bool:
-    """Return whether a response was not cut short.
+    """Return whether a response arrived whole.
 
-    The SDK reads a missing body as an empty one, and an event without what it must have.
+    The SDK accepts an incomplete response: it reads a missing body as empty, and events without members.
     """
     return all(line.keys() >= {"message", "timestamp", "eventId"} for line in page.get("events", [{}]))
 
 
 def lines(page: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the events of a complete response; other lines of the log are left out."""
+    """Yield the events of a complete response; skip lines that are not JSON objects."""
     for line in page["events"]:
         try:
             event = json_object.parse(line["message"].encode())
@@ -44,5 +44,5 @@ def lines(page: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def milliseconds(when: datetime) -> int:
-    """Return a time as FilterLogEvents takes it; none is before 1970."""
+    """Return a time in milliseconds since 1970, as FilterLogEvents takes it; 0 for earlier times."""
     return max(0, int(when.timestamp() * 1000))

@@ -9,23 +9,23 @@
     Denied: The caller may not do this.
         401 NotAuthenticated
         403 NotAllowed, NotSigned
-    Absent: What the request works on was never there, or is gone.
+    Absent: The request's target never existed, or is gone.
         404 NoState, NoVersions, NoSuchVersion, NoWorkspace
         409 NoVersion, StateDeleted, UploadMissing
-    Conflict: What is stored does not fit the request, or somebody else came first.
+    Conflict: The request does not fit the stored data, or somebody else came first.
         409 SerialNotNewer, LineageChanged, BaseChanged, UnreadableState, UnreadableVersion, UnreadableRecord,
             EncryptedState, UploadAltered, WorkspaceExists, ResourcesTracked, JustDeleted, LockLost,
             LockNotMatched, NotFrozen, RacedWriter
         423 Locked (Frozen, NotDeclared)
-    Unsettled: S3 failed or the lock was lost on the way: the outcome is unknown, or half of it is left.
+    Unsettled: S3 failed or the lock was lost meanwhile: the outcome is unknown, or the work is half done.
         409 UnlockOutcomeUnknown, DeleteOutcomeUnknown, RestoreOutcomeUnknown, UndeleteOutcomeUnknown
         500 LockLeft, StorageRefused
         503 OutcomeUnknown
 
-A status belongs to the leaf and never to its parent: clients retry a 503 by themselves, so an outcome that
-nobody may retry unseen is a 409. Catch a parent only where every error of that cause is meant.
+A status belongs to the leaf and never to its parent. Clients retry a 503 by themselves, so an unknown outcome
+that must not be retried automatically is a 409. Catch a parent only to catch every error of that cause.
 
-The messages say what happened and what to do. They never hold a state's content or a secret.
+The messages say what happened and what to do. They never contain a state's content or a secret.
 """
 
 from collections.abc import Mapping
@@ -33,14 +33,14 @@ from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
-    """A request that ends without success; a leaf is made with its `status` and `code`, a parent without.
+    """A failed request. A leaf class declares `status` and `code`, a parent class does not.
 
     Attributes:
         status: the HTTP status of the response.
         code: a stable word for programs, the `error` of the response's body.
         message: for people.
-        logged: what the log says of it beside these; never content or a secret. A `reason` makes it an error
-            of the deployment and not of the request.
+        logged: further fields of the log line; never content or a secret. A field `reason` marks the error
+            as a fault of the deployment and not of the request.
     """
 
     status: ClassVar[int]
@@ -59,11 +59,11 @@ class HoldfastError(Exception):
 
     @property
     def text(self) -> str:
-        """Return the message and its notes: an error that leaves something behind has a note that says so."""
+        """Return the message and the exception's notes. A note tells, for example, that a lock was left."""
         return " ".join((self.message, *getattr(self, "__notes__", ())))
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that the response needs beside its body."""
+        """Return headers to add to the response."""
         return {}
 
     def body(self) -> Mapping[str, Any]:
@@ -76,7 +76,7 @@ class Invalid(HoldfastError):
 
 
 class InvalidName(Invalid, status=400, code="invalid_state_name"):
-    """The state's name breaks a rule, or is reserved."""
+    """The state's name is invalid or reserved."""
 
 
 class InvalidLockInfo(Invalid, status=400, code="invalid_lock_info"):
@@ -92,14 +92,14 @@ class InvalidBody(Invalid, status=400, code="invalid_body"):
 
 
 class InvalidId(Invalid, status=400, code="invalid_id"):
-    """An ID of `cloud {}` was not made by this API."""
+    """An ID in the `cloud {}` request is invalid."""
 
 
 class InvalidDocument(Invalid, status=400, code="invalid_document"):
-    """A `cloud {}` request breaks a rule.
+    """The `cloud {}` request is invalid.
 
     Attributes:
-        parameter: the name of that parameter; empty if it is none.
+        parameter: the name of the invalid query parameter; empty if another part of the request is invalid.
     """
 
     def __init__(self, message: str, *, parameter: str = "") -> None:
@@ -108,11 +108,11 @@ class InvalidDocument(Invalid, status=400, code="invalid_document"):
 
 
 class InvalidRequest(Invalid, status=400, code="invalid_request"):
-    """A management request breaks a rule."""
+    """The management request is invalid."""
 
 
 class UnknownRoute(Invalid, status=400, code="unknown_route"):
-    """There is no such route. Terraform would take a 404 for "no state yet"."""
+    """The route does not exist. Terraform would take a 404 for "no state yet"."""
 
 
 class MethodNotAllowed(Invalid, status=405, code="method_not_allowed"):
@@ -132,7 +132,7 @@ class TooLarge(Invalid, status=413, code="too_large"):
 
 
 class LockRequired(Invalid, status=428, code="lock_required"):
-    """The team requires a lock for a write."""
+    """The team requires a lock for writes."""
 
 
 class Denied(HoldfastError):
@@ -140,11 +140,11 @@ class Denied(HoldfastError):
 
 
 class NotAuthenticated(Denied, status=401, code="not_authenticated"):
-    """The request has no verified caller."""
+    """The request is not authenticated."""
 
 
 class NotAllowed(Denied, status=403, code="not_allowed"):
-    """The caller's role or scope does not cover the request."""
+    """The caller's role or scope does not allow the request."""
 
 
 class NotSigned(Denied, status=403, code="not_signed"):
@@ -152,27 +152,27 @@ class NotSigned(Denied, status=403, code="not_signed"):
 
 
 class Absent(HoldfastError):
-    """What the request works on was never there, or is gone."""
+    """The request's target never existed, or is gone."""
 
 
 class NoState(Absent, status=404, code="no_state"):
-    """There is no such state, or none yet."""
+    """The state does not exist."""
 
 
 class NoVersions(Absent, status=404, code="no_versions"):
-    """No version can be restored."""
+    """The state has no version that can be restored."""
 
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
-    """The state has no such version. It is another state's, a delete marker or gone."""
+    """The state has no version with this ID. It may be another state's ID, or a delete marker's."""
 
 
 class NoWorkspace(Absent, status=404, code="no_workspace"):
-    """There is no such workspace. The client creates it, so a lack of access has another status."""
+    """The workspace does not exist. The client then creates it, so a lack of access has another status."""
 
 
 class NoVersion(Absent, status=409, code="no_version"):
-    """A version or an output is gone. Clients do not show the text of a 404."""
+    """The workspace's version or output does not exist. Clients do not show the text of a 404."""
 
 
 class StateDeleted(Absent, status=409, code="state_deleted"):
@@ -180,15 +180,15 @@ class StateDeleted(Absent, status=409, code="state_deleted"):
 
 
 class UploadMissing(Absent, status=409, code="upload_missing"):
-    """The upload is missing."""
+    """The uploaded state is missing."""
 
 
 class Conflict(HoldfastError):
-    """What is stored does not fit the request, or somebody else came first."""
+    """The request does not fit the stored data, or somebody else came first."""
 
 
 class SerialNotNewer(Conflict, status=409, code="serial_not_newer"):
-    """The serial is not above the last acknowledged one."""
+    """The serial is not above the last acknowledged serial."""
 
 
 class LineageChanged(Conflict, status=409, code="lineage_changed"):
@@ -196,15 +196,15 @@ class LineageChanged(Conflict, status=409, code="lineage_changed"):
 
 
 class BaseChanged(Conflict, status=409, code="base_changed"):
-    """Somebody changed the state since the client looked."""
+    """The state has changed since the client read it."""
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
-    """The current object is empty or not a state document. It is not read or compared with a write."""
+    """The current object is empty or not a state document. It cannot be read, or compared with a write."""
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
-    """The version is not a state document."""
+    """The version's content is not a state document."""
 
 
 class UnreadableRecord(Conflict, status=409, code="unreadable_record"):
@@ -216,11 +216,11 @@ class EncryptedState(Conflict, status=409, code="encrypted_state"):
 
 
 class UploadAltered(Conflict, status=409, code="upload_altered"):
-    """The upload differs from what was announced."""
+    """The uploaded state differs from the announced state."""
 
 
 class WorkspaceExists(Conflict, status=409, code="workspace_exists"):
-    """Somebody else just created this workspace."""
+    """Another client has just created this workspace."""
 
 
 class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
@@ -228,11 +228,11 @@ class ResourcesTracked(Conflict, status=409, code="resources_tracked"):
 
 
 class JustDeleted(Conflict, status=409, code="just_deleted"):
-    """The workspace was deleted moments ago, and re-created. A retry must not delete it again."""
+    """The workspace was deleted moments ago and created again. A retry must not delete it again."""
 
 
 class LockLost(Conflict, status=409, code="lock_lost"):
-    """The lock is no longer held."""
+    """The lock was lost before or during the write."""
 
 
 class LockNotMatched(Conflict, status=409, code="lock_not_matched"):
@@ -244,7 +244,7 @@ class NotFrozen(Conflict, status=409, code="not_frozen"):
 
 
 class RacedWriter(Conflict, status=409, code="raced_another_writer"):
-    """Somebody else kept changing the object."""
+    """Another client kept changing the object."""
 
 
 class Locked(Conflict, status=423, code="locked"):
@@ -274,32 +274,32 @@ class Frozen(Locked, status=423, code="frozen"):
 
 
 class NotDeclared(Locked, status=423, code="not_declared"):
-    """The name must be declared. The body is lock info that says so.
+    """The state's name is not declared. The body is lock info with that text.
 
-    It is the one form of a refusal whose text every client shows.
+    A lock conflict is the only refusal whose text every client shows.
     """
 
     is_released = False
 
 
 class Unsettled(HoldfastError):
-    """S3 failed or the lock was lost on the way: the outcome is unknown, or half of it is left."""
+    """S3 failed or the lock was lost meanwhile: the outcome is unknown, or the work is half done."""
 
 
 class UnlockOutcomeUnknown(Unsettled, status=409, code="unlock_undecided"):
-    """The outcome of a force-unlock is unknown. It names no ID, so no client may retry it unseen."""
+    """The outcome of a force-unlock is unknown. It named no ID, so a client must not retry it by itself."""
 
 
 class DeleteOutcomeUnknown(Unsettled, status=409, code="delete_undecided"):
-    """A delete lost its lock. Somebody broke it, or another try of the delete released it."""
+    """The delete lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
 
 
 class RestoreOutcomeUnknown(Unsettled, status=409, code="restore_undecided"):
-    """A restore lost its lock. Somebody broke it, or another try of the restore released it."""
+    """The restore lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
 
 
 class UndeleteOutcomeUnknown(Unsettled, status=409, code="undelete_undecided"):
-    """An undelete lost its lock. Somebody broke it, or another try of the undelete released it."""
+    """The undelete lost its lock, so its outcome is unknown. A retry or somebody else removed the lock."""
 
 
 class LockLeft(Unsettled, status=500, code="lock_left"):
@@ -307,11 +307,11 @@ class LockLeft(Unsettled, status=500, code="lock_left"):
 
 
 class StorageRefused(Unsettled, status=500, code="storage_refused"):
-    """S3 refuses the function. This is a fault of the deployment, not of the request."""
+    """S3 refused the function's request. This is a fault of the deployment, not of the request."""
 
 
 class OutcomeUnknown(Unsettled, status=503, code="undecided"):
-    """S3 did not decide in time; a retry is safe."""
+    """S3 did not confirm the request in time; a retry is safe."""
 
     def headers(self) -> dict[str, str]:
         """Return `Retry-After` in seconds; Terraform honours it."""

@@ -1,6 +1,6 @@
 """Parse a JSON object strictly, as Go's decoder does: UTF-8 only, no NaN, no other top level.
 
-A body that is not one raises a `ValueError` whose message completes "The body …".
+An invalid body raises a `ValueError` whose message completes "The body …".
 """
 
 import codecs
@@ -22,7 +22,7 @@ _ARRAY: Final = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*")
 _NEXT: Final = re.compile(r"[ \t\n\r]*,?[ \t\n\r]*")
 _CLOSING: Final = re.compile(r"[ \t\n\r]*\}[ \t\n\r]*")
 _SHALLOW: Final = json.JSONDecoder(object_pairs_hook=bool, parse_constant=_refuse)
-"""Reads an object within the document as whether it has members, and keeps none of them."""
+"""Replaces a nested object by whether it has members, so that its content is not kept."""
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def parse(body: bytes) -> dict[str, Any]:
         raise ValueError("is empty")
     try:
         document = json.loads(body.decode(), parse_constant=_refuse)
-    # json gives up on deep nesting with RecursionError.
+    # json raises RecursionError for deep nesting.
     except (ValueError, RecursionError):
         raise ValueError("is not a JSON document") from None
     if not isinstance(document, dict):
@@ -39,20 +39,20 @@ def parse(body: bytes) -> dict[str, Any]:
 
 
 def parse_unique(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object in which no object has a member twice and every text is Unicode."""
-    document = parse(body)  # from here on it is well formed
+    """Parse a JSON object; reject repeated members at any depth, and texts that are not Unicode."""
+    document = parse(body)  # so it is well formed
     try:
         json.loads(body.decode(), object_pairs_hook=_unique)
     except _TwiceError:
         raise ValueError("has a member twice") from None
-    except RecursionError:  # sooner than before, in some versions of Python
+    except RecursionError:  # in some versions of Python the hook raises it at a smaller depth than `parse`
         raise ValueError("is not a JSON document") from None
     check_unicode(document)
     return document
 
 
 def check_unicode(document: object) -> None:
-    """Check that every text of a document has a UTF-8 form."""
+    """Raise `ValueError` unless every text of a parsed document can be encoded as UTF-8."""
     left = [document]
     while left:
         match left.pop():
@@ -70,9 +70,9 @@ class Member(NamedTuple):
     """A member of a JSON object.
 
     Attributes:
-        value: text, number, true, false or null; of an object or array, whether it has anything in it.
-        start: the byte of the document at which the value starts.
-        end: the byte after it.
+        value: text, number, boolean or null; for an object or array, whether it is not empty.
+        start: the offset in bytes at which the value starts.
+        end: the offset in bytes at which the value ends.
     """
 
     value: Any
@@ -80,15 +80,14 @@ class Member(NamedTuple):
     end: int
 
     def written(self, document: bytes) -> bytes:
-        """Return the value as the document writes it; Python would round long numbers."""
+        """Return the exact bytes of the value; Python would round long numbers."""
         return document[self.start : self.end]
 
 
 def members(body: bytes) -> dict[str, Member]:
-    """Return the members of a JSON object, as strictly as `parse`, and hold nothing of what they contain.
+    """Return the members of a JSON object, parsed as strictly as `parse`, without keeping nested values.
 
-    Beside the body it takes the memory of one text with a byte for each of the body's, and of the largest
-    text and the longest array within.
+    It needs as much memory as the body takes, and the memory of the largest text and array in the body.
 
     >>> members(b'{"serial": 7, "outputs": {"a": {}}, "resources": []}')["outputs"].value
     True
@@ -98,8 +97,8 @@ def members(body: bytes) -> dict[str, Member]:
     try:
         if not body.isascii():
             _check_utf8(body)
-        # A character for each byte: four times smaller than a text with an emoji in it, and places in the
-        # text are places in the body. All that JSON gives a meaning to is ASCII.
+        # Latin-1 has one character for each byte, so positions in the text are positions in the body, and it
+        # is four times smaller than a text with an emoji. JSON's own characters are all ASCII.
         text = body.decode("latin-1")
         opening = _OPENING.match(text)
         if opening:
@@ -111,10 +110,10 @@ def members(body: bytes) -> dict[str, Member]:
 
 
 def elements(array: bytes) -> Iterator[bytes]:
-    """Return the elements of a JSON array one after the other, as the text writes them.
+    """Yield the exact bytes of each element of a JSON array.
 
-    The array is well formed, such as `Member.written` returns it. Another value than an array, or a deeply
-    nested one, raises `ValueError`.
+    The array must be well formed, as `Member.written` returns it. Raise `ValueError` if the value is not an
+    array, or is nested too deeply.
 
     >>> list(elements(b'[{"a": 1}, 2.0]'))
     [b'{"a": 1}', b'2.0']
@@ -134,7 +133,7 @@ def elements(array: bytes) -> Iterator[bytes]:
 
 
 def _members(body: bytes, text: str, at: int) -> dict[str, Member]:
-    """Return the members of an object that is the whole text; `at` is the place after its brace."""
+    """Return the members of an object that fills the whole text; `at` is the position after its brace."""
     found = {}
     closing = _CLOSING.match(text, at)
     while not closing:
@@ -170,7 +169,7 @@ def _check_utf8(body: bytes) -> None:
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text has a UTF-8 form; JSON can escape a lone surrogate, which has none."""
+    """Return whether a text can be encoded as UTF-8. A lone surrogate from a JSON escape cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -179,7 +178,7 @@ def is_unicode(text: str) -> bool:
 
 
 class _TwiceError(Exception):
-    """An object has a member twice."""
+    """An object has a repeated member."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

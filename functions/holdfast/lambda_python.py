@@ -1,4 +1,4 @@
-"""Finds the Python that makes bytecode for Lambda, for the CDK app and for `holdfast doctor --account`."""
+"""Find the Python that compiles bytecode for Lambda, for the CDK app and for `holdfast doctor --account`."""
 
 import shutil
 import subprocess
@@ -8,13 +8,13 @@ from typing import Final
 from holdfast.team import LAMBDA_PYTHON
 
 _SECONDS: Final = 60
-"""How long it may take to start."""
+"""Seconds that Python may take to start."""
 
 
 def lambda_python() -> str | None:
-    """Return the Python that makes bytecode for Lambda, or None if there is none on the PATH.
+    """Return the path of the Python that compiles bytecode for Lambda, or None if the PATH does not have it.
 
-    A version manager's placeholder for a version that is not installed or not chosen fails when it is run.
+    It is run once, because a version manager's placeholder for a missing version only fails when it runs.
     """
     python = shutil.which(f"python{LAMBDA_PYTHON}")
     return python if python is not None and _runs(python) else None
@@ -22,7 +22,7 @@ def lambda_python() -> str | None:
 
 @cache
 def _runs(python: str) -> bool:
-    # Bytecode of a release candidate need not be that of the release, and Lambda would not read it.
+    # The bytecode of a release candidate can differ from the release's; Lambda would not load it.
     code = "import sys; print(sys.implementation.cache_tag, sys.version_info.releaselevel)"
     try:
         ended = subprocess.run(

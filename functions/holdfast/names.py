@@ -10,10 +10,10 @@ MAX_LENGTH = 200
 MAX_SEGMENTS = 8
 
 RESERVED: Final = "holdfast-doctor"
-"""The first segment of every probe's name, and of no other state's."""
+"""The first segment of the names of probes. No other state may have it."""
 
 RECORDS: Final = "workspaces/"
-"""The folder of the records."""
+"""The key prefix of the workspaces' records."""
 
 _PROBE_FOLDER: Final = f"{RESERVED}/"
 _PROBE_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
@@ -22,10 +22,10 @@ _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class StateName:
-    """A valid state name; made by `parse`.
+    """A valid state name; created by `parse`.
 
-    A probe is a state that `holdfast doctor` makes to try a deployment, and removes. Its objects are below
-    `probes/` and end with nothing that the bucket policy protects, so that all of their versions can go.
+    A probe is a state that `holdfast doctor` creates to check a deployment, and then removes. Its keys begin
+    with `probes/` and have no suffix that the bucket policy protects, so that all versions can be deleted.
     """
 
     value: str
@@ -42,12 +42,12 @@ class StateName:
 
     @property
     def lock_key(self) -> str:
-        """Return the key of the lock; `backend "s3"` with `use_lockfile` uses the same."""
+        """Return the key of the lock object; `backend "s3"` with `use_lockfile` uses the same key."""
         return f"{self.state_key}.tflock"
 
     @property
     def record_key(self) -> str:
-        """Return the key of the record by which the name is declared, and a workspace exists."""
+        """Return the key of the record that declares the name, and makes a workspace exist."""
         return f"{RECORDS}{self.value}.json"
 
     def __str__(self) -> str:
@@ -55,9 +55,9 @@ class StateName:
 
 
 def parse(raw: str) -> StateName:
-    """Parse a state name as it is in the path, already decoded.
+    """Parse a decoded state name.
 
-    The message of `InvalidName` says which rule the name breaks, or that it is reserved.
+    Raise `InvalidName` if it breaks a rule or is reserved; the message names the rule.
 
     >>> parse("network/prod").state_key
     'states/network/prod.tfstate'
@@ -72,7 +72,7 @@ def parse(raw: str) -> StateName:
 
 
 def split(raw: str) -> list[str]:
-    """Split a state name, or a pattern without its wildcards, into its segments; reserved ones, too."""
+    """Split a state name into its segments; raise `InvalidName` for an invalid, but not a reserved name."""
     if len(raw) > MAX_LENGTH:
         raise InvalidName(f"The state name has {len(raw)} characters; at most {MAX_LENGTH} are allowed.")
     segments = raw.split("/")

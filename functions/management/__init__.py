@@ -1,10 +1,10 @@
-"""The function behind the routes of the management API; `gateway` says what its words mean.
+"""The function behind the routes of the management API. `gateway` defines the common parameters.
 
-`InvalidRequest` says that a parameter or a member breaks a rule. Where CloudWatch Logs throttles or does not
-respond in time, `OutcomeUnknown` is raised; where it refuses the function, `StorageRefused`.
+`InvalidRequest` is raised for an invalid parameter or member. `OutcomeUnknown` is raised if CloudWatch Logs
+throttles or does not respond in time, `StorageRefused` if it refuses the function.
 """
 
 import gc
 
-# What imports make is no garbage, and looking for it takes a tenth of a cold start. The handler ends this.
+# Imports leave no garbage, and collecting takes a tenth of a cold start. `gateway.function` enables it again.
 gc.disable()

@@ -1,9 +1,9 @@
-"""The events of the audit trail: a page of the newest, then where the next page begins.
+"""List the events of the audit trail, newest first, page by page.
 
-CloudWatch Logs returns the oldest first. So the search goes backwards in spans of time, each of which ends
-where the one before began, and grows or shrinks by what it finds. CloudWatch may return many empty responses
-with a token before it comes to the first event of a span; then the cursor keeps the token, and the next page
-goes on from there (API reference of FilterLogEvents).
+CloudWatch Logs returns the oldest events first. So the search goes backwards in spans of time. A span ends
+where the span before began. If the search found many events, the next span is shorter, else longer.
+CloudWatch Logs may return many empty responses with a token before the first event of a span (API reference
+of FilterLogEvents). Then the cursor contains the token, and the next page continues with this span.
 """
 
 import re
@@ -29,22 +29,22 @@ from management import documents, environment
 from management.requests import Request, moment
 
 PAGE: Final = 200
-"""The most events of a page, unless more than these happened in one millisecond."""
+"""The most events of a page, unless more happened in a single millisecond."""
 MAX_REQUESTS: Final = 10
-"""To CloudWatch Logs, for one page."""
+"""The most requests to CloudWatch Logs for one page."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULT_SINCE: Final = timedelta(hours=24)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _CLOCKS: Final = timedelta(minutes=1)
-"""How far ahead of this function's clock that of another function may be."""
+"""The most by which another function's clock may be ahead of this function's clock."""
 _SECONDS: Final = 12.0
-"""How long requests to CloudWatch Logs may begin. One takes 14 seconds at most, its retry included."""
+"""The time after which no request to CloudWatch Logs begins. A request can take 14 seconds with its retry."""
 _RETRIED: Final = frozenset(
     {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
 )
 _CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})(?:-([!-~]{1,2048}))?", re.ASCII)
-_NOT_A_CURSOR: Final = "The cursor is not one that a page of activity ended with; begin without it."
+_NOT_A_CURSOR: Final = "The cursor does not come from a page of activity; begin without it."
 
 
 class LogsClient(Protocol):
@@ -55,7 +55,7 @@ class LogsClient(Protocol):
 
 @cache
 def connect() -> LogsClient:
-    """Return a client. Not for every process: its description of CloudWatch Logs takes long to load."""
+    """Return a client, created on first use: the SDK's description of CloudWatch Logs takes long to load."""
     config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 2})
     create: Any = sdk_session().create_client
     client: LogsClient = create("logs", config=config)
@@ -64,13 +64,13 @@ def connect() -> LogsClient:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is still to be searched.
+    """The time that is still to be searched, in milliseconds since 1970.
 
     Attributes:
-        since: the beginning, included, in milliseconds since 1970.
+        since: the beginning, included.
         until: the end, excluded.
-        span: how far the next look goes back from the end.
-        token: of CloudWatch, where that look goes on; empty if it has not begun.
+        span: the milliseconds before the end that the next step searches.
+        token: the token of CloudWatch Logs with which that step continues; empty for a new step.
     """
 
     since: int
@@ -88,7 +88,7 @@ class Place:
 
     @classmethod
     def parse(cls, cursor: str) -> "Place":
-        """Parse the cursor that a page ended with; no other is valid."""
+        """Parse a cursor of an earlier page; raise `InvalidRequest` for any other text."""
         matched = _CURSOR.fullmatch(cursor)
         place = cls(*map(int, matched.groups()[:3]), token=matched[4] or "") if matched else None
         if place is None or not place.since < place.until or not place.span:
@@ -113,7 +113,7 @@ def read(request: Request) -> Response:
 
 
 def _place(asked: Mapping[str, str], now: datetime) -> Place:
-    """Return what is to be searched: what the cursor says, or the times."""
+    """Return the time to search, from the cursor or from `since` and `until`."""
     latest = now + _CLOCKS
     until = min(max(moment(asked["until"], "until"), _EPOCH), latest) if "until" in asked else latest
     since = moment(asked["since"], "since") if "since" in asked else min(until, now) - _DEFAULT_SINCE
@@ -127,9 +127,9 @@ def _place(asked: Mapping[str, str], now: datetime) -> Place:
 
 
 def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[Line], Place | None]:
-    """Return events, newest first, and what is still to be searched; None if nothing is.
+    """Return events, newest first, and the time that is still to be searched; None if all is searched.
 
-    There may be none where much was searched that others did.
+    The events may be empty if the searched time contains only events that the caller may not see.
     """
     found: list[Line] = []
     begun, budget = place, _Budget()
@@ -139,13 +139,13 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
         except OutcomeUnknown:
             if place == begun:
                 raise
-            break  # what was searched counts, and the next page goes on from there
+            break  # keep the events so far; the next page continues
         if token and lines and place.span > 1:
-            # More than the requests that were left return, oldest first: the newest are not among them.
+            # The remaining requests were not enough, and they returned the oldest events: shorten the span.
             place = replace(place, span=max(1, (place.until - place.start) // GROWTH), token="")
             continue
         found += sorted(lines, key=lambda line: line.timestamp, reverse=True)
-        if token:  # nothing came yet, or all is of one millisecond
+        if token:  # no event came yet, or all events are from one millisecond
             return found, replace(place, token=token)
         place = replace(place, until=place.start, span=place.span * GROWTH, token="")
     if len(found) > PAGE:
@@ -155,9 +155,9 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
 
 
 def _cut(lines: list[Line]) -> tuple[list[Line], int]:
-    """Return the events of one page, and the time at which the next one ends.
+    """Return the events of one page, and the time at which the next page ends.
 
-    A page ends between two milliseconds: no event is on two pages, or on none.
+    A page ends between two milliseconds, so that every event is on exactly one page.
     """
     end = lines[PAGE].timestamp
     kept = [line for line in lines if line.timestamp > end]
@@ -182,15 +182,15 @@ class _Budget:
 
 
 def _look(place: Place, state: StateName | None, caller: Caller, budget: _Budget) -> tuple[list[Line], str]:
-    """Return the events of the next span that the caller may see, each once.
+    """Return the next span's events that the caller may see, without duplicates, and a token.
 
-    The second value is empty if these are all; otherwise it is the token with which to go on.
+    The token continues the span. It is empty if these are all events of the span.
     """
     request: dict[str, Any] = {
         "logGroupName": environment.AUDIT_GROUP,
         "startTime": place.start,
         "endTime": place.until - 1,
-        # A phrase, which matches anywhere in a line; a name holds nothing that it would have to escape.
+        # A phrase matches anywhere in a line. No character of a name needs escaping.
         **({"filterPattern": f'"{state}"'} if state else {}),
     }
     found: dict[str, Line] = {}
@@ -232,7 +232,7 @@ def _unknown(why: str) -> OutcomeUnknown:
 
 
 def _in_scope(lines: Iterable[Line], caller: Caller) -> Iterable[Line]:
-    """Return the events that the caller may see; with `*` also those that name no state, as sign-ins do."""
+    """Return the events in the caller's scope; the scope `*` also covers events without a state."""
     return (line for line in lines if "*" in caller.scope or _may_see(line.event.get("state"), caller))
 
 

@@ -1,4 +1,4 @@
-"""What the management API changes: declare, restore, delete, undelete, break a lock, freeze, unfreeze."""
+"""Handlers of the management API that change: declare, restore, delete, undelete, break, freeze, unfreeze."""
 
 from datetime import UTC, datetime
 
@@ -67,7 +67,7 @@ def restore(request: Request) -> Response:
 
 
 def delete(request: Request) -> Response:
-    """Delete a state, if the version that the operator saw still is current."""
+    """Delete a state if the version that the operator saw is still current."""
     seen = check_version_id(text(request.document(*form.names(v1.Delete)), "version"))
 
     def check(current: Object) -> None:
@@ -85,7 +85,7 @@ def delete(request: Request) -> Response:
 
 
 def undelete(request: Request) -> Response:
-    """Bring a deleted state back, if the delete marker that the operator saw still is newest."""
+    """Undelete a state if the delete marker that the operator saw is still the newest entry."""
     asked = request.document(*form.names(v1.Undelete))
     if "marker" not in asked:
         raise InvalidRequest(
@@ -116,7 +116,7 @@ def undelete(request: Request) -> Response:
 
 
 def break_lock(request: Request) -> Response:
-    """Remove the very lock that is named."""
+    """Remove exactly the lock with the requested ID and version."""
     asked = request.parameters
     request.document()
     removed = locks.break_exactly(
@@ -149,7 +149,7 @@ def freeze(request: Request) -> Response:
 
 
 def unfreeze(request: Request) -> Response:
-    """Remove the very freeze that is named."""
+    """Remove exactly the freeze with the requested ID."""
     request.document()
     freeze_id = text(request.parameters, "id")
     removed = freezing.unfreeze(request.store, request.name, freeze_id, request.caller)

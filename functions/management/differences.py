@@ -1,4 +1,4 @@
-"""What differs between two versions of a state, for the management API."""
+"""The management API's handler that compares two versions of a state."""
 
 import json
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ from holdfast.state.operator import check_version_id, no_such_version
 from management.requests import Request
 
 _HISTORY_PAGE: Final = 20
-"""Entries of the history that one request asks for: only delete markers come before the one wanted."""
+"""Entries of the history per request. Only delete markers can come before the wanted version."""
 _SWITCHES: Final = {"true": True, "false": False}
 
 
 def respond(request: Request) -> Response:
-    """Respond with what differs between two versions of a state.
+    """Respond with the differences between two versions of a state.
 
     Raises:
-        NoState, NoSuchVersion: there is no such version, or none before it.
-        TooLarge: a version is too large to be compared, or too much differs.
+        NoState, NoSuchVersion: a version does not exist, or no version precedes it.
+        TooLarge: a version or the difference is too large.
         UnreadableVersion: a version is not a state document of version 4 of the format.
     """
     asked = request.parameters
@@ -57,10 +57,10 @@ def respond(request: Request) -> Response:
 
 
 def _versions(store: Store, name: StateName, older: str | None, newer: str | None) -> tuple[Object, Object]:
-    """Return the two versions; a version that is too large is not read, nor is the other one before it."""
+    """Read the two versions. If a version is too large, raise `TooLarge` with the sizes of both versions."""
     after = _read(store, name, newer)
     if isinstance(after, Larger):
-        # Both sizes are told, so that one sees whether another version would do.
+        # The message contains both sizes, which shows whether another version would be small enough.
         seen = store.read_version(name.state_key, newer)
         if older is None and seen:
             older = _before(store, name, seen.version_id)
@@ -76,7 +76,7 @@ def _versions(store: Store, name: StateName, older: str | None, newer: str | Non
 
 
 def _read(store: Store, name: StateName, version_id: str | None) -> Object | Larger:
-    """Read a version, the current one by default, unless it is too large."""
+    """Read a version, by default the current version. If it is too large, return only its size."""
     if version_id:
         check_version_id(version_id)
     found = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
@@ -88,7 +88,7 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
 
 
 def _before(store: Store, name: StateName, version_id: str) -> str:
-    """Return the ID of the newest version before one."""
+    """Return the ID of the version before a given version; `NoSuchVersion` if no version precedes it."""
     for entry in store.versions(name.state_key, after=version_id, page_size=_HISTORY_PAGE):
         if not entry.is_delete_marker:
             return entry.id

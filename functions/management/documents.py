@@ -1,4 +1,4 @@
-"""The documents of the management API: what the library found, as `holdfast.api.v1` declares it."""
+"""Convert the library's results to the management API's documents (`holdfast.api.v1`)."""
 
 import json
 from typing import Any, Final
@@ -18,7 +18,7 @@ from holdfast.state.locks import Freeze, HeldLock
 from holdfast.state.resolve import Match, Reference, Resolution
 
 _OF_CLIENT: Final = 200
-"""Characters of each text of a client that a list shows: a page with all of them might not fit a response."""
+"""The most characters of a client's text in a list, so that a page of a list fits into a response."""
 
 time = form.time
 
@@ -28,9 +28,9 @@ def answer(document: Document) -> Payload:
 
 
 def large(document: Document, *, accepts_gzip: bool) -> Payload:
-    """Return the body of a response that can be long; `TooLarge` if no form of it is small enough."""
+    """Return the body of a response that can be large; raise `TooLarge` if it does not fit compressed."""
     text = json.dumps(form.write(document), ensure_ascii=False, separators=(",", ":"))
-    # A lone surrogate, which JSON can escape, has no other form.
+    # A lone surrogate can only be written as a JSON escape.
     return payload.encode(text.encode(errors="backslashreplace"), accepts_gzip=accepts_gzip)
 
 
@@ -43,7 +43,7 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
 
 
 def lock(held: HeldLock, *, longest: int | None = None) -> v1.Lock:
-    """Return a lock, with so many characters of each text of the client at most."""
+    """Return a lock, with each of the client's texts cut to `longest` characters."""
     since = held.version.last_modified
     return v1.Lock(
         id=held.info.id[:longest],
@@ -67,7 +67,7 @@ def lock(held: HeldLock, *, longest: int | None = None) -> v1.Lock:
 
 
 def freeze(placed: Freeze) -> v1.PlacedFreeze:
-    """Return a freeze, as far as it is known without its lock."""
+    """Return a freeze, without the members that come from its lock."""
     return v1.PlacedFreeze(id=placed.id, reason=placed.reason, until=placed.until)
 
 
@@ -101,7 +101,7 @@ def _listed(name: StateName, held: HeldLock) -> v1.ListedLock:
 def state(name: StateName, found: Description, *, has_record: bool) -> v1.StateDescription:
     current = found.current
     version = current.version if current else None
-    # Holdfast noted what the document says; of another program's version the document alone tells.
+    # Metadata of Holdfast's own versions; for another program's version only the document is used.
     metadata = current.version.metadata if current and current.noted else {}
     summary = current.summary if current else None
     counts = summary.counts if summary else None
@@ -179,7 +179,7 @@ def _match(match: Match | None) -> v1.ResolvedVersion | None:
 
 
 def caller(authenticated: Authenticated) -> v1.Principal:
-    """Return who the caller is, what they may do, and how they proved it."""
+    """Return the caller's principal, role, scope and method of authentication."""
     who = authenticated.caller
     return v1.Principal(
         principal=who.principal,

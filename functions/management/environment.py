@@ -1,4 +1,4 @@
-"""What the deployment tells this function."""
+"""The function's environment variables, parsed."""
 
 import os
 from typing import Final

@@ -1,4 +1,4 @@
-"""The management API: event -> library -> response. It translates and decides nothing."""
+"""The management API. It only translates events for the library, and the library's results to responses."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from management.requests import Request
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-# In ASCII: text that has no UTF-8 form must not cost the line.
+# In ASCII, because a lone surrogate cannot be written as UTF-8.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 _function = function.start(function.NO_STATE, load=downloads.signer)
 
@@ -34,7 +34,7 @@ def _decode(parameters: Mapping[str, str]) -> Target:
     if "name" not in parameters:
         return Target()
     name = names.parse(parameters["name"])
-    if name.is_probe:  # which the function's role does not reach
+    if name.is_probe:  # the function's IAM role has no access to probes
         raise InvalidName(
             "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
         )
@@ -46,8 +46,8 @@ def _refuse(path: str) -> HoldfastError:
     if any(route.path == f"{nameless}/{{name+}}" for route in _ROUTER.routes):
         return InvalidRequest(f"Name the state in the address, as in {nameless}/network/prod.")
     return UnknownRoute(
-        "The management API has no such route. Its routes are in docs/openapi.yaml; a command of another "
-        "version than the deployed stack may ask for one that is not there."
+        "The management API does not have this route. Its routes are in docs/openapi.yaml; a command of "
+        "another version than the deployed stack may request a route that does not exist."
     )
 
 

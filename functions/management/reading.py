@@ -1,4 +1,4 @@
-"""What the management API reads: states, history, content, differences, locks, the caller."""
+"""Handlers of the management API that read: states, history, content, locks, the caller."""
 
 from collections.abc import Mapping
 
@@ -49,7 +49,7 @@ def versions(request: Request) -> Response:
 
 
 def resolve(request: Request) -> Response:
-    """Respond with the exact ID of the version that a reference means, and with the current one's."""
+    """Respond with the version to which a reference resolves, and the current version."""
     sent = request.parameters
     reference = resolving.parse(text(sent, "version"))
     try:
@@ -62,7 +62,7 @@ def resolve(request: Request) -> Response:
 
 
 def names(request: Request) -> Response:
-    """Respond with a page of the names that a pattern matches."""
+    """Respond with a page of the names that match a pattern."""
     sent = request.parameters
     found, next_ = catalog.page_of_names(
         request.store, text(sent, "pattern"), sent.get("cursor"), request.caller
@@ -72,7 +72,7 @@ def names(request: Request) -> Response:
 
 
 def content(request: Request) -> Response:
-    """Respond with the bytes of a version, or where they are; with its outputs to who reads no more."""
+    """Respond with a version's content or a redirect to it. The role `outputs` gets only the outputs."""
     version_id = request.parameters.get("version")
     if version_id:
         check_version_id(version_id)
@@ -84,7 +84,7 @@ def content(request: Request) -> Response:
 
 
 def locks(request: Request) -> Response:
-    """Respond with the locks that are held."""
+    """Respond with a page of locks."""
     asked = request.parameters
     page = catalog.page_of_locks(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
     return _large(request, documents.locks(page))
@@ -99,7 +99,7 @@ def lock(request: Request) -> Response:
 
 
 def whoami(request: Request) -> Response:
-    """Respond with who the caller is."""
+    """Respond with the caller."""
     return Response(documents.answer(documents.caller(request.require_authenticated())))
 
 
@@ -150,7 +150,7 @@ def _version_read(version: ObjectVersion | None) -> Mapping[str, str]:
 
 
 def _is_known(request: Request) -> bool:
-    """Return whether a name without any version is a state's all the same: it is locked, or declared."""
+    """Return whether a name without a version is locked or declared."""
     return (
         state_locks.read(request.store, request.name) is not None
         or request.store.read_version(request.name.record_key) is not None
@@ -158,7 +158,7 @@ def _is_known(request: Request) -> bool:
 
 
 def _no_state(request: Request) -> NoState:
-    """Return the error for a name that is no state's, with what may have been meant."""
+    """Return the error for a missing state. It says when the state was deleted, or suggests names."""
     said = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
         undelete = f"holdfast state undelete {request.name}"

@@ -1,4 +1,4 @@
-"""Requests of the management API: the parameters and the document of the body."""
+"""Parse requests of the management API: query parameters, and the document in the body."""
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -10,7 +10,7 @@ from holdfast import json_object
 from holdfast.errors import InvalidRequest, TooLarge
 
 _MAX_BYTES: Final = 64 * 1024
-"""Bytes of the document of a request."""
+"""Bytes of the largest document of a request."""
 
 
 class Request(requests.Request):
@@ -20,19 +20,19 @@ class Request(requests.Request):
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """The parameters of the query that are not empty."""
+        """The non-empty parameters of the query."""
         return {name: value for name, value in self.query.items() if value}
 
     def check_query(self, known: Collection[str]) -> None:
-        """Check that the query has no other parameters: a misspelled one must not mean "all"."""
+        """Raise `InvalidRequest` for an unknown parameter: a misspelled filter must not return everything."""
         _check_known(self.query, known, "parameter")
 
     def document(self, *known: str) -> Mapping[str, Any]:
-        """Return the JSON object of the body, without members that are null; empty for an empty body.
+        """Return the JSON object in the body, without null members; empty for an empty body.
 
         Raises:
-            InvalidBody, TooLarge: the body did not arrive whole, or is larger than any that is expected.
-            InvalidRequest: it is not a JSON object, or has another member than these.
+            InvalidBody, TooLarge: the body did not arrive whole, or is larger than `_MAX_BYTES`.
+            InvalidRequest: the body is not a JSON object, or has a member that is not in `known`.
         """
         body = self.body()
         if not body:
@@ -55,7 +55,7 @@ def _check_known(names: Iterable[str], known: Collection[str], kind: str) -> Non
 
 
 def text(members: Mapping[str, Any], name: str) -> str:
-    """Return a text that must be there and not be empty."""
+    """Return a required text; raise `InvalidRequest` if it is missing or empty."""
     value = members.get(name, "")
     if not isinstance(value, str) or not value:
         raise InvalidRequest(f"'{name}' must be a text that is not empty.")
@@ -63,9 +63,9 @@ def text(members: Mapping[str, Any], name: str) -> str:
 
 
 def moment(value: object, name: str) -> datetime:
-    """Return a time of the form of RFC 3339, cut to whole seconds."""
+    """Parse a time with an offset (RFC 3339), cut to whole seconds; `InvalidRequest` for other values."""
     if isinstance(value, str):
-        # Of the first and the last day some offset leads out of what there is.
+        # On the first and the last day of the calendar, an offset can lead out of its range.
         with suppress(ValueError, OverflowError):
             found = datetime.fromisoformat(value)
             if found.tzinfo:

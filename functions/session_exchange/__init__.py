@@ -1,6 +1,6 @@
-"""The function that makes sessions."""
+"""The function that creates sessions."""
 
 import gc
 
-# What imports make is no garbage, and looking for it takes a tenth of a cold start. The handler ends this.
+# Imports leave no garbage, and collecting takes a tenth of a cold start. `gateway.function` enables it again.
 gc.disable()

@@ -1,4 +1,4 @@
-"""Sessions on API Gateway: event -> library -> response. It translates and decides nothing."""
+"""The session routes. They only translate events for the library, and the library's results to responses."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Terraform's protocol on API Gateway: event -> library -> response. It translates and decides nothing."""
+"""The protocol of `backend "http"`. It only translates events and the library's results."""
 
 import os
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
 
 
 def _lock_id(request: Request) -> str | None:
-    """Return the lock that the client says it holds."""
+    """Return the ID of the lock that the client claims to hold."""
     return request.query.get("ID") or None
 
 
@@ -105,7 +105,7 @@ def _on_lock(path: str, acquiring: str, releasing: str) -> list[Route[Response]]
     ]
 
 
-# No GET on a lock: behind a proxy that turns PUT into GET its 200 would read as "acquired".
+# Locks have no GET route: behind a proxy that turns PUT into GET, a 200 would mean "acquired".
 _ROUTER: Final = Router(
     [
         Route("/states/{name+}", "GET", _read, Event.STATE_READ, needs=Action.READ),
@@ -114,7 +114,7 @@ _ROUTER: Final = Router(
         *_on_lock("/states/{name+}", "LOCK", "UNLOCK"),
         Route("/outputs/{name+}", "GET", _read_outputs, Event.OUTPUTS_READ, needs=Action.READ_OUTPUTS),
         *_on_lock("/locks/{name+}", "PUT POST LOCK", "DELETE UNLOCK"),
-        # No document of AWS promises that a DELETE keeps its body.
+        # AWS does not document that the body of a DELETE is kept.
         Route("/unlocks/{name+}", "POST UNLOCK", _release, Event.LOCK_RELEASED, needs=Action.UNLOCK),
     ],
     _decode,

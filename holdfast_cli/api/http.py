@@ -1,4 +1,4 @@
-"""Sends HTTP requests to the team's API and to issuers of ID tokens for CI jobs. AWS has its own SDK."""
+"""Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens, but not to AWS."""
 
 import base64
 import os
@@ -23,20 +23,20 @@ from holdfast_cli.terminal import versions
 from holdfast_cli.terminal.output import plain
 
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
-"""Takes method, URL, headers and body of a request, and returns the headers with a signature among them."""
+"""Takes method, URL, headers and body of a request; returns the headers with a signature added."""
 
 _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
-"""Seconds for a connection, and without a byte; API Gateway gives up after 30."""
+"""Seconds to connect, and seconds without a received byte; API Gateway's own limit is 30 seconds."""
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry."""
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
-"""The beginning of urllib3's error texts. Its class need not be that of the address."""
+"""The prefix of urllib3's error texts. It may name `HTTPConnection` for an https address, or the reverse."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 
 def basic(username: str, password: str) -> str:
-    """Return the Authorization header of a user name and a password (RFC 7617)."""
-    # Bytes of the environment that are not UTF-8 are sent as they are.
+    """Return the Authorization header for a user name and a password (RFC 7617)."""
+    # Bytes of an environment variable that are not UTF-8 are sent unchanged.
     pair = f"{username}:{password}".encode(errors="surrogateescape")
     return f"Basic {base64.b64encode(pair).decode()}"
 
@@ -50,16 +50,16 @@ def send(
     sign: Sign | None = None,
     redirects: bool = False,
 ) -> Response:
-    """Send a request. Retry it if its response is lost or says that the server has a transient error.
+    """Send a request and return its response. Retry it if there is no response, or a transient error.
 
-    The certificate is verified with the bundle of AWS_CA_BUNDLE, or else with the AWS SDK's: the command
-    trusts the same authorities in all its requests. HTTP_PROXY, HTTPS_PROXY and NO_PROXY name proxies.
-    No redirect is followed: it is an error, or with `redirects` it is returned.
+    The server's certificate is verified with the CA bundle of AWS_CA_BUNDLE, or else of the AWS SDK, so that
+    the command trusts the same authorities in all its requests. HTTP_PROXY, HTTPS_PROXY and NO_PROXY name
+    proxies. A redirect is never followed: it raises `CommandError`, or is returned if `redirects` is true.
 
     Args:
-        method: may be carried out more than once.
-        headers: beside those that HTTP demands.
-        sign: adds a signature; called for each attempt, because a signature holds the time.
+        method: must be idempotent, because it may be retried.
+        headers: the headers of the request; the headers that HTTP requires are added.
+        sign: adds a signature; called for each attempt, because a signature contains the time.
     """
     host = urlsplit(url).netloc
     response: Response | None = None
@@ -69,7 +69,7 @@ def send(
             response = _attempt(method, url, headers, body, sign)
             lost = None
         except SSLError as error:
-            # The cause may also be a bundle of certificates that cannot be read.
+            # The cause may also be an unreadable bundle of certificates.
             cause = error.args[0] if error.args else None
             is_no_tls = isinstance(cause, ssl.SSLError) and not isinstance(
                 cause, ssl.SSLCertVerificationError
@@ -80,14 +80,14 @@ def send(
                 else f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
             )
             raise CommandError(f"{what}: {_line(error)}") from error
-        except LocationParseError as error:  # its text has the address, with the proxy's password
+        except LocationParseError as error:  # the error's text contains the proxy's password
             raise CommandError(
                 "The address of the proxy in HTTP_PROXY or HTTPS_PROXY is not valid; write it as in "
                 "'http://proxy.example.com:3128'."
             ) from error
         except HTTPError as error:
             lost = error
-        except ValueError as error:  # its text has the header, which may hold a secret
+        except ValueError as error:  # the error's text contains the header, which may hold a secret
             raise CommandError(
                 f"The request to {host} has a header that HTTP cannot carry: check the credentials in the "
                 "environment for line ends and letters that are not ASCII."
@@ -107,7 +107,7 @@ def send(
 
 
 def version_skew(address: str) -> str:
-    """Say, after a space, which is older: command or deployed code. Empty if neither is, or unknown."""
+    """Return a space and a sentence on whether the command or deployed code is older; empty if neither is."""
     try:
         health = send("GET", f"{address}/health", headers={})
     except CommandError:
@@ -130,7 +130,7 @@ def _attempt(method: str, url: str, headers: Mapping[str, str], body: bytes, sig
 
 
 def _connections(url: str) -> PoolManager:
-    """Return connections for a URL: direct ones, or through the proxy that the environment names."""
+    """Return a connection pool for a URL: direct, or through the proxy that the environment names."""
     certificates = os.environ.get("AWS_CA_BUNDLE") or get_cert_path(True)
     target = urlsplit(url)
     proxy = None if proxy_bypass(target.netloc) else getproxies().get(target.scheme)

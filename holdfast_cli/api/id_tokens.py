@@ -1,4 +1,4 @@
-"""Finds a CI job's OIDC ID token, and describes it in error lines."""
+"""Finds a CI job's OIDC ID token, and describes it in error messages."""
 
 import base64
 import os
@@ -19,9 +19,9 @@ _REQUEST_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 the name of a va
 
 
 def find(file: Path | None, audience: str) -> IdToken:
-    """Find the ID token: in the file, or without one in HOLDFAST_ID_TOKEN, or by asking GitHub for one.
+    """Return the ID token of the file, or else of HOLDFAST_ID_TOKEN, or else a new ID token from GitHub.
 
-    GitHub puts `audience` into its `aud`.
+    `audience` becomes the `aud` of a token from GitHub. `CommandError` if there is no token.
     """
     if file is not None:
         try:
@@ -41,7 +41,7 @@ def find(file: Path | None, audience: str) -> IdToken:
 
 
 def describe(token: IdToken) -> str:
-    """Describe a token for an error line, by its own claims, which nobody has verified."""
+    """Return a sentence with the token's issuer, audience and subject, without verifying them."""
     payload = token.jwt.split(".")[1]
     try:
         claims = json_object.parse(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,4 +1,4 @@
-"""Talks to the management API, with the credentials that Terraform and OpenTofu use from the environment."""
+"""A client of the management API. It uses the credentials of Terraform and OpenTofu in the environment."""
 
 import json
 import shlex
@@ -25,11 +25,11 @@ HOW_TO_SIGN_IN: Final = (
     "`holdfast token create` print them"
 )
 MOST_PAGES: Final = 100_000
-"""Of one list. A server whose pages have no end is not listened to for ever."""
+"""The largest number of pages that are read of a list: a faulty server may send pages without end."""
 
 
 class ApiError(CommandError):
-    """The API refuses a request; `code` is its word for the reason."""
+    """The API refused a request; `code` is the error code of its response."""
 
     def __init__(self, line: str, response: Response) -> None:
         super().__init__(line)
@@ -39,7 +39,7 @@ class ApiError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The management API of a team; `source` says where the credentials come from, for a sentence."""
+    """The management API of a team; `source` names where the credentials come from, for messages."""
 
     address: str
     authorization: str = field(repr=False)
@@ -50,10 +50,10 @@ class Api:
         return urlsplit(self.address).netloc
 
     def get(self, kind: type[_D], route: str, name: object = None, **query: str | None) -> _D:
-        """Ask for a document, `name` being the state that it is about.
+        """Request a document; `name` is the name of the state that the document is about.
 
-        A route is below the root of the management API; parameters that are None or empty are left out.
-        `ApiError` if the API refuses it, `CommandError` also if it is another API.
+        A route is relative to the root of the management API; empty parameters and None are left out. Raises
+        `ApiError` if the API refuses the request. Raises `CommandError` also if another API responds.
         """
         return self._document(kind, self._send("GET", _path(route, name, query)), name)
 
@@ -66,13 +66,13 @@ class Api:
         document: Document | None = None,
         **query: str | None,
     ) -> _D:
-        """Ask for a change. It is sent again if its response is lost, with the same IDs.
+        """Request a change. If there is no response, the same request is sent again.
 
-        `query` and errors are as those of `get`. After a `CommandError` or a `KeyboardInterrupt`, whose note
-        says so, the change may have been made.
+        `query` and errors are as for `get`. After a `CommandError` or a `KeyboardInterrupt` the change may
+        have been made; the error's message or the interrupt's note says so.
         """
         body = b"" if document is None else json.dumps(form.write(document)).encode()
-        look = f"`holdfast state show {name}` shows what is so now."
+        look = f"`holdfast state show {name}` shows whether it did."
         try:
             return self._document(kind, self._send(method, _path(route, name, query), body), name)
         except ApiError:
@@ -84,10 +84,10 @@ class Api:
             raise
 
     def content(self, name: object, version: str | None) -> tuple[bytes, str]:
-        """Return the bytes of a state, and the ID of their version.
+        """Return the bytes and the ID of a state's version; if `version` is None, of the current version.
 
-        A redirect is followed over https or to this machine only, and without the credentials; it is a
-        `CommandError` if it leads elsewhere.
+        A redirect to an https address or to this machine is followed without the credentials. Any other
+        redirect raises `CommandError`.
         """
         found = self._send("GET", _path("content", name, {"version": version}), redirects=True)
         version_id = plain(found.headers.get("holdfast-version", ""))
@@ -112,10 +112,10 @@ class Api:
     def pages(
         self, kind: type[_D], route: str, items: str, name: object = None, **query: str | None
     ) -> Generator[_D, None, None]:
-        """Yield the items of a list, a page at a time.
+        """Yield the items of a list, and request the list's pages one after another.
 
-        `items` is the member of a page that holds them, and what they are called. The rest is as for `get`;
-        `CommandError` also if the pages have no end.
+        Each page has the items in the member `items`. The other arguments and the errors are as for `get`.
+        Raises `CommandError` also if the pages do not end.
         """
         cursor, count, seen = None, 0, set[str]()
         shown = Progress()
@@ -167,7 +167,7 @@ class Api:
                 not code and status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
             ):
                 return CommandError(
-                    f"{self.host} has no such route of the management API: check the address, and deploy the "
+                    f"{self.host} lacks this route of the management API: check the address, and deploy the "
                     f"team's stack again if it is older than this command.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
@@ -192,11 +192,11 @@ class Api:
                 return CommandError(f"{self.host} responds with {status}. {self._not_understood()}")
 
     def _holder(self, response: Response, name: object) -> str:
-        """Return since when the lock that is in the way is held, and what to do."""
+        """Return sentences on how long the conflicting lock has been held, and on what to do."""
         info = form.read(v1.LockedError, response.json()).lock
         operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
         lock = None
-        with suppress(CommandError):  # what the response says has to do
+        with suppress(CommandError):  # then only the response describes the lock
             lock = self.get(v1.LockOfState, "locks", name).lock
         since = f"since {moment(lock.since)}" if lock and lock.since else ""
         if response.text("error") == "frozen":

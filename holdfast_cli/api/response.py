@@ -1,4 +1,4 @@
-"""A response of the team's API, or of an issuer of ID tokens for CI jobs."""
+"""A response of the team's API, or of an issuer of CI jobs' ID tokens."""
 
 import json
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response; its decompressed body may hold a secret. The names of its headers are in lower case."""
+    """A response. The body is decompressed and may hold a secret; header names are in lower case."""
 
     status: int
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def json(self) -> Mapping[str, Any]:
-        """Return the body if it is a JSON object, else an empty object."""
+        """Return the body as a JSON object; an empty object if the body has another form."""
         try:
             document = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -23,6 +23,6 @@ class Response:
         return document if isinstance(document, dict) else {}
 
     def text(self, name: str) -> str:
-        """Return a text of the JSON object in the body; empty if there is none."""
+        """Return a string member of the JSON object in the body; empty if the member is not a string."""
         value = self.json().get(name)
         return value if isinstance(value, str) else ""

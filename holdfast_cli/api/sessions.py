@@ -1,6 +1,6 @@
-"""Requests sessions from the team's API, with AWS credentials or with an ID token.
+"""Creates sessions at the team's API, with AWS credentials or with an ID token.
 
-`seconds` is the lifetime to ask for; None leaves it to the API.
+`seconds` is the lifetime to request; None leaves the choice to the API.
 """
 
 import json
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from holdfast.identity.credentials import IdToken
 
 _LOCAL_REGION: Final = "us-east-1"
-"""The local AWS accepts a signature for any region."""
+"""The region in signatures for the local AWS, which accepts any region."""
 _AWS_HOST = re.compile(r"[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that the API created; `id` and `secret` are user name and password of HTTP Basic.
+    """A session that the API created; `id` and `secret` are the user name and password of HTTP Basic.
 
     Attributes:
-        scope: patterns of states.
+        scope: patterns of state names.
         trust: the name of the trust record that matched.
-        seconds: its lifetime when it was created.
+        seconds: the session's whole lifetime.
     """
 
     id: str
@@ -60,9 +60,9 @@ class Session:
 
 
 def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Session:
-    """Request a session with AWS credentials.
+    """Create a session with AWS credentials.
 
-    The region of an address that AWS made wins over the session's. An address on this machine needs none.
+    The request is signed for the region in an API Gateway address, or else for the region of `session`.
     """
     host = urlsplit(address).hostname or ""
     of_aws = _AWS_HOST.fullmatch(host)
@@ -83,7 +83,7 @@ def for_aws(session: "boto3.Session", address: str, seconds: int | None) -> Sess
 
 
 def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session:
-    """Request a session with an ID token."""
+    """Create a session with an ID token."""
     response = _post(f"{address}/sessions", {"Authorization": f"Bearer {token.jwt}"}, seconds, None)
     if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise CommandError(
@@ -159,7 +159,7 @@ def _session(body: bytes) -> Session:
     document = json_object.parse(body)
     session_id, secret = (record_fields.text(document[name]) for name in ("id", "secret"))
     seconds = document["seconds"]
-    # A shell evaluates these two: nothing of another form may reach it.
+    # A shell evaluates the ID and the secret, so both must have exactly the form of credentials.
     if not (is_session_id(session_id) and is_secret(secret)) or type(seconds) is not int:
         raise ValueError("not the credentials of a session")
     return Session(
@@ -175,7 +175,7 @@ def _session(body: bytes) -> Session:
 
 
 def _message(response: Response) -> str | None:
-    """Return the message of Holdfast's own error response; None for another response."""
+    """Return the message of Holdfast's error response; None if the response is of another form."""
     try:
         document = json_object.parse(response.body)
         record_fields.text(document["error"])

@@ -1,4 +1,4 @@
-"""Finds the API, and the credentials that Terraform and OpenTofu use, from the environment."""
+"""Finds the API's address and Terraform's credentials for it in the environment."""
 
 import os
 from argparse import ArgumentTypeError, Namespace
@@ -13,12 +13,12 @@ from holdfast_cli.api.management import HOW_TO_SIGN_IN, Api
 from holdfast_cli.config import cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
 
-_TOKEN: Final = "TF_TOKEN_"  # noqa: S105 how the names of variables begin
+_TOKEN: Final = "TF_TOKEN_"  # noqa: S105 the beginning of variables' names
 _STATES: Final = "/states/"
 
 
 def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
-    """Find the API and the credentials. Nothing is asked of AWS, and nothing is stored."""
+    """Return the API with its credentials. No request is sent, and nothing is stored."""
     address = settings.resolve(asked, environment).address or _of_backend(environment)
     if address is None:
         address = _of_tokens(environment)
@@ -29,7 +29,7 @@ def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Ap
 
 
 def _of_backend(environment: Mapping[str, str]) -> str | None:
-    """Return the API of the state that the variables of `backend "http"` name, if any."""
+    """Return the API's address from TF_HTTP_ADDRESS; None if the variable's value has no path of a state."""
     value = environment.get("TF_HTTP_ADDRESS", "")
     base, found, _ = value.partition(_STATES)
     if not found:
@@ -41,7 +41,7 @@ def _of_backend(environment: Mapping[str, str]) -> str | None:
 
 
 def _of_tokens(environment: Mapping[str, str]) -> str:
-    """Return the API of the only host with a token of Holdfast."""
+    """Return the address of the only host with a Holdfast `TF_TOKEN_…`; UsageError for no host or several."""
     hosts = sorted(host for host, (_, token) in _tokens(environment).items() if _is_of_holdfast(token))
     hosts = [host for host in hosts if host != cloud_config.STAND_IN]
     if len(hosts) == 1:
@@ -83,7 +83,7 @@ def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
 
 
 def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return host name -> the variable and its token."""
+    """Return host name -> variable and token, for each `TF_TOKEN_…` variable."""
     found = {}
     for variable, value in environment.items():
         if variable.startswith(_TOKEN) and value:

@@ -1,4 +1,4 @@
-"""How states, versions, locks and freezes of the management API are shown."""
+"""Texts about the states, versions, locks and freezes of the management API."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -11,7 +11,7 @@ _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
 
 def size(count: int | None) -> str:
-    """Format a number of bytes; empty if there is none.
+    """Format a number of bytes; None becomes the empty string.
 
     >>> size(812), size(4_200_000), size(5_000_000)
     ('812 B', '4.2 MB', '5 MB')
@@ -25,24 +25,24 @@ def size(count: int | None) -> str:
 
 
 def word(document: Document, name: str) -> str:
-    """Format a time of a document for a table; empty if there is none, and what is not a time as it is."""
+    """Format a time of a document for a table: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
     return output.word(time) if time else form.text(document.raw.get(name))
 
 
 def moment(document: Document, name: str) -> str:
-    """Format a time of a document for a sentence; empty if there is none, and what is not a time as it is."""
+    """Format a time of a document for a sentence: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
     return output.moment(time) if time else form.text(document.raw.get(name))
 
 
 def whole(number: int | None) -> str:
-    """Format a number; empty if there is none."""
+    """Format a number; None becomes the empty string."""
     return "" if number is None else str(number)
 
 
 def status_words(status: str | None) -> str:
-    """Return a status in words; one that a newer API has, as it is."""
+    """Return a status in words. A status that only a newer API knows is returned unchanged."""
     return {
         v1.NEVER_ACKNOWLEDGED: "never acknowledged",
         v1.OTHER_PROGRAM: "written by another program",
@@ -50,7 +50,7 @@ def status_words(status: str | None) -> str:
 
 
 def described(version: v1.Version | v1.ResolvedVersion) -> str:
-    """Say which version it is: by its ID, its serial and its time, and whether it was acknowledged."""
+    """Describe a version by its ID, serial, time and, if it was not acknowledged, its status."""
     return ", ".join(
         (
             f"version {version.version}",
@@ -62,13 +62,13 @@ def described(version: v1.Version | v1.ResolvedVersion) -> str:
 
 
 def writer(version: v1.Version | v1.StateDescription) -> str:
-    """Return who wrote a version: the principal, and what the client says where that is something else."""
+    """Return who wrote a version: the principal, and in brackets the client's `who` if both differ."""
     principal, who = version.principal, version.who
     return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
 
 
 def holder(lock: v1.Lock) -> str:
-    """Return who holds a lock: what the client says, and the principal where that is something else."""
+    """Return who holds a lock: the client's `who`, and in brackets the principal if both differ."""
     who, principal = lock.who, lock.principal
     return (
         f"{who} ({principal})" if who and principal and who != principal else who or principal or "somebody"
@@ -76,7 +76,7 @@ def holder(lock: v1.Lock) -> str:
 
 
 def lock_words(lock: v1.Lock | None) -> str:
-    """Describe a lock or a freeze in a few words; empty if there is none."""
+    """Describe a lock or a freeze in a few words; None becomes the empty string."""
     if lock is None:
         return ""
     freeze = lock.freeze
@@ -95,7 +95,7 @@ def is_frozen(lock: v1.Lock | None) -> bool:
 
 
 def lock_fields(lock: v1.Lock) -> list[tuple[str, str]]:
-    """Return what there is to say about a lock, for a list of fields."""
+    """Return names and values that describe a lock or a freeze, for a list of fields."""
     freeze = lock.freeze
     if freeze:
         passed = (

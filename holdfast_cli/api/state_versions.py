@@ -1,4 +1,4 @@
-"""Which exact versions a command means: the API resolves what names them."""
+"""Asks the API for the exact version that a reference means."""
 
 from contextlib import closing
 
@@ -11,10 +11,10 @@ from holdfast_cli.terminal import output
 
 
 def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion, v1.ResolvedVersion | None]:
-    """Ask which version a reference means, until the API has searched the whole history.
+    """Return the version that a reference means, after the API has searched the whole history.
 
-    With it comes the version that was current when the search began; None if there was none. `ApiError` if
-    there is no such version, or if there are several.
+    The second value is the version that was current when the search began, or None. Raises `ApiError` if no
+    version matches, or if several versions match.
     """
     cursor, seen = None, set[str | None]()
     progress = output.Progress()
@@ -32,10 +32,10 @@ def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion,
 
 
 def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str | None, str | None]:
-    """Resolve what may name a version, as `resolve`. What a reference means is told on standard error.
+    """Resolve an optional reference as `resolve` does, and print on standard error what it means.
 
     Returns:
-        Its ID, None if none is named; and the ID of the version that was current, None if nothing told it.
+        The version's ID, or None if there is no reference; and the current version's ID, or None if unknown.
     """
     if reference is None or reference.is_id:
         return (reference.sent if reference else None), None
@@ -45,7 +45,7 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str |
 
 
 def with_id(api: Api, name: object, version_id: str) -> v1.Version:
-    """Look a version up in the history of a state; one that the history lacks has its ID alone."""
+    """Return a version of a state's history; if the history lacks the ID, a version with only that ID."""
     absent = form.read(v1.Version, {"version": version_id})
     with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
         return next((each for each in history if each.version == version_id), absent)

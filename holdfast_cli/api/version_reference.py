@@ -1,4 +1,4 @@
-"""How a version of a state is named on the command line: by its ID, its serial or a time."""
+"""The ways to name a version on the command line: its ID, its serial or a time."""
 
 import re
 from argparse import ArgumentTypeError
@@ -13,7 +13,7 @@ from holdfast_cli.terminal import output
 HELP: Final = """\
 VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,
 as @12; or a time, as @2026-11-20T14:00, which means the version that was current
-then; or @previous, the newest before the current one that was acknowledged. A time
+then; or @previous, the newest acknowledged version before the current one. A time
 without an offset is local, a date alone is its 00:00."""
 
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -27,14 +27,14 @@ _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a version is named by, as it was typed and as it is sent: a time in UTC."""
+    """A reference to a version, as the user typed it and as it is sent to the API, where a time is in UTC."""
 
     typed: str
     sent: str
 
     @property
     def is_id(self) -> bool:
-        """Return whether it is an exact ID, which needs no resolving."""
+        """Return whether the reference is an exact ID, which need not be resolved."""
         return not self.sent.startswith("@")
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Reference:
 
 
 def reference(value: str) -> Reference:
-    """Parse what a version is named by: `ArgumentTypeError` if it is no ID, no serial and no past time."""
+    """Parse a reference to a version. `ArgumentTypeError` if it is not an ID, a serial or a past time."""
     named = value.removeprefix("@")
     if value == named:
         if _SERIAL.fullmatch(value):
@@ -66,7 +66,7 @@ def reference(value: str) -> Reference:
 
 
 def local_time(value: str) -> datetime:
-    """Parse a time; one without an offset is local. `ArgumentTypeError` if it is not one."""
+    """Parse a time; a time without an offset is local. `ArgumentTypeError` if the value is not valid."""
     if _TIME.fullmatch(value):
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)

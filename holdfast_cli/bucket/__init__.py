@@ -1,4 +1,4 @@
-"""What is done with AWS credentials: the team's stack, its bucket and its audit log."""
+"""Access with AWS credentials to the team's stack, its bucket and its audit log."""
 
 from holdfast_cli.lazy import load_when_used
 

@@ -1,4 +1,4 @@
-"""Reads a team's audit log. Reading raises `AwsUnavailableError` if AWS does not respond, for now."""
+"""Reads a team's audit log. Reading raises `AwsUnavailableError` while AWS does not respond."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 Event = Mapping[str, Any]
 Events = dict[str, Event]
-"""Events by their IDs, oldest first."""
+"""Events by ID, oldest first."""
 
 _LONGEST_PATTERN: Final = 1024
-"""Characters of a filter (API reference of FilterLogEvents)."""
+"""The largest number of characters of a filter (API reference of FilterLogEvents)."""
 
 _IN_FULL = {"principal": "subject"}
-"""Field to the field with its full text: a long principal is a digest."""
+"""Field -> another field with the full text, because an event has only a digest of a long principal."""
 _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
 LATEST: Final = timedelta(minutes=10)
-"""An event that comes no later is noticed as a new one. Lambda retries a delivery that failed after one
-minute and after two more. The rest is for clocks that differ: AWS accepts five minutes in a signature."""
+"""The longest delay at which an event still counts as new. Lambda retries a failed delivery after one minute
+and after two more minutes. The rest allows for clocks that differ: a signature may differ by five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The events to find.
+    """The filter of a search for events.
 
     Attributes:
-        fields: name to the value that an event must have there.
-        until: excluded, while `since` is included; None for no end.
-        kinds: the values of `event` to find; None for all.
+        fields: the value that an event must have, by the field's name.
+        until: the end of the searched time, excluded; None for no end. `since`, the beginning, is included.
+        kinds: the values that the field `event` may have; None for all values.
     """
 
     fields: Mapping[str, str]
@@ -55,21 +55,21 @@ class Search:
 
 
 class LogsClient(Protocol):
-    """The requests to CloudWatch Logs that reading takes: FilterLogEvents, page by page."""
+    """The part of a CloudWatch Logs client that reading needs: FilterLogEvents, page by page."""
 
     def get_paginator(self, operation_name: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The audit log of a team; `region` is the client's."""
+    """The audit log of a team; `region` is the client's region, for messages."""
 
     client: LogsClient
     team: str
     region: str | None
 
     def read(self, search: Search, progress: "Progress | None" = None) -> Events:
-        """Find events."""
+        """Return the events that match the search."""
         name = audit_log_group(self.team)
         end = {} if search.until is None else {"endTime": milliseconds(search.until) - 1}
         found: Events = {}
@@ -102,10 +102,10 @@ class Log:
         return _ordered(found)
 
     def newest(self, search: Search, count: int, progress: "Progress") -> Events:
-        """Find the newest events, `count` at most, without reading all that are older."""
-        # Time spans, from the end backwards. Each ends where the one before begins, so that no event is in
-        # none of them. FilterLogEvents itself can begin with the newest since June 2026; the local AWS and
-        # older SDKs cannot.
+        """Return the newest events that match, at most `count`, without reading all older events."""
+        # The log is read in adjoining time spans, from the newest span back to the oldest span.
+        # Since June 2026 FilterLogEvents itself can begin with the newest event; the local AWS and older
+        # SDKs cannot.
         found: Events = {}
         until, end, span = search.until, search.until or datetime.now(UTC), FIRST_SPAN
         while len(found) < count:
@@ -124,29 +124,29 @@ def of_team(session: "boto3.Session", team: str) -> Log:
 
 
 class Following:
-    """New events of a log, each once.
+    """Returns the new events of a log, each event once.
 
-    An event can come after others that happened later. So each look begins some time before the last one, and
-    leaves out what that one found: only the IDs of this time are remembered.
+    Events can arrive late, so each call of `new` reads again the last minutes before the previous call. It
+    leaves out the events that the previous call found; only the IDs of those events are kept.
     """
 
     def __init__(self, log: Log, search: Search) -> None:
-        """Follow a log; the search has no end."""
+        """Follow a log; the search must have no end."""
         self._log = log
         self._search = search
         self._known: Collection[str] = frozenset()
 
     def begin(self, count: int | None, progress: "Progress") -> Events:
-        """Find the newest `count` events that are there, all for None. `new` finds what comes after them."""
+        """Return the newest `count` events so far, or all if `count` is None. `new` returns later events."""
         whole = self._search
         self._search = replace(whole, since=max(whole.since, datetime.now(UTC) - LATEST))
-        recent = self.new()  # before the others, so that nothing comes in between
+        recent = self.new()  # before the older events, so that no event is missed in between
         begun = self._log.read(whole, progress) if count is None else self._log.newest(whole, count, progress)
         self._known = {*recent, *begun}
         return begun
 
     def new(self) -> Events:
-        """Find events that have come since the last look. If it fails, the next one makes up for it."""
+        """Return the events that arrived since the last call that did not fail."""
         now = datetime.now(UTC)
         found = self._log.read(self._search)
         new = {name: event for name, event in found.items() if name not in self._known}
@@ -160,20 +160,20 @@ def _ordered(events: Events) -> Events:
 
 
 def _pattern(search: Search) -> str:
-    """Return a filter that matches every event that is searched, and few others.
+    """Return a CloudWatch Logs filter that matches every event of the search, and few other events.
 
     A quoted term matches anywhere in the line. See
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
     """
     if search.kinds is not None and not search.fields:
-        # Quoted terms have no "or" beside an "and", so that with fields only these are in the filter.
+        # Quoted terms cannot be joined by "and" and "or", so a filter for fields leaves out the kinds.
         return "{ " + " || ".join(f'($.event = "{kind}")' for kind in search.kinds) + " }"
     pattern = ""
     for value in search.fields.values():
-        # The line of a refused token has only its ID.
+        # The log line about a refused token has only the token's ID, without the prefix of a principal.
         term = f'"{value.removeprefix(_TOKEN)}"'
         longer = f"{pattern} {term}".lstrip()
-        # The line has characters escaped by JSON in another form: such a value is left out of the filter.
+        # JSON escapes some characters in the log line: the filter leaves out a value with such characters.
         if json.dumps(value.removeprefix(_TOKEN)) == term and len(longer) <= _LONGEST_PATTERN:
             pattern = longer
     return pattern
@@ -187,5 +187,5 @@ def _matches(event: Event, search: Search) -> bool:
 
 
 def _tried(event: Event, name: str, value: str) -> bool:
-    """Return whether a caller was refused with a token's ID: such an event has no principal."""
+    """Return whether an event reports the refusal of the token whose principal is `value`."""
     return name == "principal" and event.get(name) is None and value == f"{_TOKEN}{event.get('token')}"

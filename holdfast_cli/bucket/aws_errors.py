@@ -1,4 +1,4 @@
-"""Turns errors of AWS and its SDK into one line that says what to do about them."""
+"""Turn errors of AWS and its SDK into one line with advice."""
 
 import traceback
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast_cli.errors import CommandError, with_notes
 
-# https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html, and the names that S3 has for them.
+# https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html, and S3's names of the same errors.
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 _NOT_VALID = frozenset(
     {
@@ -29,19 +29,19 @@ _THROTTLED = frozenset(
 NOT_OF_AWS: Final = (
     "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
 )
-"""Said of the response of a proxy or of a portal."""
+"""The message about a response of a proxy or a portal."""
 
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
-"""What to do about credentials that AWS does not accept."""
+"""Advice for credentials that AWS does not accept."""
 
 
 class AwsUnavailableError(CommandError):
-    """AWS did not respond, or could not, after the SDK's retries: the same may work in a moment."""
+    """AWS did not respond, or had a transient error, after the SDK's retries; a later attempt may succeed."""
 
 
 def explain(error: BotoCoreError | ClientError) -> str:
-    """Say in one line what went wrong and what to do."""
+    """Return one line on what went wrong and what to do."""
     match error:
         case ClientError():
             return _explain_response(error)
@@ -68,15 +68,15 @@ def explain(error: BotoCoreError | ClientError) -> str:
 
 
 def code_of(error: ClientError) -> str:
-    """Return the code of an error response; empty for a response that is not one of AWS."""
+    """Return the code of an error response; empty if the response is not from AWS."""
     return error.response.get("Error", {}).get("Code", "")
 
 
 def _is_page(error: ClientError) -> bool:
-    """Return whether the response is a web page; one with status 5xx may come from AWS."""
+    """Return whether the response is a proxy's web page; False for status 5xx, which AWS may have sent."""
     if "Error" not in error.response:
         return True
-    # The SDK takes a body that is not JSON for the message.
+    # The SDK returns a body that is not JSON as the message.
     message = error.response["Error"].get("Message") or ""
     return message.lstrip().lower().startswith(("<html", "<!doctype")) and not _may_work_soon(error)
 
@@ -110,24 +110,24 @@ def _one_line(error: Exception) -> str:
 
 @contextmanager
 def as_command_errors() -> Iterator[None]:
-    """Turn errors of AWS and its SDK into one line: an AwsUnavailableError if they may be over soon."""
+    """Raise errors of AWS and its SDK as `CommandError`, transient ones as `AwsUnavailableError`."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
         kind = AwsUnavailableError if _may_work_soon(error) else CommandError
         raise kind(with_notes(explain(error), error)) from error
     except Exception as error:
-        if _of_parser(error):  # its text may have the whole response
+        if _of_parser(error):  # the error's text may contain the whole response
             raise CommandError(NOT_OF_AWS) from error
         if not isinstance(error, OSError | ValueError):
             raise
-        # The SDK has no error for an endpoint that is not a URL, or a credential_process that does not exist.
+        # The SDK has no own error for an endpoint that is not a URL, or for a missing credential_process.
         raise CommandError(
             f"The AWS settings are not valid, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
         ) from error
 
 
 def _of_parser(error: Exception) -> bool:
-    """Return whether the SDK's parser raised it; for most of what it cannot parse it has no error."""
+    """Return whether the SDK's parser raised an error: most unreadable responses have no error class."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == parsers.__name__ for frame, _ in frames)

@@ -1,6 +1,6 @@
-"""Reads and changes records in a team's bucket, by conditional writes that are retried after a race.
+"""Reads and changes records in a team's bucket, with conditional writes that are retried after a race.
 
-A write raises `OutcomeUnknown` if S3 did not respond in time, and it may have taken effect; and
+A write raises `OutcomeUnknown` if S3 did not respond in time and the write may have taken effect, and
 `StorageRefused` if S3 denies the caller access.
 """
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
     from holdfast_cli.bucket.stack import Stack
 
 PATIENCE: Final = 8.0
-"""Seconds after which the command gives up on S3."""
+"""The seconds in which a store must complete its requests to S3."""
 
 
 def open_bucket(session: "boto3.Session", stack: "Stack") -> Store:
-    """Open a team's bucket for the time of one command."""
+    """Return the store of a team's bucket; its requests fail after `PATIENCE` seconds."""
     return Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
 
 
 def caller_arn(session: "boto3.Session") -> str:
-    """Return the ARN of the AWS identity that runs the command. Records store it."""
+    """Return the ARN of the AWS identity that runs the command, to store in records."""
     return str(session.client("sts").get_caller_identity()["Arn"])
 
 
 def refused(stack: "Stack") -> str:
-    """Say that S3 refuses a request to a team's bucket."""
-    # S3 responds with the same 403 in both cases.
+    """Return a sentence that says that S3 denied a request to a team's bucket."""
+    # S3 responds with the same 403 if it denies access or if another account has the bucket.
     return f"The bucket {stack.bucket} refuses it, or is not in the account {stack.account} any more."
 
 
 @contextmanager
 def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> Iterator[None]:
-    """Turn errors of the store and the SDK into one line that says what to do.
+    """Raise errors of the store and the SDK as `CommandError` with one line that says what to do.
 
     Args:
-        outcome_unknown: what to do if the bucket did not respond; a write may have taken effect then.
-        interrupted: what to check after Ctrl-C, where that matters; a note on the KeyboardInterrupt.
+        outcome_unknown: what to do if S3 did not respond to a write, which may have taken effect.
+        interrupted: what to check after Ctrl-C; added to the KeyboardInterrupt as a note.
     """
     with as_command_errors():
         try:
@@ -65,21 +65,21 @@ def as_lines(stack: "Stack", *, outcome_unknown: str, interrupted: str = "") -> 
 
 
 def create(store: Store, key: str, body: bytes) -> bool:
-    """Store a record where there is none. Return whether it is stored now; False if there is another one."""
+    """Create a record. Return whether it is stored; False if the key has another record."""
     match store.write(key, body, IfAbsent(), metadata={}):
         case Stored():
             return True
         case PreconditionFailed():
-            # A retried request meets the record that its own first attempt stored.
+            # The request's own first attempt may have stored the record.
             found = store.read(key)
             return found is not None and found.body == body
 
 
 def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None]) -> None:
-    """Replace a record, on the condition that it is still the one that the new record was derived from.
+    """Replace a record, on condition that it has not changed since it was read.
 
-    If somebody else changes the record at the same time, the new record is derived again, from theirs.
-    `decide` gets the current record, None if there is none. It returns None to leave that as it is.
+    `decide` gets the current record, or None if it is absent, and returns the new record, or None to change
+    nothing. After a concurrent change `decide` is called again.
     """
     sent = None
     while True:

@@ -23,7 +23,7 @@ CLIENT_CONFIG = Config(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A deployed Holdfast stack, its bucket's name, and the ID of the AWS account that has both."""
+    """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account."""
 
     team: str
     api_address: str
@@ -34,20 +34,20 @@ class Stack:
 def sign_in(settings: Settings) -> boto3.Session:
     """Return a session with the AWS settings of the environment and its profiles.
 
-    A region of `settings` takes the place of the AWS profile's.
+    A region in `settings` overrides the region of the AWS profile.
     """
     with as_command_errors():
         return boto3.Session(region_name=settings.region)
 
 
 def open_team(settings: Settings) -> tuple[boto3.Session, Stack]:
-    """Return a session with AWS, and the stack of the team that the settings name."""
+    """Return an AWS session, and the stack of the team that the settings name."""
     session = sign_in(settings)
     return session, find(session, settings.team)
 
 
 def api_address(settings: Settings) -> str:
-    """Return the API's base URL of the settings, or else of the stack that they name."""
+    """Return the API's base URL from the settings, or else from the stack that they name."""
     if settings.address is not None:
         return settings.address
     _, found = open_team(settings)
@@ -55,12 +55,12 @@ def api_address(settings: Settings) -> str:
 
 
 def find(session: boto3.Session, team: str | None) -> Stack:
-    """Find the stack of a team."""
+    """Find the stack of a team; if `team` is None, find the only deployed stack."""
     with as_command_errors():
         cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
         try:
             return _read(_named(cloudformation, team) if team else _only(cloudformation))
-        except LookupError as error:  # every stack of AWS has what is read
+        except LookupError as error:  # every stack of AWS has these fields
             raise CommandError(NOT_OF_AWS) from error
 
 
@@ -69,7 +69,7 @@ def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
     try:
         return cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
-        # A missing stack has no code of its own: it is a ValidationError that says so.
+        # A missing stack has no error code of its own: it is a ValidationError.
         if code_of(error) != "ValidationError":
             raise
         raise CommandError(

@@ -1,4 +1,4 @@
-"""Access tokens in a team's bucket."""
+"""Creates, reads, rotates and revokes the access tokens in a team's bucket."""
 
 import time
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from holdfast_cli.terminal.output import Progress
 
 _PREFIX: Final = token_key("").removesuffix(".json")
-"""What the keys of all token records begin with."""
+"""The prefix of the keys of all token records."""
 _AT_ONCE: Final = 8
-"""Records that are read at the same time; the SDK keeps ten connections."""
+"""Records that are read in parallel; the SDK keeps ten connections."""
 _READ: Final = "run the command again."
 
 
@@ -49,7 +49,7 @@ def create(
     description: str,
     expiry: "Expiry | None",
 ) -> tuple[Token, str]:
-    """Create a token in a team's bucket. Return its record, and the secret, which is stored nowhere."""
+    """Create a token in a team's bucket. Return its record and its secret, which is not stored."""
     unknown = "run the command again. A record that was stored all the same is of no use without its secret."
     interrupted = (
         "`holdfast token list` shows whether a token was created. Its secret is lost then: revoke the token."
@@ -74,14 +74,14 @@ def create(
 
 
 def read(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
-    """Read a token's record."""
+    """Return a token's record."""
     with as_lines(stack, outcome_unknown=_READ):
         found = open_bucket(session, stack).read(token_key(token_id))
         return _parse(found.body if found else None, stack.bucket, token_id)
 
 
 def read_all(session: "boto3.Session", stack: "Stack", progress: "Progress") -> Listing:
-    """Read every token's record."""
+    """Return the records of all tokens."""
     with as_lines(stack, outcome_unknown=_READ):
         try:
             found, others = _read_all(connect(session), stack, progress)
@@ -94,7 +94,7 @@ def read_all(session: "boto3.Session", stack: "Stack", progress: "Progress") -> 
 def _read_all(
     client: "S3Client", stack: "Stack", progress: "Progress"
 ) -> tuple[list[Token], dict[str, bytes]]:
-    """Return the tokens, and key and body of the objects that hold none."""
+    """Return the tokens, and key -> body of each object without a valid record."""
 
     def store() -> Store:
         return Store(client, stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
@@ -120,21 +120,21 @@ def _read_all(
             except ValueError:
                 others[reads[done]] = body
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for what is being read
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, do not wait for the reads
     return found, others
 
 
 def rotate(
     session: "boto3.Session", stack: "Stack", token_id: str, keep: timedelta, expiry: "Expiry | None"
 ) -> tuple[Token, str]:
-    """Give a token a new secret, unless it is revoked or expired.
+    """Replace a token's secret, unless the token is revoked or expired.
 
     Args:
         keep: how long the old secret stays valid.
-        expiry: of the token from now on; None renews the lifetime that the token was created with.
+        expiry: the token's new expiry; None gives the token its original lifetime again, from now on.
 
     Returns:
-        The record, and the secret, which is stored nowhere.
+        The record and the new secret, which is not stored.
     """
     look = (
         f"`holdfast token show {token_id}` says when the token was rotated last. If that was now, the new "
@@ -164,7 +164,7 @@ def rotate(
 
 
 def revoke(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
-    """Revoke a token for good, and return its record; a token that is revoked already stays as it is."""
+    """Revoke a token for good, and return its record. The record of a revoked token is not changed again."""
     again = "run the command again until it says that the token is revoked."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         identity = caller_arn(session)
@@ -183,7 +183,7 @@ def _keys(store: Store, progress: "Progress") -> list[str]:
     """Return the keys of all token records."""
     keys: list[str] = []
     for key in store.list_keys(_PREFIX):
-        store.prolong(PATIENCE)  # for each page: many tokens take long to list
+        store.prolong(PATIENCE)  # a new deadline for each page: many tokens take long to list
         token_id = key.removeprefix(_PREFIX).removesuffix(".json")
         if is_token_id(token_id) and key == token_key(token_id):
             keys.append(key)
@@ -211,7 +211,7 @@ def _parse(body: bytes | None, bucket: str, token_id: str) -> Token:
 
 
 def unreadable(bucket: str, key: str, body: bytes) -> str:
-    """Return the line about an object that holds no valid token record."""
+    """Return the line about an object without a valid token record."""
     if is_newer(body):
         return versions.newer_record(f"s3://{bucket}/{key}")
     return (

@@ -1,4 +1,4 @@
-"""Reads and changes the trust records in a team's bucket. One object of limited size holds all of them."""
+"""Read and change the trust records in a team's bucket. One object of limited size contains all of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,18 +23,18 @@ _INTERRUPTED: Final = "`holdfast trust list` shows whether it took effect."
 
 
 def read(session: "boto3.Session", stack: "Stack") -> Records:
-    """Read all trust records."""
+    """Return all trust records."""
     with as_lines(stack, outcome_unknown="run the command again."):
         found = open_bucket(session, stack).read(KEY)
         return _parse(found.body if found else None, stack.bucket)
 
 
 def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
-    """Add a record, unless its name or its AWS role has one already. Return it with who added it.
+    """Add a record, and return it with its creator. `CommandError` if its name or AWS role is taken.
 
-    An attempt is repeated after somebody else's change. It is not if an earlier attempt may have taken effect
-    and the record is absent: somebody may have removed it, and with the same ID its sessions would be valid
-    again.
+    After a concurrent change the write is retried, except in one case: an earlier attempt may have stored the
+    record, but the record is absent. Then somebody may have removed it, and another record with the same ID
+    would make the removed record's sessions valid again.
     """
     unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -45,7 +45,7 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
             records = _parse(current, stack.bucket)
             there = records.named(record.name)
             if there is not None and there.id == record.id:
-                # An attempt took effect although its response was lost, and others have made changes since.
+                # An attempt without a response took effect, and others have made changes since.
                 return None
             if there is None and "PutObject" in store.unconfirmed:
                 raise CommandError(
@@ -71,10 +71,10 @@ def update(
     scope: Sequence[str] | None,
     description: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change what a record grants; None leaves it as it is. Return it before and after, even if unchanged.
+    """Change a record's role, scope or description; None keeps the value. Return the record before and after.
 
-    An attempt is repeated after a change of other records only: over another update of the same record it
-    could grant again what that one took away.
+    The write is retried only after concurrent changes of other records. After another update of the same
+    record, a retry could grant again what that update had removed.
     """
     unknown = f"check with `holdfast trust list` what {name} grants before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
@@ -92,7 +92,7 @@ def update(
             if there is None:
                 raise _none_of(name, stack.bucket)
             if made and there == made[-1][1]:
-                return None  # an attempt took effect although its response was lost
+                return None  # an attempt without a response took effect
             if made and there != made[-1][0]:
                 who = there.updated_by or "Somebody else"
                 raise CommandError(
@@ -118,8 +118,8 @@ def update(
 
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
-    """Remove a record, and return it. A record that somebody re-creates under that name meanwhile stays."""
-    again = "run the command again until it says that there is none of that name."
+    """Remove a record, and return it. A record that somebody adds under the same name meanwhile is kept."""
+    again = "run the command again until it says that no record has that name."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust] = []
 
@@ -127,7 +127,7 @@ def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
             records = _parse(current, stack.bucket)
             there = records.named(name)
             if removed and (there is None or there.id != removed[0].id):
-                return None  # an attempt took effect although its response was lost, or somebody was faster
+                return None  # an attempt without a response took effect, or somebody else removed it
             if there is None:
                 raise _none_of(name, stack.bucket)
             removed.append(there)

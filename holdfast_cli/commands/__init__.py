@@ -1,1 +1,1 @@
-"""The commands, one module for each group: arguments in, output out."""
+"""The commands, one module for each group. A module reads the arguments and prints the output."""

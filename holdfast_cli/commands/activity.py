@@ -1,4 +1,4 @@
-"""`holdfast activity`: who did what to the states of the caller's scope, without AWS credentials."""
+"""`holdfast activity`: shows audit events of the states in the caller's scope, without AWS credentials."""
 
 import argparse
 import json
@@ -57,7 +57,7 @@ def _run(asked: argparse.Namespace) -> None:
     since = asked.since or datetime.now(UTC) - _SINCE
     query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}
     events = sign_in(asked).pages(Document, "activity", "events", **query)
-    shown = [event.raw for event in islice(events, asked.limit)]  # the newest come first
+    shown = [event.raw for event in islice(events, asked.limit)]  # newest first
     events.close()
     shown.sort(key=lambda event: str(event.get("time", "")))
     if asked.json:
@@ -67,7 +67,7 @@ def _run(asked: argparse.Namespace) -> None:
     else:
         output.write(
             output.wrapped(
-                f"There is no such event since {output.moment(since)}; --since looks further back."
+                f"There is no matching event since {output.moment(since)}; --since looks further back."
             )
         )
     if len(shown) == asked.limit:

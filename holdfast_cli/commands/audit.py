@@ -1,4 +1,4 @@
-"""`holdfast audit`: who did what, from the team's audit log."""
+"""`holdfast audit`: shows events from the team's audit log."""
 
 import argparse
 import json
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 _SINCE = timedelta(days=30)
 _PAUSE: Final = 2.0
-"""Seconds between two looks for new events: CloudWatch Logs takes few requests a second from an account."""
+"""Seconds between two searches for new events: CloudWatch Logs allows an account few requests a second."""
 _EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
-"""Fields of an event that an option of the same name selects by."""
+"""The fields of an event that an option of the same name selects by."""
 DETAILS = (
     *("error", "reason", "serial_before", "serial", "version_id", "restored_from", "lock_id", "held_by"),
     *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
 )
-"""Fields that the last column of the table shows."""
+"""The fields of an event that the last column of the table shows."""
 NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
-"""Fields that have columns of their own, or that only --json shows."""
+"""The fields that have their own column, and the fields that only --json shows."""
 
 COMMAND = Command()
 
@@ -133,13 +133,13 @@ def _run(asked: argparse.Namespace) -> None:
         output.write(table(events))
     else:
         output.write(
-            f"The audit log of the team {team} has no such event since {output.moment(since)}; --since looks "
-            "further back."
+            f"The audit log of the team {team} has no matching event since {output.moment(since)}; --since "
+            "looks further back."
         )
 
 
 def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: str) -> NoReturn:
-    """Print events as they come, until the user interrupts it."""
+    """Print new events as they arrive, until Ctrl-C."""
     form = json.dumps if asked.json else _line
     following = audit.Following(log, search)
     count = asked.limit if asked.limit or asked.since else 0
@@ -162,14 +162,14 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: st
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    """Return the line of an event whose neighbours are not known. On a terminal it is wrapped at spaces."""
+    """Return an event as one line, not padded to columns. For a terminal, the line is wrapped at spaces."""
     time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
     line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
     return output.wrapped(line, hanging=2)
 
 
 def table(events: Sequence[Mapping[str, Any]]) -> str:
-    """Lay out events of the audit trail as a table."""
+    """Return events of the audit trail as a table."""
     rows = [_cells(event) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
@@ -188,7 +188,7 @@ def _time(event: Mapping[str, Any]) -> str:
 
 
 def _who(event: Mapping[str, Any]) -> str:
-    """Return the principal, or the subject of a caller that was refused before it had a principal."""
+    """Return the principal, or the subject if the caller was denied before it had a principal."""
     return _text(event, "principal") or _text(event, "subject")
 
 

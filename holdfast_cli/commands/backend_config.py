@@ -1,4 +1,4 @@
-"""`holdfast backend-config`: what a configuration needs to reach a state or its outputs."""
+"""`holdfast backend-config`: prints the configuration that reaches a state or its outputs."""
 
 import argparse
 
@@ -20,8 +20,8 @@ for the local AWS: set -a; . .local/aws.env; set +a.
 
 For a configuration with several environments, write an empty backend "http" {}
 and one file for each environment with --tfbackend, for
-`terraform init -backend-config=FILE`. Terraform remembers its values.
-Of the exports of --env it remembers nothing.
+`terraform init -backend-config=FILE`. Terraform stores its values, but not the
+exports of --env.
 
 --cloud prints a cloud block: the organization is the first segment of STATE,
 the workspace the rest, with ':' for '/'.""",
@@ -42,9 +42,7 @@ the workspace the rest, with ':' for '/'.""",
             action="store_true",
             help="print a file for `terraform init -backend-config=FILE`, for several environments",
         ),
-        option(
-            "--env", action="store_true", help="print TF_HTTP_* exports, of which Terraform remembers nothing"
-        ),
+        option("--env", action="store_true", help="print TF_HTTP_* exports, which Terraform does not store"),
         option(
             "--outputs",
             action="store_true",

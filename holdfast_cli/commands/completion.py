@@ -1,4 +1,4 @@
-"""`holdfast completion`: a script that completes commands, options and their values in a shell."""
+"""`holdfast completion`: prints a shell script that completes commands, options and their values."""
 
 import argparse
 from pathlib import Path
@@ -35,5 +35,5 @@ def _run(asked: argparse.Namespace) -> None:
             vars(action)["complete"] = shtab.FILE
         if isinstance(action.choices, dict):  # a group's commands
             for command in action.choices.values():
-                command.description = None  # has several lines; the script then has the short one
+                command.description = None  # it has several lines; the script then uses the short one
     output.write(shtab.complete(top, asked.shell))

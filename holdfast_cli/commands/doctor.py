@@ -1,4 +1,4 @@
-"""`holdfast doctor`: finds what is wrong with an account, a deployment or a configuration."""
+"""`holdfast doctor`: finds problems of an account, a deployment or a configuration."""
 
 import argparse
 import json
@@ -72,13 +72,13 @@ def _run(asked: argparse.Namespace) -> None:
     try:
         _print(asked)
     except OutputClosedError as closed:
-        # The exit code is a verdict, and half of the findings have none.
+        # The exit code is about all findings, and some were not printed.
         raise CommandError(f"{closed} Findings are lost: run the command again.") from closed
 
 
 def _print(asked: argparse.Namespace) -> None:
     found: list[Finding] = []
-    with closing(_look(asked)) as findings:  # what a check made is removed also if the output breaks
+    with closing(_look(asked)) as findings:  # the checks clean up even if the output breaks
         for finding in findings:
             found.append(finding)
             if not asked.json:
@@ -86,7 +86,7 @@ def _print(asked: argparse.Namespace) -> None:
     if asked.json:
         output.write(_json(found))
     if any(finding.level is Level.PROBLEM for finding in found):
-        raise CommandError(f"{_count(found)} What to do stands beside each problem.")
+        raise CommandError(f"{_count(found)} Each problem says what to do.")
     if not asked.json:
         output.write(_count(found))
 
@@ -94,14 +94,14 @@ def _print(asked: argparse.Namespace) -> None:
 def _look(asked: argparse.Namespace) -> Generator[Finding]:
     here = Path()
     if asked.state is not None:
-        # Of the environment's team nothing is asked of AWS, because the block says it all.
+        # HOLDFAST_TEAM is ignored: the block has the address, so AWS need not be asked for it.
         environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TEAM"}
         where = settings.resolve(asked, environment, default=False)
         yield from checks.attempt(
             "configuration", lambda: configuration.check(here, asked.state, where, os.environ)
         )
         return
-    # An address that was not typed may be that of another team.
+    # An address that was not typed may be another team's.
     of_team = argparse.Namespace(profile=asked.profile, team=asked.team, region=asked.region)
     chosen = settings.resolve(of_team, default=not asked.account)
     if asked.account:

@@ -1,4 +1,4 @@
-"""`holdfast state freeze` and `unfreeze`, of one state or of all that a pattern matches."""
+"""`holdfast state freeze` and `unfreeze`, for one state or for all states that match a pattern."""
 
 import argparse
 import json
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from holdfast_cli.api.management import Api
 
 _PAUSE: Final = 5.0
-"""Seconds between two looks at a lock."""
+"""Seconds between two reads of a lock whose release is awaited."""
 _DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen"})
 _OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED})
-"""Refusals that do not keep from going on with the next state."""
+"""The HTTP statuses that refuse a change of one state. The command then continues with the next state."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What became of one state.
+    """The outcome for one state.
 
-    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`, `said` a sentence
-    about it, and `freeze` the freeze that the state has, or had.
+    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`. `said` is a
+    sentence about the result. `freeze` is the state's freeze, or the lifted freeze.
     """
 
     name: str
@@ -69,9 +69,9 @@ def _until(value: str) -> datetime:
 
 @COMMAND.add(
     "freeze",
-    "keep everybody from changing a state",
+    "freeze a state, so that nobody can change it",
     """\
-Freeze a state, or all that there are and match a pattern. A freeze is a lock:
+Freeze a state, or all existing states that match a pattern. A freeze is a lock:
 Terraform and OpenTofu print the reason at the next plan or apply, and no
 force-unlock through the API removes it. One whose time has come is lifted by the
 next command that acquires the lock. A state that is locked is not frozen. What is
@@ -109,7 +109,7 @@ def _freeze(asked: argparse.Namespace) -> None:
         _put(api, asked.states, wanted, asked)
         return
     states = _matching(api, asked, "freezes")
-    # What nobody holds is frozen first, so that no lock delays the others.
+    # States without a lock are frozen first, so that no lock delays them.
     wait = asked.wait
     _each(
         states,
@@ -120,7 +120,7 @@ def _freeze(asked: argparse.Namespace) -> None:
 
 
 def _put(api: "Api", name: str, wanted: v1.Freeze, asked: argparse.Namespace) -> None:
-    """Freeze the one state that was named. Whatever keeps from it is an error."""
+    """Freeze one state and print the outcome. Raise `CommandError` if the API refuses the freeze."""
     try:
         frozen = _acquire(api, name, wanted, asked.wait)
     except ApiError as error:
@@ -137,7 +137,7 @@ def _freeze_one(api: "Api", item: v1.StateItem, wanted: v1.Freeze, wait: timedel
     try:
         return _frozen(name, _acquire(api, name, wanted, wait))
     except ApiError as error:
-        if error.code == "frozen":  # since it was listed
+        if error.code == "frozen":  # after it was listed
             return _already(name, _lock(api, name))
         if error.status not in _OF_ONE_STATE:
             raise
@@ -163,9 +163,9 @@ def _lock(api: "Api", name: str) -> v1.Lock | None:
 
 
 def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -> v1.Frozen:
-    """Ask for a freeze, and wait for the lock if that is wanted: an interrupt then has a note.
+    """Freeze a state. If it is locked, wait for the release for at most `wait`, or not at all for None.
 
-    `ApiError` if the state is locked or frozen, also after the wait, or if the API refuses it.
+    Raise `ApiError` if the state is still locked, if it is frozen, or if the API refuses the freeze.
     """
     began = time.monotonic()
     progress = output.Progress()
@@ -178,7 +178,7 @@ def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -
                     raise
                 refused = error
             while lock := _lock(api, name):
-                if lock.freeze:  # the next request says so, or lifts it if it has ended
+                if lock.freeze:  # the next request is refused, or lifts the freeze if it has ended
                     break
                 waited = time.monotonic() - began
                 left = wait.total_seconds() - waited
@@ -195,7 +195,7 @@ def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -
 
 @COMMAND.add(
     "unfreeze",
-    "lift a freeze",
+    "lift the freeze of a state",
     """\
 Lift the freeze of a state, or of all that match a pattern. Other locks stay. Takes
 the role maintainer.""",
@@ -235,13 +235,13 @@ def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
 
 
 def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.StateItem]:
-    """Return the states that a pattern matches; ask, or without a terminal `UsageError`, if these are all."""
+    """Return the states that match a pattern. If all states match it, ask for confirmation, unless --yes."""
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(asked.states, item.name)]
     if not found:
         raise CommandError(
             f"No state in your scope matches {asked.states}: nothing was changed. "
-            + ("`holdfast state list` shows those that there are." if listed else "There is no state in it.")
+            + ("`holdfast state list` shows the states in it." if listed else "There is no state in it.")
         )
     if len(found) == len(listed) and not asked.yes:
         asking.for_word(
@@ -257,9 +257,9 @@ def _each(
     asked: argparse.Namespace,
     wait_and_do: Callable[[v1.StateItem], _Outcome] | None = None,
 ) -> None:
-    """Do it to each state, wait for the locked ones if that is wanted, and print what became of them.
+    """Call `do` for each state, then `wait_and_do` for the locked ones, and print the outcomes.
 
-    `CommandError` if something remains to be done; the note of a `KeyboardInterrupt` says what.
+    Raise `CommandError` if any state failed. An error or a KeyboardInterrupt says how many states are done.
     """
     outcomes: list[_Outcome] = []
     progress = output.Progress()
@@ -269,7 +269,7 @@ def _each(
             outcomes.append(do(item))
         for number, item in enumerate(states if wait_and_do else ()):
             if wait_and_do and outcomes[number].result == "locked":
-                progress.end()  # the wait has its own
+                progress.end()  # the wait shows its own
                 outcomes[number] = wait_and_do(item)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(_remaining(states, outcomes))
@@ -287,7 +287,7 @@ def _remaining(states: Sequence[v1.StateItem], outcomes: Sequence[_Outcome]) -> 
 
 
 def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
-    """Print what became of the states; `CommandError` if something remains to be done."""
+    """Print the outcomes. Raise `CommandError` if any state failed or is still locked."""
     left = [outcome for outcome in outcomes if outcome.result not in _DONE]
     with output.after(_remaining_of(outcomes)):
         if asked.json:

@@ -1,4 +1,4 @@
-"""`holdfast lock`: who holds which lock, and how to break one."""
+"""`holdfast lock`: shows locks and their holders, and breaks a lock."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ COMMAND = Command(
 
 @COMMAND.add(
     "list",
-    "show the locks that are held",
+    "list locks and their holders",
     "Show the locks and freezes of the states in your scope, the oldest first.",
     """\
   holdfast lock list
@@ -54,7 +54,7 @@ def _list(asked: argparse.Namespace) -> None:
         return
     if not locks:
         output.write(
-            "There are no such locks."
+            "No locks found."
             if asked.states.prefix or asked.states.pattern or asked.older_than
             else "No state is locked."
         )
@@ -74,7 +74,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "show",
-    "show who holds the lock of a state",
+    "show the lock of a state and its holder",
     "Show who holds the lock of a state, since when and for what; or who froze it, and why.",
     """\
   holdfast lock show network/prod
@@ -96,11 +96,11 @@ def _show(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "break",
-    "remove a lock that nobody holds any more",
+    "remove the lock of a killed client",
     """\
 Remove exactly the lock that is named. Another lock that somebody has acquired
-since stays, also if it has the same ID. Whoever still works under the removed lock
-cannot write any more. It takes the role maintainer. A freeze is not removed:
+since stays, also if it has the same ID. A client that still works under the removed
+lock cannot write any more. This needs the role maintainer. A freeze is not removed:
 `holdfast state unfreeze` does that.""",
     """\
   holdfast lock show network/prod

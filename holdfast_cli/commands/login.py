@@ -1,4 +1,4 @@
-"""`holdfast login`: a session for a person with AWS credentials, or for a CI job with an ID token."""
+"""`holdfast login`: creates a session from AWS credentials or from a CI job's ID token."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`holdfast state`: states, their history, and what can be done about them without Terraform."""
+"""`holdfast state`: lists, shows and changes states without Terraform."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option
 
 _LIMIT: Final = 20
-"""Versions of a history, as many as the API has in a page."""
+"""The number of versions that `history` shows by default: one page of the API."""
 
 
 COMMAND = Command(
@@ -61,7 +61,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
 
 @COMMAND.add(
     "list",
-    "show which states there are",
+    "list states",
     "Show the states in your scope, with their locks and freezes. Options narrow it down.",
     """\
   holdfast state list
@@ -97,7 +97,7 @@ def _list(asked: argparse.Namespace) -> None:
     elif states:
         output.write(_table_of_states(states, deleted=asked.deleted))
     else:
-        output.write("There are no such states in your scope.")
+        output.write("No states found in your scope.")
 
 
 def _is_wanted(item: v1.StateItem, asked: argparse.Namespace) -> bool:
@@ -167,11 +167,11 @@ def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
 
 @COMMAND.add(
     "history",
-    "show the versions of a state",
+    "list the versions of a state",
     """\
 Show the versions of a state, newest first: who wrote which, and whether it was
-acknowledged. The writer of one that was never acknowledged was refused. Takes the
-role reader.""",
+acknowledged. A version that was never acknowledged is of a writer who was refused.
+Takes the role reader.""",
     """\
   holdfast state history network/prod
   holdfast state history network/prod --limit 100
@@ -186,7 +186,7 @@ role reader.""",
             metavar="COUNT",
             help=f"only the newest COUNT; default: {_LIMIT}",
         ),
-        option("--all", action="store_true", help="all versions that there are"),
+        option("--all", action="store_true", help="all versions"),
     ),
     arguments.API,
     arguments.as_json("one JSON array"),
@@ -202,7 +202,7 @@ def _history(asked: argparse.Namespace) -> None:
     else:
         output.write(output.wrapped(f"The state {asked.state} has no versions."))
     if not asked.all and len(versions) == asked.limit:
-        output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all that there are.")
+        output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all versions.")
 
 
 def _table_of_versions(versions: list[v1.Version]) -> str:
@@ -235,7 +235,7 @@ def _note(version: v1.Version) -> str:
 
 @COMMAND.add(
     "diff",
-    "show what differs between two versions",
+    "show the differences between two versions",
     f"""\
 Show which resources, attributes and outputs differ between two versions of a
 state. Without TO it is the current version, without FROM the version before TO.
@@ -331,7 +331,7 @@ def _get(asked: argparse.Namespace) -> None:
 
 
 def _print(content: bytes) -> None:
-    """Print the bytes as they are; on a terminal without characters that control it."""
+    """Print the bytes unchanged, or without control characters if the output is a terminal."""
     with output.checked():
         if sys.stdout.isatty():
             lines = content.decode(errors="replace").split("\n")
@@ -343,7 +343,7 @@ def _print(content: bytes) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Create a file that only its owner can read. One that is there stays; of one that fails, nothing."""
+    """Create a file for its owner only; remove it if the write fails. Raise `CommandError` if it exists."""
     try:
         number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:

@@ -1,4 +1,4 @@
-"""`holdfast state restore`, `delete`, `undelete` and `create`."""
+"""`holdfast state restore`, `delete`, `undelete` and `create`: change one state or declare a name."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ COMMAND = Command()
 
 @COMMAND.add(
     "restore",
-    "go back to an earlier version",
+    "restore an earlier version of a state",
     f"""\
 Write the content of an earlier version again, as a new version with the next
 serial, under a lock. No version is lost, so that a restore can be undone by
@@ -59,9 +59,9 @@ def _restore(asked: argparse.Namespace) -> None:
         if version.status == v1.NEVER_ACKNOWLEDGED:
             raise CommandError(
                 f"{asked.version} of the state {asked.state} is {described(version)}: its writer was "
-                f"refused. If it is the one that you want, name it by its ID, {version.version}."
+                f"refused. To restore it all the same, name it by its ID, {version.version}."
             )
-    if not (current and current.version):  # the API would compare nothing
+    if not (current and current.version):  # the request needs a current version to compare
         raise CommandError(
             f"There is no current version of the state {asked.state}: nothing was restored. If it was "
             f"deleted, `holdfast state undelete {asked.state}` brings it back."
@@ -123,7 +123,7 @@ def _delete(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "undelete",
-    "bring a deleted state back",
+    "restore a deleted state",
     """\
 Write the newest version of a deleted state again, under a lock. A state that is
 not deleted stays as it is. Takes the role maintainer.""",

@@ -1,4 +1,4 @@
-"""The commands by name. The module of a command is imported when it is typed."""
+"""The table of all commands. A command's module is imported when the command is run."""
 
 from functools import partial
 from importlib import import_module
@@ -10,18 +10,18 @@ from holdfast_cli.terminal.parser import Parser
 COMMANDS: Final = {
     "configure": "write a profile: address, team and region",
     "login": "sign in with AWS credentials or an ID token",
-    "whoami": "show who the API takes you for",
-    "backend-config": "print the backend block of a state",
+    "whoami": "show your principal, role and scope",
+    "backend-config": "print a backend block for a state",
     "state": "list states, show their history, go back, freeze",
-    "lock": "show locks, and break one that nobody holds any more",
-    "activity": "show who did what to the states in your scope",
+    "lock": "show locks, and break the lock of a killed client",
+    "activity": "show the audit events of the states in your scope",
     "token": "create, show, rotate and revoke access tokens",
     "trust": "let CI jobs and people sign in without a stored secret",
-    "audit": "show who did what",
-    "doctor": "find what is wrong, and say what to do",
+    "audit": "show the events of the team's audit log",
+    "doctor": "find problems of a setup, and show what to do",
     "completion": "print a script that completes commands in a shell",
 }
-"""Name -> line in the help. The module has the same name, with `_` for `-`, and a `COMMAND`."""
+"""Command -> its line of help. A command's module has the same name, with `_` for `-`, and a `COMMAND`."""
 
 
 def parser() -> Parser:

@@ -1,4 +1,4 @@
-"""`holdfast token`: access tokens."""
+"""`holdfast token`: creates, lists, rotates and revokes access tokens."""
 
 import argparse
 import json
@@ -107,7 +107,7 @@ def _list(asked: argparse.Namespace) -> None:
     try:
         output.write(text)
     except OutputClosedError:
-        if not listing.unreadable:  # of which the exit code tells
+        if not listing.unreadable:  # otherwise the exit code is 1
             raise
     if listing.unreadable:
         first, *others = listing.unreadable
@@ -141,7 +141,7 @@ def _show(asked: argparse.Namespace) -> None:
     "give an access token a new secret",
     f"""\
 Give an access token a new secret and show it, once. The old one stays valid for
-{rules.shown(DEFAULT_KEPT)}, or as long as --keep says; one that is still older expires at once. ID,
+{rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one expires at once. ID,
 role and scope stay; the token gets the lifetime that it was created with again.
 {_NEEDS.format(what="read and write")}""",
     """\
@@ -177,7 +177,7 @@ def _rotate(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "revoke",
-    "revoke an access token for good",
+    "revoke an access token permanently",
     f"""\
 Revoke an access token for good: it is refused everywhere within 60 seconds. One
 that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""",
@@ -199,7 +199,7 @@ def _revoke(asked: argparse.Namespace) -> None:
         output.write(_json(_document(token, datetime.now(UTC))) if asked.json else output.wrapped(done))
 
 
-# --- what they print -----------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------
 
 
 def _json(document: object) -> str:

@@ -1,4 +1,4 @@
-"""`holdfast trust`: who may sign in without a stored secret."""
+"""`holdfast trust`: manages trust records, with which people and CI jobs sign in without a stored secret."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NEEDS = """\
 Needs AWS credentials that may {what} the team's bucket;
 for the local AWS: set -a; . .local/aws.env; set +a."""
-# The real address is known only once the stack is found; every other error is to be reported before.
+# The real address is known only when the stack is found; all other errors are reported before.
 _API_ADDRESS = "https://api.invalid"
 
 
@@ -37,7 +37,7 @@ team's AWS account, get which role and scope.""",
 
 
 class _Fixed(argparse.Action):
-    """An option of `add` that `update` refuses."""
+    """An option that `add` accepts and `update` refuses. The error names the reason."""
 
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
@@ -153,7 +153,7 @@ def _list(asked: argparse.Namespace) -> None:
 
 @COMMAND.add(
     "update",
-    "change a trust record, whose sessions go on",
+    "change a trust record; its sessions stay valid",
     f"""\
 Change the role, the scope or the description of a trust record. Who signed in by
 it stays signed in, and has the new role and scope within 60 seconds.
@@ -189,7 +189,7 @@ def _update(asked: argparse.Namespace) -> None:
         description=asked.description,
     )
     record = f"the trust record {after.name} of the team {found.team}"
-    done = f"Nothing is changed: {record} is so already" if before == after else f"Updated {record}"
+    done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
     with output.after(f"{done}."):
         _write(_json(_document(after)) if asked.json else _changes(before, after, done))
 
@@ -219,11 +219,11 @@ def _remove(asked: argparse.Namespace) -> None:
 
 
 def _write(text: str) -> None:
-    output.write(output.wrapped(text))  # JSON, which is indented, stays as it is
+    output.write(output.wrapped(text))  # JSON is indented, so it is not wrapped
 
 
 def _new(asked: argparse.Namespace) -> "Trust":
-    """Return the record that the options describe; it does not say yet who creates it."""
+    """Return a new record with the values of the options and an empty `created_by`."""
     common: dict[str, Any] = {
         "role": Role(asked.role),
         "scope": asked.scope,
@@ -247,7 +247,7 @@ def _new(asked: argparse.Namespace) -> "Trust":
         raise UsageError(f"The trust record is not valid: {error}.") from error
 
 
-# --- what they print -----------------------------------------------------------------------------
+# --- output --------------------------------------------------------------------------------------
 
 
 def _json(document: object) -> str:
@@ -255,7 +255,7 @@ def _json(document: object) -> str:
 
 
 def _document(record: "Trust") -> dict[str, Any]:
-    """Return every member that any kind of record may have; those of the other kinds are null."""
+    """Return a record as JSON members, the same for both kinds: members of the other kind are null."""
     of_kind: dict[str, Any] = dict.fromkeys(("kind", "issuer", "audience", "claims", "aws_role"))
     match record:
         case OidcTrust(issuer=issuer, audience=audience, claims=claims):
@@ -289,7 +289,7 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
 
 
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
-    """Return what was changed, below a line that says it."""
+    """Return the text `done`, followed by a line for each changed field with its old and new value."""
     fields = {
         "role": (before.role, after.role),
         "scope": (", ".join(before.scope), ", ".join(after.scope)),

@@ -1,4 +1,4 @@
-"""`holdfast whoami`: who the API takes the credentials of the environment for."""
+"""`holdfast whoami`: shows the principal, role and scope of the credentials in the environment."""
 
 import argparse
 import json

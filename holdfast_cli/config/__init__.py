@@ -1,1 +1,1 @@
-"""What a command is for: its arguments, the settings of a profile, and the blocks of Terraform."""
+"""The command's options, profiles and settings, and the blocks that it writes for Terraform."""

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 import argparse
 from typing import Final
@@ -22,21 +22,21 @@ def _allows(role: Role) -> str:
 
 
 ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for role in Role)])
-"""What each role allows, for the help."""
+"""The roles, each with what it allows, for the help."""
 
 
 _TEAM: Final = option(
     "--team",
     type=rules.team,
     metavar="TEAM",
-    help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only one that is deployed",
+    help="whose stack; default: HOLDFAST_TEAM, else the profile's, else the only deployed one",
 )
 PROFILE: Final = option(
     "--profile",
     type=rules.profile,
     metavar="NAME",
-    help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. One that is "
-    "typed has precedence over variables",
+    help="a profile of `holdfast configure`; default: HOLDFAST_PROFILE, or else `default`. A typed "
+    "profile has precedence over variables",
 )
 REGION: Final = option(
     "--region",
@@ -45,7 +45,7 @@ REGION: Final = option(
     help="of AWS; default: AWS_REGION, else the profile's, else the one of the AWS profile",
 )
 TEAM: Final = several(_TEAM, PROFILE, REGION)
-"""Options for a team, with profile and region."""
+"""Options that name a team, a profile and a region."""
 ADDRESS_OR_TEAM: Final = several(
     either(
         _TEAM,
@@ -59,7 +59,7 @@ ADDRESS_OR_TEAM: Final = several(
     PROFILE,
     REGION,
 )
-"""Options for an API, which may be named by its address or by its team; profile and region."""
+"""Options that name an API by its address or its team, a profile and a region."""
 API: Final = several(
     option(
         "--address",
@@ -70,7 +70,7 @@ API: Final = several(
     ),
     PROFILE,
 )
-"""Options for an API that is reached without AWS credentials: address and profile."""
+"""Options for a command that uses an API without AWS credentials: address and profile."""
 STATE: Final = option(
     "state", type=rules.state, metavar="STATE", help="the state's name, such as network/prod"
 )
@@ -82,7 +82,7 @@ PREFIX: Final = option(
     metavar="PREFIX|PATTERN",
     help="only states whose names begin so, as network/, or match, as '*/prod'",
 )
-"""The beginning of states' names, or a pattern; optional."""
+"""An optional prefix of states' names, or a pattern."""
 REASON: Final = option(
     "--reason",
     required=True,
@@ -93,12 +93,12 @@ REASON: Final = option(
 
 
 def as_json(what: str = "one JSON object") -> Option:
-    """Return the option for JSON."""
+    """Return the option --json."""
     return option("--json", action="store_true", help=f"print {what}")
 
 
 def role_and_scope(*, replace: bool = False) -> Option:
-    """Return the options for a role and its scope; with `replace` each may be left out."""
+    """Return the options --role and --scope; both are required unless `replace` is true."""
 
     def explain(parser: "argparse._ActionsContainer") -> None:
         assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog
@@ -120,7 +120,7 @@ def role_and_scope(*, replace: bool = False) -> Option:
 
 
 def description(*, default: str | None = "") -> Option:
-    """Return the option for a note."""
+    """Return the option --description."""
     return option(
         "--description",
         default=default,

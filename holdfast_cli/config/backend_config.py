@@ -1,9 +1,9 @@
-"""Writes what Terraform and OpenTofu need to reach a state: a block, a file for `init`, or shell exports.
+"""Writes the settings by which Terraform reaches a state: a block, a file for `init`, or shell exports.
 
-API Gateway does not pass `LOCK` and `UNLOCK`, the client's defaults, so the methods are spelled out. No AWS
-document promises that it passes the body of a `DELETE`, so a lock is released by `POST` to its own address.
+API Gateway does not pass on the methods `LOCK` and `UNLOCK`, Terraform's defaults, so the settings name other
+methods. No AWS document promises that the body of a `DELETE` is passed on, so `POST` releases a lock.
 
-`name` is the state, and `read_only` leaves locking out.
+`name` is the state's name; `read_only` leaves out the settings for locking.
 """
 
 import re
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from holdfast.names import StateName
 
-# The order is the one in which the block is read best; the widest name sets the column of `=`.
+# The order is that of the block; the longest name sets the column of `=`.
 _LOCKING = ("lock_address", "lock_method", "unlock_address", "unlock_method")
 _ROUTES = ("states", "outputs", "locks", "unlocks")
 _WITHOUT_SCHEME = re.compile(r"(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+)(:[0-9]+)?(/[^?#@]*)?")
@@ -27,15 +27,15 @@ _WHERE_CREDENTIALS_ARE: Final = (
 )
 
 NOTHING_IS_REMEMBERED: Final = (
-    "holdfast: Terraform remembers nothing of these exports: it plans and applies to whichever state they "
-    "name when it runs. Exports of another environment that are left in the shell apply this configuration "
-    "to that environment, without a warning. With several environments, use --tfbackend."
+    "holdfast: Terraform does not store these exports: it plans and applies to whichever state they name "
+    "when it runs. Exports of another environment that are left in the shell apply this configuration to "
+    "that environment, without a warning. With several environments, use --tfbackend."
 )
-"""What `--env` says on standard error."""
+"""The warning that `--env` prints on standard error."""
 
 
 def check_address(address: str) -> str:
-    """Return the base URL of an API without a trailing slash. A ValueError says what is wrong with it.
+    """Return an API's base URL without a trailing slash; ValueError if it is not valid.
 
     >>> check_address("https://abc.execute-api.eu-central-1.amazonaws.com/")
     'https://abc.execute-api.eu-central-1.amazonaws.com'
@@ -50,7 +50,7 @@ def check_address(address: str) -> str:
     if bare := _WITHOUT_SCHEME.fullmatch(address):
         scheme = "http" if bare[1].startswith(("localhost", "127.")) else "https"
         raise ValueError(f"the address has no scheme: put {scheme}:// before it")
-    # No text of an error has a part of the address, which may be a password.
+    # No error text contains a part of the address, because that part may be a password.
     not_valid = "the address is not a valid URL; write it as in https://api.example.com"
     try:
         parts = urlsplit(address)
@@ -72,7 +72,7 @@ def check_address(address: str) -> str:
 
 
 def variable(argument: str) -> str:
-    """Return the environment variable of an argument.
+    """Return the environment variable of a backend argument.
 
     >>> variable("lock_address")
     'TF_HTTP_LOCK_ADDRESS'
@@ -81,7 +81,7 @@ def variable(argument: str) -> str:
 
 
 def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str]:
-    """Return the arguments of the `http` backend for one state, in the order in which they are shown."""
+    """Return the arguments of the `http` backend for a state, in the order of the block."""
     arguments = {"address": f"{address}/states/{name}"}
     if not read_only:
         lock, unlock = f"{address}/locks/{name}", f"{address}/unlocks/{name}"
@@ -90,7 +90,7 @@ def settings(address: str, name: StateName, *, read_only: bool) -> dict[str, str
 
 
 def quote_hcl(value: str) -> str:
-    """Quote a string for HCL, with no interpolation left in it.
+    """Quote a string for HCL, and escape interpolations in it.
 
     See https://developer.hashicorp.com/terraform/language/expressions/strings
 
@@ -102,7 +102,7 @@ def quote_hcl(value: str) -> str:
 
 
 def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
-    """Return the `terraform` block to paste into a configuration."""
+    """Return the `terraform` block of a configuration."""
     lines = to_tfbackend(address, name, read_only=read_only).split("\n")
     return "\n".join(["terraform {", '  backend "http" {', *(f"    {line}" for line in lines), "  }", "}"])
 
@@ -110,7 +110,7 @@ def to_hcl(address: str, name: StateName, *, read_only: bool) -> str:
 def to_tfbackend(address: str, name: StateName, *, read_only: bool) -> str:
     """Return a file for `init -backend-config=<file>`, for a configuration with an empty `backend "http" {}`.
 
-    Terraform notes its values in `.terraform`.
+    Terraform stores the file's values in `.terraform`.
     """
     return "\n".join([*_assignments(address, name, read_only=read_only), *_WHERE_CREDENTIALS_ARE])
 
@@ -132,10 +132,10 @@ data "terraform_remote_state" "{label}" {{
 
 
 def to_env(address: str, name: StateName, *, read_only: bool) -> str:
-    """Return the same as shell exports, for a configuration with an empty `backend "http" {}`.
+    """Return the settings as shell exports, for a configuration with an empty `backend "http" {}`.
 
-    Credentials are never part of it: where they are set already there is nothing to export, and where
-    they are not, a comment says which two are missing. Without the lock it drops what an earlier export set.
+    Credentials are never exported: a comment names the two variables. With `read_only`, lock settings of an
+    earlier export are unset.
     """
     arguments = settings(address, name, read_only=read_only)
     lines = [f"export {variable(argument)}={shlex.quote(value)}" for argument, value in arguments.items()]
@@ -165,7 +165,7 @@ def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]
 
 
 def data_source_name(name: StateName) -> str:
-    """Return the data source's name for a state: letters, digits and underscores, with no digit in front.
+    """Return the data source's name for a state: letters, digits and underscores, not beginning with a digit.
 
     >>> from holdfast import names
     >>> data_source_name(names.parse("apps/shop/eu-central-1"))

@@ -1,6 +1,6 @@
-"""Writes what Terraform and OpenTofu need to reach a state through `cloud` or `backend "remote"`.
+"""Writes the block by which Terraform reaches a state through `cloud` or `backend "remote"`.
 
-Both find the API by a host name alone, at the root of an https address, and take one word as credentials.
+`cloud` and `backend "remote"` find the API at the root of an https host, and send one token as credentials.
 """
 
 import re
@@ -14,10 +14,10 @@ from holdfast_cli.config.backend_config import quote_hcl
 from holdfast_cli.errors import UsageError
 
 STAND_IN: Final = "holdfast.local"
-"""Stands for an API whose address is more than a host name. The CLI configuration leads it there."""
+"""The host name for an address that is not just https and a host; a CLI configuration maps it to the API."""
 
 SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
-"""The services that clients look for in the discovery document."""
+"""The services in the discovery document that clients look up."""
 
 _NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
 
@@ -25,7 +25,7 @@ _NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
 def hostname(address: str) -> str:
     """Return the host name by which a configuration reaches an API.
 
-    No variable can name an address with a port, and no client finds one with a path, or without TLS.
+    It is `holdfast.local` if the address has a path, no TLS, or a port, which no token variable can name.
 
     >>> hostname("https://API.example.com"), hostname("https://api.example.com/states-of-all")
     ('api.example.com', 'holdfast.local')
@@ -35,7 +35,7 @@ def hostname(address: str) -> str:
 
 
 def token_variable(host: str) -> str:
-    """Return the variable from which clients take the token for a host.
+    """Return the variable from which clients read the token for a host.
 
     See https://developer.hashicorp.com/terraform/cli/config/config-file#environment-variable-credentials
 
@@ -46,7 +46,7 @@ def token_variable(host: str) -> str:
 
 
 def credentials_document(address: str, record_id: str, secret: str) -> dict[str, str]:
-    """Return how clients of `cloud` sign in with a token or a session: host name, variable and its value."""
+    """Return the host name, variable and token with which `cloud` uses an access token or a session."""
     host = hostname(address)
     return {
         "hostname": host,
@@ -56,11 +56,11 @@ def credentials_document(address: str, record_id: str, secret: str) -> dict[str,
 
 
 def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool) -> str:
-    """Return the `terraform` block to paste into a configuration. A name of one segment is a UsageError.
+    """Return the `terraform` block of a configuration. UsageError if the name has one segment.
 
     Args:
-        tags: of the workspaces that the configuration has; empty for one workspace, which is the state.
-        remote: print the older `backend "remote"`, which knows no tags.
+        tags: the tags that select workspaces; empty if the block names the state's workspace.
+        remote: print the older `backend "remote"`, which has no tags.
     """
     host = hostname(address)
     organization, workspace = workspace_of(state)
@@ -90,7 +90,7 @@ def to_hcl(address: str, state: StateName, *, tags: Sequence[str], remote: bool)
 def _host_block(address: str) -> str:
     services = [f"    {quote_hcl(name):<10} = {quote_hcl(f'{address}/api/v2/')}" for name in SERVICES]
     lines = [
-        f"{STAND_IN} stands for an address that is more than https:// and a host name. This",
+        f"{STAND_IN} replaces an address that is more than https:// and a host name. This",
         "block of the CLI configuration leads there; `make up` writes it to .local/cloud.tfrc,",
         "for TF_CLI_CONFIG_FILE:",
         "",
@@ -104,7 +104,7 @@ def _host_block(address: str) -> str:
 
 
 def workspace_of(state: StateName) -> tuple[str, str]:
-    """Return the organization and the workspace of a state. A name of one segment is a UsageError."""
+    """Return the organization and the workspace of a state. UsageError if the name has one segment."""
     found = organization_and_workspace(state)
     if found is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Named profiles: address, team and region in a TOML file of the user, and never a secret."""
+"""Read and change profiles. A profile is an address, a team and a region in a TOML file without secrets."""
 
 import difflib
 import json
@@ -24,33 +24,33 @@ RULES: Final[Mapping[str, Callable[[str], str]]] = {
     "team": rules.team,
     "region": rules.region,
 }
-"""The settings of a profile, and what checks the value of each."""
+"""The settings of a profile -> the function that parses its value."""
 DEFAULT: Final = "default"
-"""The profile that counts if none is named; it need not exist."""
+"""The profile that is used if no other is named; it need not exist."""
 NO_FILE: Final = "Neither XDG_CONFIG_HOME nor HOME says where the profiles are: set HOLDFAST_CONFIG_FILE."
 
 _TABLE: Final = "profiles"
 _LARGEST: Final = 64 * 1024
-"""Bytes of a file."""
+"""The largest size of a profiles file, in bytes."""
 _LONGEST_LINE: Final = 2000
-"""Characters of a line."""
+"""The largest number of characters of a line."""
 _VALUE: Final = re.compile(r"""\s*["']?(\w+)["']?\s*=\s*("[^"]*"|'[^']*')""")
-"""A value in one line, which a comment may follow."""
+"""A key and its value in one line; a comment may follow."""
 _MOST_NAMES: Final = 10
-"""Of profiles in one line."""
+"""The largest number of profiles' names that a message lists."""
 _SECRET_KEYS: Final = re.compile(r"secret|passw|token|credential|key|user|(^|_)id$", re.IGNORECASE)
 
 Profiles = Mapping[str, Mapping[str, str]]
-"""A profile's name to its settings."""
+"""Profile name -> its settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a command is for.
+    """The API, team and AWS region that a command uses.
 
     Attributes:
-        address: None where a team that the command takes was named with precedence.
-        region: None leaves it to the AWS profile.
+        address: None if no setting names it, or if a setting with precedence names a team.
+        region: None leaves the choice to the AWS profile.
     """
 
     address: str | None
@@ -59,14 +59,14 @@ class Settings:
 
 
 def path(environment: Mapping[str, str]) -> Path | None:
-    """Return where the profiles are; None if the environment does not say.
+    """Return the path of the profiles file; None if the environment does not determine the path.
 
-    It is HOLDFAST_CONFIG_FILE, or else the place of https://specifications.freedesktop.org/basedir/latest/,
-    which ignores a relative XDG_CONFIG_HOME.
+    It is HOLDFAST_CONFIG_FILE, or else the path of https://specifications.freedesktop.org/basedir/latest/.
+    That specification ignores a relative XDG_CONFIG_HOME.
     """
     home = environment.get("HOME")
     if named := environment.get("HOLDFAST_CONFIG_FILE"):
-        # A shell leaves the ~ of a quoted path.
+        # A shell does not expand ~ in a quoted path.
         return Path(home, named.removeprefix("~/")) if home and named.startswith("~/") else Path(named)
     folder = environment.get("XDG_CONFIG_HOME", "")
     if not Path(folder).is_absolute():
@@ -77,12 +77,12 @@ def path(environment: Mapping[str, str]) -> Path | None:
 
 
 def read(file: Path | None) -> Profiles:
-    """Return all profiles of a file; none if there is no file."""
+    """Return the profiles of a file; empty if there is no file."""
     return _parse(_content(file), file) if file is not None else {}
 
 
 def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
-    """Return the settings of a profile that must exist."""
+    """Return the settings of a profile; UsageError if it does not exist."""
     if name in found:
         return found[name]
     if not found:
@@ -99,9 +99,9 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
 
 
 def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
-    """Set values of a profile, or remove those that are None and must be there.
+    """Set values of a profile; None removes a value, which must exist.
 
-    All else in the file stays, comments too. An error leaves the file as it is.
+    The rest of the file is kept, with its comments. After an error the file is unchanged.
     """
     content = _content(file)
     profiles = dict(_parse(content, file))
@@ -129,7 +129,7 @@ def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
 
 
 def remove(file: Path, name: str) -> None:
-    """Remove a profile that must exist. The comments below its last value stay."""
+    """Remove a profile; UsageError if it does not exist. Comments below its last value are kept."""
     content = _content(file)
     profiles = _parse(content, file)
     named(name, profiles, file)
@@ -140,7 +140,7 @@ def remove(file: Path, name: str) -> None:
 
 
 def _line_end(content: str) -> str:
-    """Return the line end of Windows if all lines have it."""
+    """Return the line end of Windows if all lines have it, else the line end of Unix."""
     return "\r\n" if 0 < content.count("\n") == content.count("\r\n") else "\n"
 
 
@@ -150,13 +150,13 @@ def _lines(content: str) -> list[str]:
 
 
 def _header(lines: Sequence[str], name: str) -> int | None:
-    """Return the index of the line that a profile begins with."""
+    """Return the index of a profile's first line; None if it has no table of its own."""
     header = re.compile(rf"\s*\[\s*{_TABLE}\s*\.\s*([\"']?){name}\1\s*\]")
     return next((at for at, line in enumerate(lines) if header.match(line)), None)
 
 
 def _end(lines: Sequence[str], start: int) -> int:
-    """Return the index after the last value of a profile. Comments below may be the next one's."""
+    """Return the index after a profile's last value. Comments below may belong to the next profile."""
     end = start + 1
     for at in range(end, len(lines)):
         if lines[at].lstrip().startswith("["):
@@ -176,7 +176,7 @@ def _key(line: str) -> str | None:
 
 def _content(file: Path) -> str:
     try:
-        # /dev/null stands for no file; a pipe or another device may have no end. Opening a folder says so.
+        # /dev/null counts as an empty file; a pipe or another device may have no end. A folder fails below.
         kind = stat.S_IFMT(file.stat().st_mode)
         if kind not in (stat.S_IFREG, stat.S_IFDIR) and not file.samefile(os.devnull):
             raise UsageError(f"{file} is not a regular file.")
@@ -188,16 +188,16 @@ def _content(file: Path) -> str:
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8, at byte {error.start + 1}: write it as text.") from error
     except OSError as error:
-        # A folder that this user may not enter has no file for them, either.
+        # A file in a folder that this user may not enter counts as absent.
         if isinstance(error, FileNotFoundError) or not os.path.lexists(file):
             return ""
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> None:
-    """Write the file at once, with the line ends that it had: readers see the old one or the new one.
+    """Replace the file atomically, with the same line ends: readers see the old file or the new one.
 
-    If the lines are not what is meant, the file stays as it was.
+    If the lines do not parse to `meant`, the file is not changed and `CommandError` is raised.
     """
     content = "".join(f"{line}{_line_end(before)}" for line in lines)
     try:
@@ -206,8 +206,8 @@ def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> 
         is_as_meant = False
     if not is_as_meant:  # it has inline tables, dotted keys or strings of several lines
         raise CommandError(f"{file} is written in a way that cannot be changed here: edit it by hand.")
-    target = Path(os.path.realpath(file))  # of a link, what it leads to
-    if target.exists() and not target.is_file():  # /dev/null stands for no file
+    target = Path(os.path.realpath(file))  # the target of a link
+    if target.exists() and not target.is_file():  # such as /dev/null
         raise CommandError(f"{file} is not a regular file. Nothing was changed.")
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -227,11 +227,11 @@ def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> 
         raise CommandError(f"{file} cannot be written: {error.strerror}. Nothing was changed.") from error
 
 
-# --- what is in it -------------------------------------------------------------------------------
+# --- the content ---------------------------------------------------------------------------------
 
 
 def _parse(content: str, file: Path | None) -> Profiles:
-    # The parser takes gigabytes for a key with some ten thousand dots, which is one line.
+    # The parser uses gigabytes of memory for a key with some ten thousand dots in one line.
     if max(map(len, content.split("\n"))) > _LONGEST_LINE:
         raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: write it shorter.")
     try:
@@ -246,7 +246,7 @@ def _parse(content: str, file: Path | None) -> Profiles:
 
 
 def _check(document: Mapping[str, Any]) -> Profiles:
-    """Return the profiles of a document. The text of an ArgumentTypeError has no value that may be secret."""
+    """Return the profiles of a document. The text of an ArgumentTypeError never contains a secret."""
     for key in document:
         _check_outside(key)
         _check_key(key, "the file", (_TABLE,))
@@ -271,7 +271,7 @@ def _check(document: Mapping[str, Any]) -> Profiles:
 
 def _check_outside(key: str) -> None:
     if key in RULES:
-        raise ArgumentTypeError(f"{key} stands outside of a profile: write it below [{_TABLE}.{DEFAULT}].")
+        raise ArgumentTypeError(f"{key} is outside of a profile: write it below [{_TABLE}.{DEFAULT}].")
 
 
 def _check_key(key: str, where: str, known: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Parses the values of options, variables and profiles. An invalid one raises `ArgumentTypeError`."""
+"""Parses the values of options, variables and profiles; raises `ArgumentTypeError` for an invalid value."""
 
 import argparse
 import re
@@ -31,24 +31,24 @@ _TAGS = re.compile(r"[A-Za-z0-9_:-]+(,[A-Za-z0-9_:-]+)*", re.ASCII)
 HOLDS_NONE: Final = (
     "has the form of a secret, and no setting holds one: remove it, and rotate it if others may have read it"
 )
-"""Said of such a value, which is never shown."""
+"""The end of the message about a value that looks like a secret. The value is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Which states a list shows: names that begin with `prefix` and match `pattern`; None for any."""
+    """A filter for lists of states: the name begins with `prefix` and matches `pattern`, if not None."""
 
     prefix: str
     pattern: str | None = None
 
     def covers(self, name: str) -> bool:
-        """Return whether the list shows a state whose name begins so."""
+        """Return whether `pattern` matches a name that has the prefix."""
         return self.pattern is None or covers(self.pattern, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """When a token is to expire; None for never."""
+    """The time at which a token expires; `at` is None for a token that never expires."""
 
     at: datetime | None
 
@@ -59,14 +59,14 @@ def _refuse_secret(value: str) -> None:
 
 
 def _check_form(form: re.Pattern[str], value: str, rule: str) -> re.Match[str]:
-    """Return the parts of a value; `rule` says what one of another form is not, and the form."""
+    """Match a whole value, and return the match; if there is no match, the error is the value and `rule`."""
     if (parts := form.fullmatch(value)) is None:
         raise argparse.ArgumentTypeError(f"{value!r} {rule}")
     return parts
 
 
 def profile(value: str) -> str:
-    """Check a profile's name."""
+    """Check a profile's name, and return it."""
     _refuse_secret(value)
     _check_form(
         _PROFILE,
@@ -77,7 +77,7 @@ def profile(value: str) -> str:
 
 
 def region(value: str) -> str:
-    """Check the form of an AWS region."""
+    """Check the form of an AWS region, and return it."""
     _refuse_secret(value)
     _check_form(
         _REGION, value, "is not a valid AWS region: words and a number with '-' between, as eu-central-1"
@@ -86,7 +86,7 @@ def region(value: str) -> str:
 
 
 def team(value: str) -> str:
-    """Check a team's name."""
+    """Check a team's name, and return it."""
     _refuse_secret(value)
     if not teams.is_name(value):
         raise argparse.ArgumentTypeError(f"{value!r} is not a valid team name: {teams.NAME_RULE}")
@@ -94,13 +94,13 @@ def team(value: str) -> str:
 
 
 def scope(value: str) -> str:
-    """Check a scope pattern."""
+    """Check a scope pattern, and return it."""
     if "**" in value:
         raise argparse.ArgumentTypeError(
             f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
         )
     try:
-        # No name has one of these characters, so they can only be meant to separate.
+        # No name has one of these characters, so they can only be separators.
         several = [check_pattern(pattern) for pattern in re.split("[,; ]", value) if pattern]
         if len(several) > 1:
             repeated = " ".join(f"--scope {shlex.quote(pattern)}" for pattern in several)
@@ -121,7 +121,7 @@ def state(value: str) -> names.StateName:
 
 
 def state_or_pattern(value: str) -> str:
-    """Check a state's name or a pattern; a name with '/' at its end is the pattern of all below it."""
+    """Check a state's name or a pattern, and return it; a '*' is appended to a final '/'."""
     pattern = f"{value}*" if value.endswith("/") else value
     try:
         return check_pattern(pattern) if "*" in pattern else names.parse(value).value
@@ -132,15 +132,15 @@ def state_or_pattern(value: str) -> str:
 
 
 def covers(pattern: str, name: str) -> bool:
-    """Return whether a pattern matches a name of the API; a text that is no state's name matches none."""
+    """Return whether a pattern matches a name; False if the name is not valid for a state."""
     try:
         return matches(pattern, names.parse(name))
-    except HoldfastError:  # what another program put there
+    except HoldfastError:  # an object that another program stored
         return False
 
 
 def beginning(value: str) -> Beginning:
-    """Check the beginning of states' names, or a pattern of them."""
+    """Parse a prefix of states' names, or a pattern of states' names."""
     _refuse_secret(value)
     if "*" in value:
         return Beginning(value.partition("*")[0], state_or_pattern(value))
@@ -151,7 +151,7 @@ def beginning(value: str) -> Beginning:
 
 
 def reason(value: str) -> str:
-    """Check a reason, which everybody who meets the change is shown."""
+    """Check a reason, and return it. Other users see it with the change."""
     _refuse_secret(value)
     try:
         return operator.check_reason(value)
@@ -160,19 +160,19 @@ def reason(value: str) -> str:
 
 
 def count(value: str) -> int:
-    """Parse how many to show."""
+    """Parse a count, which is at least 1."""
     _check_form(_COUNT, value, "is not a valid count: a whole number from 1 on")
     return int(value)
 
 
 def size(value: str) -> int:
-    """Parse a number of bytes such as `4MB` or `1.5GB`; a unit is a power of 1000, as in `max_state_mb`."""
+    """Parse a number of bytes such as `4MB` or `1.5GB`; units are powers of 1000, as in `max_state_mb`."""
     parts = _check_form(_SIZE, value, "is not a valid size: a number with B, KB, MB or GB, as in 4MB")
     return int(float(parts[1]) * _BYTES[parts[2].upper()])
 
 
 def tags(value: str) -> list[str]:
-    """Split a list of tags."""
+    """Parse a list of tags that are separated by commas."""
     _check_form(
         _TAGS, value, "is not a valid list of tags: letters, digits, '-', '_' and ':', with ',' between two"
     )
@@ -180,7 +180,7 @@ def tags(value: str) -> list[str]:
 
 
 def address(value: str) -> str:
-    """Check the base URL of an API, and return it without a slash at the end."""
+    """Check an API's base URL, and return it without a slash at the end."""
     _refuse_secret(value)
     try:
         return backend_config.check_address(value)
@@ -189,7 +189,7 @@ def address(value: str) -> str:
 
 
 def token_id(value: str) -> str:
-    """Check a token's ID."""
+    """Check a token's ID, and return it."""
     if not is_token_id(value):
         # The value may be the secret, which must not get into a log.
         raise argparse.ArgumentTypeError("it is not a valid token ID: 20 lower-case letters and digits")
@@ -197,7 +197,7 @@ def token_id(value: str) -> str:
 
 
 def unicode_text(value: str) -> str:
-    """Check that a text is valid Unicode; other bytes of the command line cannot be written as JSON."""
+    """Check that a text is valid Unicode, and return it; other bytes cannot be written as JSON."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -206,7 +206,7 @@ def unicode_text(value: str) -> str:
 
 
 def duration(value: str) -> timedelta:
-    """Parse a time span such as `90d`, `12h`, `30m` or `0s`."""
+    """Parse a duration such as `90d`, `12h`, `30m` or `0s`."""
     parts = _check_form(
         _DURATION, value, "is not a valid duration: a whole number with d, h, m or s, as in 12h"
     )
@@ -220,7 +220,7 @@ def duration(value: str) -> timedelta:
 
 
 def shown(span: timedelta) -> str:
-    """Return a time span in the form that `duration` parses.
+    """Return a duration in the form that `duration` parses.
 
     >>> shown(timedelta(days=90)), shown(timedelta(days=1)), shown(timedelta(minutes=5))
     ('90d', '24h', '5m')
@@ -234,7 +234,7 @@ def shown(span: timedelta) -> str:
 
 
 def expiry(value: str) -> Expiry:
-    """Parse an expiry: a duration from now on, a date or `never`."""
+    """Parse an expiry: a duration from now on, a date or `never`. The time must be in the future."""
     if value == "never":
         return Expiry(None)
     now = datetime.now(UTC)
@@ -252,7 +252,7 @@ def expiry(value: str) -> Expiry:
 
 
 def past(value: str) -> datetime:
-    """Parse a time in the past: a duration ago, or a date."""
+    """Parse a time in the past: a duration before now, or a date."""
     if _DATE.fullmatch(value):
         return _date(value)
     if _DURATION.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Which API, team and AWS region a command is for: by its options, the environment or a profile."""
+"""Resolves the API, team and AWS region of a command from its options, the environment and a profile."""
 
 import argparse
 import os
@@ -16,17 +16,17 @@ _VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "profile": ("HOLDFAST_PROFILE",),
     "address": ("HOLDFAST_ADDRESS",),
     "team": ("HOLDFAST_TEAM",),
-    # The AWS CLI looks at AWS_REGION first, boto3 does not know it.
+    # The AWS CLI reads AWS_REGION first; boto3 does not read it.
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
 _PROFILE: Final = "profile "
-"""How the source of a profile's value begins."""
+"""The beginning of `Found.source` if the value comes from a profile."""
 _RULES: Final = {"profile": rules.profile, **profiles.RULES}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A setting's valid value, and the option, variable or profile that it comes from, for a sentence."""
+    """A setting's valid value, and the option, variable or profile that it comes from, for messages."""
 
     value: str
     source: str
@@ -38,16 +38,16 @@ _Level = Callable[[str], Found | None]
 def resolve(
     asked: argparse.Namespace, environment: Mapping[str, str] = os.environ, *, default: bool = True
 ) -> Settings:
-    """Find the settings of a command.
+    """Return the settings of a command.
 
-    Options have precedence over a profile that is typed, this one over variables, and these over a profile
-    that is not typed. One line on standard error names the variables that are used instead of what a profile
-    has, if it is named or they hide its address. Another line names the variable that the command cannot use.
+    Precedence: first options, then a typed --profile, then variables, then a profile that was not typed. If
+    the profile was named, a line on standard error names the variables that override its values; if not, only
+    a team that overrides its address. Another line names a variable that the command cannot use.
 
     Args:
-        asked: of `--address`, `--team` and `--region` has those that the command uses. Without `--team` it
-            cannot find a stack, and no team takes the place of an address.
-        default: whether address and team of the profile `default` are used if no profile is named.
+        asked: has those of `--address`, `--team` and `--region` that the command takes. A command without
+            `--team` cannot find a stack, so a team does not override an address.
+        default: whether the address and team of the profile `default` are used if no profile is named.
     """
     profile, values = _profile(asked, environment)
     if not (default or profile.source):
@@ -65,20 +65,20 @@ def resolve(
 def sources(
     asked: argparse.Namespace, environment: Mapping[str, str] = os.environ
 ) -> Mapping[str, Found | None]:
-    """Return profile, address, team and region as `resolve` finds them, with where each comes from."""
+    """Return profile, address, team and region as `resolve` finds them, each with its source."""
     profile, values = _profile(asked, environment)
     return {"profile": profile, **_find(asked, environment, profile, values)}
 
 
 def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
-    """Return which profile is used, whether or not it exists; it has no source if nothing names one."""
+    """Return the name of the profile, which may not exist; its source is empty for the unnamed default."""
     if asked.profile is not None:
         return Found(asked.profile, "--profile")
     return _of_variable("profile", environment) or Found(profiles.DEFAULT, "")
 
 
 def _profile(asked: argparse.Namespace, environment: Mapping[str, str]) -> tuple[Found, Mapping[str, str]]:
-    """Return which profile is used, and its settings."""
+    """Return the profile's name and its settings."""
     profile, file = profile_name(asked, environment), profiles.path(environment)
     found = profiles.read(file)
     if not profile.source:
@@ -102,7 +102,7 @@ def _find(
     def of_environment(setting: str) -> Found | None:
         return _of_variable(setting, environment)
 
-    # The one with precedence first.
+    # In order of precedence.
     is_typed = asked.profile is not None
     levels: tuple[_Level, ...] = (
         (typed, of_profile, of_environment) if is_typed else (typed, of_environment, of_profile)
@@ -113,7 +113,7 @@ def _find(
             continue
         for level in levels:
             found[setting] = level(setting)
-            # A team that is named with precedence has an address of its own, which its stack tells.
+            # A team with precedence overrides the address: the address is an output of the team's stack.
             if found[setting] or (setting == "address" and hasattr(asked, "team") and level("team")):
                 break
     return found
@@ -132,16 +132,16 @@ def _of_variable(setting: str, environment: Mapping[str, str]) -> Found | None:
 def _used_instead(
     found: Mapping[str, Found | None], values: Mapping[str, str], *, api: bool, named: bool
 ) -> list[str]:
-    """Return which variables are used, and not what a profile has.
+    """Return phrases for a message, one for each variable that overrides a value of the profile.
 
-    Of a profile that nobody named this is said only if HOLDFAST_TEAM hides its address.
+    If the profile was not named, only a HOLDFAST_TEAM that overrides the profile's address is reported.
     """
     used = []
-    # An API has one name: either its address or its team.
+    # Either the address names the API or the team does.
     names = "address" if api and found["address"] else "team"
     compared = [(names, "address" if api and "address" in values else "team")]
     if names == "team":
-        compared.append(("region", "region"))  # only a stack is looked for in it
+        compared.append(("region", "region"))  # only finding a stack needs a region
     for setting, other in compared:
         value = found[setting]
         if (
@@ -156,10 +156,10 @@ def _used_instead(
 
 
 def _left_out(team: Found | None, values: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
-    """Say that the stack of a profile's team is used, and not HOLDFAST_ADDRESS, if the profile lacks it."""
+    """Return a warning if a profile's team is used instead of HOLDFAST_ADDRESS, else None."""
     if team is None or not team.source.startswith(_PROFILE):
         return None
-    with suppress(UsageError):  # what is not used is not checked, nor shown if it may be secret
+    with suppress(UsageError):  # an unused value need not be valid; it may be a secret
         address = _of_variable("address", environment)
         if address and address.value != values.get("address"):
             return (
@@ -172,7 +172,7 @@ def _left_out(team: Found | None, values: Mapping[str, str], environment: Mappin
 def _team_left_out(
     address: Found | None, values: Mapping[str, str], environment: Mapping[str, str]
 ) -> str | None:
-    """Say that the address of a profile is used, and not HOLDFAST_TEAM, which may be another team."""
+    """Return a warning if a profile's address is used instead of HOLDFAST_TEAM, else None."""
     team = environment.get("HOLDFAST_TEAM")
     if not team or address is None or not address.source.startswith(_PROFILE) or team == values.get("team"):
         return None

@@ -1,10 +1,10 @@
-"""What `holdfast doctor` looks at: one module for each place, each of which yields findings.
+"""The checks of `holdfast doctor`: one module for each place that is checked. Each check yields findings.
 
 - `client` has the operator's credentials. `bucket` is the name of the team's bucket, `owner` the account that
-  owns it, `found` the team's stack, and `template` its template.
-- `folder` has the configuration of `state`. `where` is the API, by its address or team.
-- `block` is of the configuration, `noted` is what `terraform init` noted, if anything.
-- A `ClientError` and an `UnresolvedError` may come out of any check. `checks.attempt` makes findings of them.
+  owns the bucket, `found` the team's stack, and `template` the stack's template.
+- `folder` has the configuration of `state`. `where` has the API's address or the team.
+- `block` is the configuration's backend block. `noted` is the backend that `terraform init` stored, if any.
+- Any check may raise a `ClientError` or an `UnresolvedError`. `checks.attempt` turns these into findings.
 """
 
 from holdfast_cli.lazy import load_when_used

@@ -1,6 +1,6 @@
-"""`holdfast doctor --account` before a deployment: the AWS account, and what the teams ask of it.
+"""`holdfast doctor --account`: check before a deployment whether the account allows the teams' settings.
 
-Every call to AWS only reads. The permissions that they need are listed in docs/operate/doctor.md.
+No call to AWS changes anything. docs/operate/doctor.md lists the permissions that the calls need.
 """
 
 import json
@@ -22,29 +22,29 @@ from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
 
 _LEAST_CONCURRENCY: Final = 100
-"""What Lambda itself keeps for functions without a reservation. New accounts may have 10 in all."""
+"""The concurrency that Lambda keeps for functions without a reservation. New accounts may have 10 in all."""
 _DEFAULT_CONCURRENCY: Final = 1000
 _CONCURRENCY_QUOTA: Final = "L-B99A9384"
 _NEW_ACCOUNTS_MEMORY: Final = 3008
-"""Megabytes that a function may have in a new account. No call tells an account's own limit."""
+"""The memory limit of a function in a new account, in MB. No AWS call returns an account's actual limit."""
 _BOOTSTRAP_VERSION: Final = 6
-"""The least that aws-cdk-lib's `DefaultStackSynthesizer` accepts (its MIN_BOOTSTRAP_STACK_VERSION)."""
+"""The oldest version that aws-cdk-lib's `DefaultStackSynthesizer` accepts (MIN_BOOTSTRAP_STACK_VERSION)."""
 _DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 _TRAILS: Final = 5
-"""CloudTrail's quota of trails for a region. It cannot be raised, and trails of all regions count too."""
+"""CloudTrail's quota of trails per region. It cannot be raised. Multi-region trails count in each region."""
 _SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
-"""For a GB of memory and a month (AWS Lambda pricing, US East)."""
+"""The cost of a SnapStart snapshot, in dollars per GB of memory and month (AWS Lambda pricing, US East)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """What a team asks of its account, as far as the account may refuse it.
+    """The settings of a team that its AWS account might refuse.
 
     Attributes:
-        name: None where no team is named yet.
-        account, region: where it is to be deployed; None for those of the credentials.
-        settings: its table in `teams.toml`.
+        name: None if the command names no team and there is no teams.toml.
+        account, region: the place of deployment; None for the account and region of the credentials.
+        settings: the team's table in `teams.toml`; None if the file does not have it.
     """
 
     name: str | None
@@ -53,7 +53,7 @@ class Team:
     settings: Mapping[str, Any] | None = None
 
     def get(self, setting: str) -> Any:
-        """Return a setting, None if the file leaves it out."""
+        """Return the value of a setting; None if `teams.toml` does not have the setting."""
         return (self.settings or {}).get(setting)
 
     def __str__(self) -> str:
@@ -61,12 +61,12 @@ class Team:
 
 
 def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) -> Iterator[Finding]:
-    """Yield what is found in the account of the credentials.
+    """Yield the findings about the AWS account to which the credentials belong.
 
     Args:
-        sign_in: may fail, which stops only what talks to AWS.
+        sign_in: returns a session. If it fails, only the checks without AWS calls run.
         folder: may hold `teams.toml`, `cdk.json` and `cdk.context.json`.
-        team: the only one to look at; None for all of `teams.toml`.
+        team: the only team to check; None for all of `teams.toml`.
     """
     teams: list[Team] = []
     yield from attempt("teams", partial(_read_teams, folder, team, teams))
@@ -75,7 +75,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
     found: list[tuple[boto3.Session, str]] = []
     yield from attempt("credentials", partial(_credentials, sign_in, found))
     if not found:
-        return  # every other call would fail likewise
+        return  # every other call would fail, too
     [(session, account)] = found
     here = []
     for one in teams:
@@ -98,11 +98,11 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
                 yield from attempt("bucket.name", partial(at.bucket, one.name))
 
 
-# --- what is to be deployed, and with what ---------------------------------------------------------
+# --- the teams, and Python ------------------------------------------------------------------------
 
 
 def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[Finding]:
-    """Read the teams as far as this command needs them; the CDK app is the judge of their settings."""
+    """Add the teams of teams.toml to `teams`. The CDK app validates the settings; this command does not."""
     path = folder / "teams.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -134,13 +134,13 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
 
 
 def _python() -> Iterator[Finding]:
-    """Say whether the functions will have bytecode."""
+    """Yield whether a deployment with this Python includes the functions' bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
     path = lambda_python() or f"No released {name} on the PATH runs, so npm's pyodide"
     yield ok("python", f"{path} compiles the functions before they are deployed.")
 
 
-# --- where to -------------------------------------------------------------------------------------
+# --- account and region ----------------------------------------------------------------------------
 
 
 def _credentials(
@@ -154,7 +154,7 @@ def _credentials(
 
 
 def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
-    """Say whether a team is deployed where these credentials are."""
+    """Yield whether a team's account and region are those of the credentials."""
     if team.account is None:
         yield ok("account", f"{team} is deployed to the account of the credentials, {account}.")
     elif team.account == account:
@@ -181,7 +181,7 @@ def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """The teams of one account and region."""
+    """The checks for the teams of one account and region."""
 
     session: boto3.Session
     account: str
@@ -192,7 +192,7 @@ class _At:
         return self.session.client(service, region_name=self.region, config=CLIENT_CONFIG)
 
     def bootstrap(self, folder: Path) -> Iterator[Finding]:
-        """Say whether CDK has what it needs."""
+        """Yield whether the account and region are bootstrapped for CDK."""
         qualifier = _qualifier(folder)
         custom = (
             ""
@@ -221,7 +221,7 @@ class _At:
             yield ok("bootstrap", f"{where} is prepared for CDK with version {version}.")
 
     def concurrency(self) -> Iterator[Finding]:
-        """Say whether Lambda runs enough functions at once."""
+        """Yield whether Lambda allows enough concurrent executions."""
         limit = self.client("lambda").get_account_settings()["AccountLimit"]
         allowed = limit["ConcurrentExecutions"]
         unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
@@ -238,7 +238,7 @@ class _At:
             yield ok("lambda.concurrency", f"{text}.")
 
     def memory(self) -> Iterator[Finding]:
-        """Say whether a team asks for more memory than every account has."""
+        """Yield whether a team's functions have more memory than a new account allows."""
         for team in self.teams:
             asked = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
             if asked:
@@ -254,7 +254,7 @@ class _At:
                 )
 
     def snap_start(self) -> Iterator[Finding]:
-        """Say what snapshots cost."""
+        """Yield which teams use SnapStart, and the cost of the snapshots."""
         for team in self.teams:
             if team.get("snap_start") is True:
                 yield note(
@@ -269,7 +269,7 @@ class _At:
                 )
 
     def throttling(self) -> Iterator[Finding]:
-        """Say whether a team asks for more requests than the account has."""
+        """Yield whether a team's throttling settings exceed the account's quota of API Gateway."""
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
         rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
         if rate is None or burst is None:
@@ -291,7 +291,7 @@ class _At:
                 yield ok("api.throttling", f"{has}. {team} does not ask for more.")
 
     def token_trail(self) -> Iterator[Finding]:
-        """Say whether CloudTrail has the trail that a team wants, or room for it."""
+        """Yield whether CloudTrail has the trail that a team's settings name, or can create another trail."""
         wanting = [team for team in self.teams if team.get("token_trail")]
         if not wanting:
             yield ok("token_trail", f"No team of {self.account}/{self.region} asks for a trail.")
@@ -319,7 +319,7 @@ class _At:
                 yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
 
     def bucket(self, team: str) -> Iterator[Finding]:
-        """Say whether the bucket of a team can be created, or is its own."""
+        """Yield whether a team's bucket name is free or belongs to the bucket of the team's stack."""
         name = names.bucket_name(team, self.account, self.region)
         try:
             self.client("s3").head_bucket(Bucket=name, ExpectedBucketOwner=self.account)
@@ -382,7 +382,7 @@ def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Te
 
 
 def _numbers(table: object) -> dict[str, float]:
-    """Return the numbers of a table; everything else is for others to refuse."""
+    """Return the entries of a table whose values are numbers; return no entry if it is not a table."""
     if not isinstance(table, dict):
         return {}
     return {
@@ -393,7 +393,7 @@ def _numbers(table: object) -> dict[str, float]:
 
 
 def _qualifier(folder: Path) -> str:
-    """Return the qualifier of the CDK bootstrap that a folder asks for. As in CDK, cdk.json wins."""
+    """Return the CDK bootstrap qualifier from a folder's cdk.json or cdk.context.json, else the default."""
     for file, keys in (("cdk.json", ("context", _QUALIFIER_KEY)), ("cdk.context.json", (_QUALIFIER_KEY,))):
         try:
             value = json.loads((folder / file).read_text(encoding="utf-8"))

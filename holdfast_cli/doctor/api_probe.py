@@ -1,4 +1,4 @@
-"""Tries a deployed API as Terraform uses it: lock, write, read and release, on a reserved state."""
+"""Tests a deployed API with Terraform's requests, on a reserved state: lock, write, read and release."""
 
 import json
 import secrets
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _LETTERS: Final = "ä € 𝄞 \u2028 <&> \\u003c"
-"""What a gateway or a proxy may alter in a body."""
+"""Characters that a gateway or a proxy may alter in a body."""
 _PADDING: Final = 20_000
-"""Bytes that make the body worth compressing."""
+"""The number of spaces that make a body large enough for compression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What Terraform sends as user name and password, such as a token's ID and its secret."""
+    """The user name and password that Terraform sends, such as a token's ID and its secret."""
 
     username: str
     password: str = field(repr=False)
 
     @property
     def authorization(self) -> str:
-        """The header with them."""
+        """Return the Authorization header of the http backend."""
         return http.basic(self.username, self.password)
 
     @property
     def of_cloud(self) -> str:
-        """The header with them that clients of `cloud` send."""
+        """Return the Authorization header that clients of `cloud` send."""
         is_id_token = self.username == OIDC_USER
         return f"Bearer {self.password if is_id_token else bearer(self.username, self.password)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The bucket of the probe's state, to remove it.
+    """The bucket of the probe's state. The probe removes its state from the bucket at the end.
 
-    With `keeps_everything` it puts every object under retention, so that nothing can be removed.
+    `keeps_everything` says whether a default retention prevents the removal of every object.
     """
 
     client: "S3Client"
@@ -66,15 +66,15 @@ class Bucket:
 
 
 def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iterator[Finding]:
-    """Try the API of a stack, and remove everything that it wrote.
+    """Test the API of a stack, and remove everything that the requests stored.
 
-    The credentials are of a writer or a maintainer of the reserved names; None tries only what needs none.
+    The credentials need write access to the reserved names. Without credentials, only some checks run.
     """
     state = names.parse(f"{names.RESERVED}/{secrets.token_hex(16)}")
     probe = _Probe(stack, credentials, state)
     is_holdfast = yield from probe.without_credentials()
     if not is_holdfast:
-        return  # credentials are for Holdfast alone
+        return  # credentials are sent to Holdfast alone
     if credentials is None:
         yield note(
             "api.credentials",
@@ -101,7 +101,7 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Reply(Response):
-    """A response, and the verb and the path that it is for."""
+    """A response, together with the verb and the path of its request."""
 
     request: str = ""
 
@@ -120,16 +120,16 @@ class _Probe:
             f"'{names.RESERVED}/*' --expires 1h`, and export its ID as TF_HTTP_USERNAME and its secret as "
             "TF_HTTP_PASSWORD."
         )
-        """What to do without credentials that may lock and write the probe's state."""
+        """The advice for credentials that may not lock and write the probe's state."""
         self._look = (
             f"Look in the log group {function_log_group(stack.team, 'backend')}, and at what is between this "
             f"machine and {self._address}."
         )
 
-    # --- what needs no credentials -------------------------------------------------------------------
+    # --- without credentials -------------------------------------------------------------------------
 
     def without_credentials(self) -> Generator[Finding, None, bool]:
-        """Yield what is found, and return whether it is Holdfast that responds."""
+        """Yield the findings that need no credentials, and return whether Holdfast responded."""
         sent = time.time()
         health = self._send("GET", "/health", authorization=None)
         received = time.time()
@@ -161,10 +161,10 @@ class _Probe:
         yield state_access.discovery(self._address)
         return True
 
-    # --- what changes nothing ------------------------------------------------------------------------
+    # --- read-only requests --------------------------------------------------------------------------
 
     def reading(self) -> Generator[Finding, None, bool]:
-        """Yield what is found, and return whether something may be written."""
+        """Yield the findings of read requests, and return whether the probe may go on to write its state."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         wrong = Credentials(self._credentials.username, new_secret())
         yield self._expect(
@@ -193,7 +193,7 @@ class _Probe:
             "GET",
             f"/stats/{self._state}",
         )
-        # Functions that do not know the reserved names would keep the probe's versions for good.
+        # Older functions do not know the reserved names: they would keep the probe's versions for good.
         reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
         if reserved.status == 400:
             yield ok("api.reserved_name", "The deployed code keeps the doctor's names apart.")
@@ -207,14 +207,14 @@ class _Probe:
         return False
 
     def _cloud(self) -> Finding:
-        """Return whether the API answers a client of `cloud`, with the same credentials as it sends them."""
+        """Return the finding on whether the API accepts the credentials as clients of `cloud` send them."""
         assert self._credentials is not None  # noqa: S101 the caller has looked
         ping = self._send("GET", "/api/v2/ping", authorization=self._credentials.of_cloud)
         if ping.status in (200, 204) and ping.headers.get("tfp-api-version"):
             return ok("api.cloud", "The API answers clients of `cloud` and `remote`.")
         return self._wrong("api.cloud", ping, "204 with the header TFP-API-Version")
 
-    # --- one run of Terraform's ----------------------------------------------------------------------
+    # --- a run of Terraform --------------------------------------------------------------------------
 
     def writing(self) -> Iterator[Finding]:
         holder, other = _lock_info(), _lock_info()
@@ -251,7 +251,7 @@ class _Probe:
             headers={"Content-MD5": content_md5(b"another body")},
         )
         if damaged.status == 200:
-            # AWS says that API Gateway may rename the header, and nothing relies on it.
+            # AWS documents that API Gateway may rename the header, and nothing relies on it.
             yield note(
                 "api.content_md5",
                 "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
@@ -302,7 +302,7 @@ class _Probe:
             yield self._judge("api.outputs", outputs, 200, "/outputs/ returns the outputs alone.")
 
     def _releases(self, holder: bytes, other: bytes) -> Iterator[Finding]:
-        # Without its body this DELETE is a force-unlock.
+        # Without its body this DELETE would be a force-unlock.
         not_ours = self._send("DELETE", self._locks, other)
         still_held = self._send("PUT", self._locks, other).status == 423
         arrives = not_ours.status == 200 and still_held
@@ -328,7 +328,7 @@ class _Probe:
         if arrives:
             released = self._send("DELETE", self._locks, other)
             yield self._judge("api.release_delete", released, 200, "DELETE /locks releases a lock, too.")
-        # Last, because one that is lost on its way takes its time and may leave the lock held.
+        # Last, because a request that is lost takes long to time out and may leave the lock held.
         verbs = (("LOCK", self._locks), ("UNLOCK", self._unlocks))
         passed = [verb for verb, path in verbs if self._passes(verb, path, other)]
         yield note(
@@ -343,13 +343,13 @@ class _Probe:
         except CommandError:  # a proxy may drop the request, or redirect it
             return False
 
-    # --- what the steps share ------------------------------------------------------------------------
+    # --- shared by the steps -------------------------------------------------------------------------
 
     def _under(self, lock: bytes) -> str:
         return f"{self._states}?ID={json.loads(lock)['ID']}"
 
     def _document(self, serial: int) -> bytes:
-        # A probe may track nothing: the letters have no other place, and the rest is white space.
+        # A probe must have no resources: the letters are in the version, and white space is the padding.
         document = {
             "version": 4,
             "terraform_version": f"1.0.0 {_LETTERS}",
@@ -372,7 +372,7 @@ class _Probe:
     ) -> _Reply:
         """Send a request as Terraform does, to a path below the API's address.
 
-        Other headers take the place of Terraform's. `authorization` is of another caller; None sends none.
+        `headers` override Terraform's. An empty `authorization` means the credentials', None no header.
         """
         if authorization == "" and self._credentials:
             authorization = self._credentials.authorization
@@ -414,5 +414,5 @@ def _lock_info() -> bytes:
 
 
 def content_md5(body: bytes) -> str:
-    """Return the header that Terraform sends with a body."""
+    """Return the value of the Content-MD5 header that Terraform sends with a body."""
     return b64encode(md5(body, usedforsecurity=False).digest()).decode()

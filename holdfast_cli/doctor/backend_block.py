@@ -1,8 +1,8 @@
-"""The backend of a folder: its block, what `terraform init` noted of it, and the environment.
+"""Reads a folder's backend: the block, and the backend that `terraform init` stored.
 
-Terraform uses what `init` noted, which is the block with `-backend-config` over it. If the block was edited
-since to something else, it stops. A TF_HTTP_* variable fills only what is left out (Terraform 1.11.4, run).
-`cloud` counts as a backend of that name. An argument of its block `workspaces` is called `workspaces.name`.
+Terraform uses the stored backend: the block's arguments, overridden by `-backend-config`. If the block was
+edited since, Terraform stops. A TF_HTTP_* variable only fills a missing argument (Terraform 1.11.4, run).
+`cloud` counts as a backend type. The argument `name` of its inner block `workspaces` is `workspaces.name`.
 """
 
 import json
@@ -16,7 +16,7 @@ ARGUMENTS: Final = (
     *("address", "update_method", "lock_address", "lock_method", "unlock_address", "unlock_method"),
     *("username", "password", "client_certificate_pem"),
 )
-"""The arguments of the `http` backend that a variable can fill and this command looks at."""
+"""The arguments of the `http` backend that a variable can fill and this command checks."""
 
 _SUFFIXES: Final = (".tf", ".tofu", ".tf.json", ".tofu.json")
 _OF_TERRAFORM: Final = re.compile(r"\.tf(?=$|\.json$)")
@@ -25,18 +25,18 @@ _NOT_LITERAL: Final = re.compile(r"(?<!\$)\$\{|(?<!%)%\{")
 
 
 NOTES: Final = "terraform.tfstate"
-"""The file in which `init` notes the backend."""
+"""The file in which `init` stores the backend."""
 
 
 class UnreadableError(Exception):
-    """A file is not HCL or JSON, or not what Terraform writes, or cannot be read; the message names it."""
+    """A file cannot be read, or is not HCL or JSON as Terraform expects it. The message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A backend block and its type, such as `http`.
 
-    `arguments` has those with a literal value: numbers and `true` as text, a list or a map as its JSON.
+    `arguments` maps each argument with a literal value to text: a list or a map is JSON.
     """
 
     file: Path
@@ -45,25 +45,25 @@ class Block:
 
     @property
     def overrides(self) -> bool:
-        """Return whether it stands in a file that overrides others."""
+        """Return whether the block is in an override file."""
         return _is_override(self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that the backend uses, which may be a secret, and where it comes from, for a sentence."""
+    """A value that the backend uses, and the value's source for messages. The value may be a secret."""
 
     text: str = field(repr=False)
     source: str
 
 
 def data_folder(folder: Path, environment: Mapping[str, str]) -> Path:
-    """Return the folder in which `init` notes what it did."""
+    """Return the folder in which `terraform init` stores its data."""
     return folder / (environment.get("TF_DATA_DIR") or ".terraform")
 
 
 def noted(data: Path) -> Block | None:
-    """Return the backend that `init` noted, with what `-backend-config` told; None if there is none."""
+    """Return the backend that `init` stored, with the values of `-backend-config`; None before an `init`."""
     path = data / NOTES
     try:
         backend = json.loads(path.read_text(encoding="utf-8")).get("backend")
@@ -75,10 +75,10 @@ def noted(data: Path) -> Block | None:
 
 
 def blocks(folder: Path) -> list[Block]:
-    """Return the backend blocks of the configuration in a folder, those of override files last.
+    """Return the backend blocks of a folder's configuration. The blocks of override files are last.
 
-    OpenTofu reads x.tofu and not x.tf beside it, Terraform only x.tf. Where both have a block, that of x.tofu
-    is returned.
+    If x.tofu and x.tf exist, OpenTofu reads only x.tofu, and Terraform only x.tf. If both files have a block,
+    the block of x.tofu is returned.
     """
     files = (path for path in folder.iterdir() if path.name.endswith(_SUFFIXES) and path.is_file())
     found: list[Block] = []
@@ -103,12 +103,12 @@ def _is_override(path: Path) -> bool:
 
 
 def _parse(text: str) -> Any:
-    import hcl2  # takes a quarter of a second, and only this needs it
+    import hcl2  # takes a quarter of a second, and only this function needs it
     from hcl2.utils import SerializationOptions
     from lark.exceptions import LarkError
 
     try:
-        # Its grammar wants a line end after the last block.
+        # hcl2's grammar needs a line end after the last block.
         return hcl2.loads(
             f"{text}\n",
             serialization_options=SerializationOptions(with_comments=False, preserve_heredocs=False),
@@ -128,7 +128,7 @@ def _blocks(path: Path, document: Any) -> Iterator[Block]:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Return the blocks of a name: JSON writes one of them without a list around it."""
+    """Return the blocks of one name as a list. In JSON, a single block may be an object instead of a list."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -140,7 +140,7 @@ def _literals(block: Mapping[str, Any], path: Path) -> dict[str, str]:
 
 
 def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the arguments of a block and of the blocks `workspaces` in it."""
+    """Yield name and value of each argument of a block and of its inner blocks `workspaces`."""
     for name, value in block.items():
         if name != "workspaces":
             yield name, value
@@ -150,7 +150,7 @@ def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _literal(value: Any, path: Path) -> str | None:
-    """Return a value as text, None if it is left out or only OpenTofu knows it."""
+    """Return a value as text; None if the value is null or an expression that only OpenTofu evaluates."""
     if not isinstance(value, str):
         return _text(value)
     if _NOT_LITERAL.search(value):

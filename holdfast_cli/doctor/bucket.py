@@ -1,4 +1,4 @@
-"""Compares the settings and the policies of a team's buckets with the template of its stack."""
+"""Compares the settings and the policies of a team's buckets with the template of the team's stack."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _STAGING: Final = "StagingBucket"
-"""The logical ID of the bucket that large states are uploaded to."""
+"""The logical ID of the bucket for uploads of large states."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """A bucket: how its checks begin, words for a sentence, and the parameters of every call."""
+    """A bucket: the prefix of its checks' names, the bucket's name in texts, and every call's parameters."""
 
     check: str
     words: str
@@ -33,7 +33,7 @@ class _Bucket:
 
 
 def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
-    """Yield whether the bucket is there, in the account of its stack."""
+    """Yield whether the bucket exists and belongs to the account of its stack."""
     try:
         client.head_bucket(Bucket=found.bucket, ExpectedBucketOwner=found.account)
     except ClientError as error:
@@ -49,7 +49,7 @@ def reached(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
 
 
 def removes_probes(document: Mapping[str, Any]) -> bool:
-    """Return whether the template of a stack has the lifecycle rule that removes what a probe left."""
+    """Return whether a template has the lifecycle rule that removes the objects of probes."""
     return any(
         rule.get("Id") == "probes"
         for resource in document["Resources"].values()
@@ -59,7 +59,7 @@ def removes_probes(document: Mapping[str, Any]) -> bool:
 
 
 def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield what differs, and what does not."""
+    """Yield whether each setting of the bucket, and its policy, is as in the template."""
     one = _Bucket("bucket", "the bucket", {"Bucket": bucket, "ExpectedBucketOwner": template.account})
     wanted = _only(
         (
@@ -80,7 +80,7 @@ def check(client: "S3Client", bucket: str, template: DeployedTemplate) -> Iterat
 
 
 def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield the same for the bucket that `cloud` and `remote` upload states to."""
+    """Yield whether the staging bucket, to which `cloud` and `remote` upload, is as in the template."""
     wanted = dict(template.resources("AWS::S3::Bucket")).get(_STAGING)
     if wanted is None:
         yield note(
@@ -102,7 +102,7 @@ def check_staging(client: "S3Client", template: DeployedTemplate) -> Iterator[Fi
 
 
 _Check = tuple[str, str, object, Callable[[], object]]
-"""The end of a check's name, the subject of its sentence, the wanted value, and what reads the real one."""
+"""A check: the end of its name, its subject in texts, the value in the template, and how to read it."""
 
 
 def _of_every_bucket(
@@ -131,7 +131,7 @@ def _only(found: Iterator[_T], what: str) -> _T:
 
 
 def default_retention(client: "S3Client", bucket: str, owner: str) -> bool:
-    """Return whether the bucket puts every new object under retention."""
+    """Return whether the bucket has a default retention, which S3 applies to every new object."""
     found = _object_lock(client, {"Bucket": bucket, "ExpectedBucketOwner": owner})
     return found is not None and found["DefaultRetention"] is not None
 
@@ -191,7 +191,7 @@ def _lifecycle(client: "S3Client", where: Mapping[str, str]) -> list[dict[str, A
     rules: list[Any] = client.get_bucket_lifecycle_configuration(**where)["Rules"]
     found = []
     for rule in rules:
-        narrower = dict(rule.get("Filter", {}))  # a rule of the old form has its prefix beside it
+        narrower = dict(rule.get("Filter", {}))  # an old rule has no Filter, only a Prefix
         prefix = narrower.pop("Prefix", "") or rule.get("Prefix", "")
         found.append(_lifecycle_rule(rule, "ID", rule.get("Expiration", {}).get("Days"), narrower or prefix))
     return found
@@ -229,7 +229,7 @@ def _unless_there_is_none(read: Callable[[], _T]) -> _T | None:
     try:
         return read()
     except ClientError as error:
-        # S3 has a code for each, such as NoSuchBucketPolicy and ObjectLockConfigurationNotFoundError.
+        # S3's codes for a missing setting differ: NoSuchBucketPolicy, ObjectLockConfigurationNotFoundError.
         code = code_of(error)
         if code != "NoSuchBucket" and (code.startswith("NoSuch") or code.endswith("NotFoundError")):
             return None

@@ -1,4 +1,4 @@
-"""Makes checks, each of which may fail without stopping the others."""
+"""Runs checks so that one failure does not stop the others."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -10,16 +10,16 @@ from holdfast_cli.doctor.findings import Finding, note, problem
 from holdfast_cli.errors import CommandError
 
 _NO_SUCH_CALL: Final = frozenset({"InvalidAction", "UnknownOperation", "UnknownOperationException"})
-"""A stand-in for AWS refuses a call that it lacks with one of these codes, or with status 501."""
+"""The error codes by which an AWS emulator refuses a call that it does not have. Status 501 does the same."""
 RUN_AGAIN: Final = "Mend the cause and run the command again."
-"""What to do about a check that could not be made."""
+"""Advice for a check that failed."""
 
 
 def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of `look`; if it fails, yield why as its last finding, named `check`.
+    """Yield the findings of `look`. If `look` fails, the last finding is the reason, with the name `check`.
 
-    A check that may not be made (AWS denies the call, or what stands in for AWS does not have it) is a note.
-    Every other failure is a problem.
+    The finding is a note if AWS denies the call or an emulator of AWS lacks it. Any other failure is a
+    problem.
     """
     try:
         yield from look()
@@ -34,7 +34,7 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
         yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
     except CommandError as error:
         yield problem(check, _not_checked(str(error)), RUN_AGAIN)
-    except Exception as error:  # noqa: BLE001 the other checks are to be made; the kind tells the cause
+    except Exception as error:  # noqa: BLE001 the other checks are still made
         # Without the exception's text: it could hold a secret.
         yield problem(
             check,
@@ -48,12 +48,12 @@ def _not_checked(why: str) -> str:
 
 
 def is_denied(error: ClientError) -> bool:
-    """Return whether AWS knows the credentials and does not allow the call."""
+    """Return whether AWS knows the credentials and denies the call."""
     code = code_of(error)
     return code.startswith(("AccessDenied", "UnauthorizedOperation")) or (code == "403")
 
 
 def _is_no_call(error: ClientError) -> bool:
-    # A 404 alone says nothing: AWS sends it where a bucket, a role or a trail is missing.
+    # A 404 alone proves nothing: AWS sends it if a bucket, a role or a trail is missing.
     code = code_of(error)
     return code in _NO_SUCH_CALL or error.response["ResponseMetadata"].get("HTTPStatusCode") == 501

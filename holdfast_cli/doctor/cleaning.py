@@ -1,4 +1,4 @@
-"""Removes what a probe made in the team's bucket, even if the probe fails or is interrupted."""
+"""Removes the objects of a probe from the team's bucket, even if the probe fails or is interrupted."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -20,13 +20,13 @@ def cleaned(
     *,
     check: str,
 ) -> list[Finding]:
-    """Run a probe to its end, then remove every version of every key below its prefix.
+    """Run a probe, remove all versions of all keys below the probe's prefix, and return the findings.
 
-    Nothing is yielded before everything is removed, so that an interrupted reader leaves nothing behind.
-    Ctrl-C stops the probe or the removal, and then everything is removed; a second one stops that, too.
+    Findings are returned only after the removal, so that a closed output leaves no object behind. After a
+    first Ctrl-C, everything is still removed. A second Ctrl-C stops this removal, too.
 
-    The last finding, named `check`, says whether everything was removed. What the probe raises, Ctrl-C among
-    it, gets a note on what could not be removed.
+    The last finding, named `check`, says whether everything was removed. An exception of the probe, also a
+    KeyboardInterrupt, gets a note that names the remaining objects.
     """
     try:
         return [*probe(), _remove(client, bucket, owner, prefix, check)]
@@ -47,7 +47,7 @@ def _remove(client: "S3Client", bucket: str, owner: str, prefix: str, check: str
         for key, version_id in _versions(client, bucket, owner, prefix):
             try:
                 client.delete_object(Bucket=bucket, Key=key, VersionId=version_id, ExpectedBucketOwner=owner)
-            except ClientError as error:  # S3 may let the others go
+            except ClientError as error:  # the others may be removed all the same
                 reason = _line(error)
         left = {key for key, _ in _versions(client, bucket, owner, prefix)}
     except (BotoCoreError, ClientError) as error:
@@ -71,7 +71,7 @@ def _line(error: Exception) -> str:
 
 
 def _versions(client: "S3Client", bucket: str, owner: str, prefix: str) -> list[tuple[str, str]]:
-    """List the key and the ID of every version and every delete marker below a prefix."""
+    """Return the key and the ID of every version and every delete marker below a prefix."""
     pages = client.get_paginator("list_object_versions").paginate(
         Bucket=bucket, Prefix=prefix, ExpectedBucketOwner=owner
     )

@@ -1,24 +1,24 @@
-"""Compares the clock of a server, as its `Date` header tells it, with this machine's."""
+"""Compares a server's clock, as in its `Date` header, with the clock of this machine."""
 
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Final
 
 LIMIT: Final = 60.0
-"""Seconds by which two clocks may differ. AWS refuses signatures from 5 minutes on; tokens expire sooner."""
+"""The accepted difference of two clocks in seconds. AWS refuses signatures more than 5 minutes off."""
 
 DO: Final = (
     "Set this machine's clock (chronyc tracking, or timedatectl): signatures and expiry times depend on it."
 )
-"""What to do about clocks that differ."""
+"""The advice if the clocks differ too much."""
 
 
 def seconds_off(date: str, sent: float, received: float) -> float | None:
-    """Return by how many seconds this machine is ahead of a server; negative if it is behind.
+    """Return the seconds by which this machine is ahead of a server; negative if it is behind.
 
-    It is the least difference that explains the `Date` header, which has whole seconds: 0.0 if none is
-    needed, None if that is not a date. This machine sent the request and received the response at
-    these times, in seconds since 1970.
+    The result is the smallest difference that explains `date`, the `Date` header in whole seconds; None if
+    `date` is not a date. This machine sent the request at `sent` and received the response at `received`, in
+    seconds since 1970.
 
     >>> seconds_off("Thu, 01 Jan 1970 00:01:40 GMT", 100.2, 100.4)
     0.0

@@ -1,7 +1,7 @@
-"""`holdfast doctor STATE` where the block is `cloud` or `backend "remote"`: which state it leads to, and how.
+"""`holdfast doctor STATE` for a `cloud` or `backend "remote"` block: checks state, hostname and credentials.
 
-Both have the same arguments. TF_CLOUD_HOSTNAME and TF_CLOUD_ORGANIZATION fill what a `cloud` block leaves
-out. TF_WORKSPACE or `workspace select` names the workspace where the block does not (OpenTofu 1.12, read).
+Both blocks have the same arguments. TF_CLOUD_HOSTNAME and TF_CLOUD_ORGANIZATION fill missing arguments of a
+`cloud` block. If the block names no workspace, TF_WORKSPACE or `workspace select` does (OpenTofu 1.12, read).
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -24,7 +24,7 @@ from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.errors import CommandError, UsageError
 
 TYPES: Final = ("cloud", "remote")
-"""The blocks that speak to an API under a host name."""
+"""The types of blocks that find the API by a hostname."""
 
 _VARIABLES: Final = {"hostname": "TF_CLOUD_HOSTNAME", "organization": "TF_CLOUD_ORGANIZATION"}
 _PREFIX: Final = "TF_TOKEN_"
@@ -32,11 +32,11 @@ _PREFIX: Final = "TF_TOKEN_"
 
 @dataclass(frozen=True, slots=True)
 class _Configuration:
-    """What Terraform uses.
+    """The arguments that Terraform uses.
 
     Attributes:
-        workspace: its name in the organization; None while none is selected.
-        clash: a sentence on names that contradict each other, or empty.
+        workspace: the workspace's name in the organization; None before a workspace is selected.
+        clash: a sentence about contradictory workspace names; empty if no names contradict each other.
     """
 
     hostname: Value | None
@@ -53,9 +53,9 @@ def check(
     block: Block,
     noted: Block | None,
 ) -> Iterator[Finding]:
-    """Yield what is found in a folder whose block is one of `TYPES`, and at the API. Nothing is changed.
+    """Yield the findings about a folder with a block of `TYPES`, and about the API. Nothing is changed.
 
-    Where `where` has neither address nor team, the API is that of the block's host name.
+    If `where` has neither address nor team, the API is found by the block's hostname.
     """
     try:
         organization, workspace = cloud_config.workspace_of(state)
@@ -77,7 +77,7 @@ def check(
 
 
 def _initialized(block: Block, noted: Block | None) -> Finding:
-    """Say whether `terraform init` was run with this block."""
+    """Return the finding on whether `terraform init` was run with this block."""
     if noted is None:
         return note("backend.init", "`terraform init` has not been run here yet.")
     if noted.type != block.type:
@@ -100,7 +100,7 @@ def _initialized(block: Block, noted: Block | None) -> Finding:
 
 
 def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Block | None) -> _Configuration:
-    """Return what Terraform uses: what the block has, else what was noted, else what a variable has."""
+    """Return the arguments that Terraform uses: from the block, else from `noted`, else from a variable."""
     blocks = [block, noted] if noted is not None and noted.type == block.type else [block]
 
     def argument(name: str) -> Value | None:
@@ -125,7 +125,7 @@ def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Blo
 
 
 def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
-    """Return the workspace that is selected; None for `default`, which neither block has."""
+    """Return the selected workspace; None for `default`, which is no workspace of these blocks."""
     path = backend_block.data_folder(folder, environment) / "environment"
     if environment.get("TF_WORKSPACE"):
         found = Value(environment["TF_WORKSPACE"], "TF_WORKSPACE")
@@ -138,9 +138,9 @@ def _selected(folder: Path, environment: Mapping[str, str]) -> Value | None:
 
 
 def base(where: Settings, written: str | None) -> Generator[Finding, None, str | None]:
-    """Return the base URL of the API that the state is expected at. None comes with a finding that says why.
+    """Return the base URL of the API that should have the state; None if a finding says why it is unknown.
 
-    `written` is its address in the configuration; None if that has none.
+    `written` is the API's address in the configuration; None if the configuration has no address.
     """
     try:
         if where.address is not None or where.team is not None:
@@ -156,12 +156,12 @@ def base(where: Settings, written: str | None) -> Generator[Finding, None, str |
 
 
 def _hostname(used: _Configuration, base: str | None) -> Finding:
-    """Judge the host name."""
+    """Return the finding on whether the hostname is the API's."""
     right = cloud_config.hostname(base) if base else "<hostname>"
     do = f'Write hostname = "{right}".'
     if used.hostname is None:
         return problem(
-            "backend.hostname", "There is no hostname, which stands for another service than Holdfast.", do
+            "backend.hostname", "There is no hostname: Terraform uses another service than Holdfast.", do
         )
     said = f"hostname in {used.hostname.source} is {used.hostname.text}"
     if base is not None and used.hostname.text.lower() not in (right, urlsplit(base).netloc):
@@ -170,7 +170,7 @@ def _hostname(used: _Configuration, base: str | None) -> Finding:
 
 
 def _workspace(used: _Configuration, state: StateName, organization: str, workspace: str) -> Finding:
-    """Say to which state organization and workspace lead."""
+    """Return the finding on whether organization and workspace are those of the state."""
     do = (
         f'Write organization = "{organization}", and the workspace "{workspace}": `holdfast backend-config '
         f"{state} --cloud` prints the block."
@@ -196,7 +196,7 @@ def _workspace(used: _Configuration, state: StateName, organization: str, worksp
 
 
 def _token(used: _Configuration, environment: Mapping[str, str], block: Block) -> Value | None:
-    """Return the token that a variable or the block has for the host."""
+    """Return the token for the host from a variable, else from the block; None if neither has a token."""
     host = used.hostname.text.lower() if used.hostname else ""
     for variable, value in environment.items():
         name = variable.removeprefix(_PREFIX).replace("__", "-").replace("_", ".").lower()
@@ -207,7 +207,7 @@ def _token(used: _Configuration, environment: Mapping[str, str], block: Block) -
 
 
 def _credentials(used: _Configuration, token: Value | None, block: Block) -> Iterator[Finding]:
-    """Say whether there is a token, and whether a file of the configuration holds it. It is never shown."""
+    """Yield whether a token exists and whether the configuration contains it. No finding shows the token."""
     if token is not None:
         yield ok("credentials", f"There is a token, from {token.source}.")
     elif used.hostname is not None:

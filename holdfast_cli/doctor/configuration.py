@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: the configuration in the current folder, and what reaches the state from it."""
+"""`holdfast doctor STATE`: check the current folder's configuration, and what its credentials may do."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ from holdfast_cli.doctor.findings import Finding, note, ok, problem
 
 _ROUTED: Final = re.compile(r"(.*?)/(states|outputs|locks|unlocks)/(.*)")
 _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_method": "UNLOCK"}
-"""The methods that Terraform and OpenTofu use where nothing sets others."""
+"""The default HTTP methods of Terraform and OpenTofu."""
 _LOCKING: Final = ("lock_address", "unlock_address")
 _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
@@ -33,9 +33,9 @@ _FLAGS: Final = {
 def check(
     folder: Path, state: StateName, where: Settings, environment: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Yield what is found in a folder, and at the API with its credentials. Nothing is changed.
+    """Yield the findings about a folder, and about the API with the folder's credentials. Nothing is changed.
 
-    Where `where` has neither address nor team, the API is that of the backend's address.
+    If `where` has neither address nor team, the API is that of the backend's address.
     """
     yield from _flags(environment)
     try:
@@ -81,7 +81,7 @@ def check(
 
 
 def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Say whether a workspace is selected: the http backend has none but `default`."""
+    """Yield whether a workspace is selected. The http backend supports only the workspace `default`."""
     says = 'Terraform says "workspaces not supported".'
     path = backend_block.data_folder(folder, environment) / "environment"
     try:
@@ -91,7 +91,7 @@ def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding
     except (OSError, ValueError):
         yield note("workspace", f"Not checked: {path} cannot be read.")
         return
-    named = environment.get("TF_WORKSPACE")  # it wins, also if it is `default` (Terraform 1.11.4, run)
+    named = environment.get("TF_WORKSPACE")  # has precedence, also as `default` (Terraform 1.11.4, run)
     if (named or selected) in ("", "default"):
         yield ok("workspace", "No workspace is selected.")
     elif named:
@@ -101,14 +101,14 @@ def _workspace(folder: Path, environment: Mapping[str, str]) -> Iterator[Finding
 
 
 def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Say which options the environment adds to commands. Their values may be secret."""
+    """Yield the options that the environment adds to commands. Values may be secret, and are not shown."""
     for name in sorted(environment):
         if name == "TF_CLI_ARGS" or name.startswith("TF_CLI_ARGS_"):
             words = [word.replace("--", "-", 1) for word in environment[name].split()]
             for flag, effect in _FLAGS.items():
                 if any(flag in (word, word.partition("=")[0]) for word in words):
                     if (name, flag) == ("TF_CLI_ARGS_plan", "-lock=false"):
-                        continue  # right for a role that may not lock
+                        continue  # correct for a role that may not lock
                     tell = note if flag == "-backend-config" else problem
                     do = f"Unset {name}, or take {flag} out of it."
                     yield tell("environment", f"{name} has {flag}: {effect}.", do)
@@ -118,7 +118,7 @@ def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
-    """Say which backend Terraform uses."""
+    """Yield whether Terraform uses one of Holdfast's backends."""
     found = blocks[-1] if blocks else noted
     if found is None:
         yield problem(
@@ -149,13 +149,13 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
 
 
 def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Value]:
-    """Return what Terraform uses for each argument: what was noted, or the block's, or a variable's."""
+    """Return the value of each argument: as `init` stored it, else from the block, else from a variable."""
     values = {}
     for argument in backend_block.ARGUMENTS:
         variable = backend_config.variable(argument)
         texts = [block.arguments[argument] for block in used if argument in block.arguments]
         if texts:
-            # What was noted comes from the block where that has the same.
+            # The block is named as the source of a noted value if it has the same value.
             source = [block.file for block in used if block.arguments.get(argument) == texts[0]][-1]
             values[argument] = Value(texts[0], str(source))
         elif environment.get(variable):
@@ -164,7 +164,7 @@ def _values(used: list[Block], environment: Mapping[str, str]) -> dict[str, Valu
 
 
 def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
-    """Say whether the block has something else than `terraform init` noted."""
+    """Yield whether the block differs from the backend that `terraform init` stored."""
     if noted is None:
         yield note("backend.init", "`terraform init` has not been run here yet.")
         return
@@ -189,7 +189,7 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
 
 
 def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Say which variables contradict a file, which wins without a word."""
+    """Yield each variable that contradicts a file. Terraform uses the file's value without a warning."""
     for argument, value in values.items():
         variable = backend_config.variable(argument)
         if (environment.get(variable) or value.text) != value.text:
@@ -201,7 +201,7 @@ def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> I
 
 
 def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Say whether nothing but the environment decides which state it is."""
+    """Yield whether the state's address comes only from the environment."""
     address = values.get("address")
     if address is not None and address.source == backend_config.variable("address"):
         yield note(
@@ -213,7 +213,7 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _address(argument: str, value: Value, base: str | None, state: StateName) -> Finding:
-    """Judge one of the three addresses."""
+    """Return the finding on whether one of the three addresses is right."""
     check_name = f"backend.{argument}"
     routes = {"address": ("states",), "lock_address": ("locks",), "unlock_address": ("unlocks", "locks")}[
         argument
@@ -248,7 +248,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
 
 
 def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Say which address is missing. Whether the lock's may be depends on the role."""
+    """Yield which address is missing. `_ask` judges a missing lock address, as it depends on the role."""
     if "address" not in values:
         yield problem(
             "backend.address",
@@ -265,7 +265,7 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Judge the methods: API Gateway is documented to pass the common verbs, not LOCK and UNLOCK."""
+    """Yield whether the methods are right. AWS documents that API Gateway passes only the common methods."""
     unlocks = "unlock_address" in values and "/unlocks/" in state_access.shown(values["unlock_address"].text)
     right = {
         "update_method": ("POST", "PUT"),
@@ -301,7 +301,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 
 def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
-    """Say whether somebody on the way can read the credentials and the states."""
+    """Yield whether others can read credentials and states in transit."""
     for argument in ("address", *_LOCKING):
         if argument in values and state_access.is_unencrypted(values[argument].text):
             yield problem(
@@ -321,7 +321,7 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
 
 
 def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:
-    """Say whether there are credentials, and whether files hold them. Their values are never shown."""
+    """Yield whether credentials exist and whether files contain them. No finding shows their values."""
     missing = [argument for argument in _CREDENTIALS if argument not in values]
     if missing:
         yield problem(
@@ -346,7 +346,7 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
 
 
 def _ask(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[Finding]:
-    """Ask the API what the credentials may do."""
+    """Yield the findings about the API, and about the access that it grants to the credentials."""
     if "client_certificate_pem" in values:
         yield note("api", "Not checked: the backend has a client certificate, and this command sends none.")
         return

@@ -1,4 +1,4 @@
-"""What `holdfast doctor` finds: one line each, with what to do."""
+"""The findings of `holdfast doctor`: each is one line, with advice if an action is needed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,28 +7,28 @@ from typing import Final
 REVERT: Final = (
     "Revert it with a drift-aware change set: docs/operate/doctor.md has the command, under Drift."
 )
-"""What to do where the template is right: the deployed setting was changed past CloudFormation."""
+"""The advice for a deployed setting that somebody changed without CloudFormation."""
 
 
 class Level(StrEnum):
-    """How much a finding matters."""
+    """The importance of a finding."""
 
     OK = "ok"
-    """Checked, and as it has to be."""
+    """The check found no problem."""
     NOTE = "note"
-    """Worth knowing, or not checked: the text says why. Nothing has to be done."""
+    """Information, or the reason why a check was not made. No action is needed."""
     PROBLEM = "problem"
-    """Something has to be done."""
+    """An action is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        check: stable, for scripts, such as `bucket.versioning`.
-        text: what is so, in one sentence, without any secret.
-        do: what to do about it, in one sentence; empty where nothing is to be done.
+        check: a stable name for scripts, such as `bucket.versioning`.
+        text: the result in one sentence, without any secret.
+        do: the advice in one sentence; empty if no action is needed.
     """
 
     check: str
@@ -38,15 +38,15 @@ class Finding:
 
 
 def ok(check: str, text: str) -> Finding:
-    """Return that something is as it has to be."""
+    """Return a finding of the level `OK`."""
     return Finding(check, Level.OK, text)
 
 
 def note(check: str, text: str, do: str = "") -> Finding:
-    """Return something that is worth knowing."""
+    """Return a finding of the level `NOTE`."""
     return Finding(check, Level.NOTE, text, do)
 
 
 def problem(check: str, text: str, do: str) -> Finding:
-    """Return something that has to be mended."""
+    """Return a finding of the level `PROBLEM`."""
     return Finding(check, Level.PROBLEM, text, do)

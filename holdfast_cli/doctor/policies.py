@@ -1,4 +1,4 @@
-"""Compares policy documents by what they say: neither order nor the form of a list matters."""
+"""Compares policy documents by meaning: the order of entries and the form of lists do not matter."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Policy = Mapping[str, Any]
 def differences(wanted: Policy, found: Policy) -> Iterator[str]:
     """Yield a clause for each difference between two policies, such as `the statement OwnLog is missing`.
 
-    Statements with a Sid are compared with the one of the same Sid. One without is there or is not.
+    Statements with the same Sid are compared. A statement without a Sid is equal, missing or additional.
 
     >>> allow = {"Sid": "A", "Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject"], "Resource": "*"}
     >>> list(differences({"Statement": [allow]}, {"Statement": allow | {"Action": "s3:GetObject"}}))
@@ -47,9 +47,9 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         for item in value:
             yield from _leaves(item, path)
     elif (path, value) == ("Principal", "*"):
-        yield "Principal AWS", "*"  # the longer form of the same
+        yield "Principal AWS", "*"  # the long form
     else:
-        # A condition's value may be a boolean or a number, which is the same as its text.
+        # A boolean or a number in a condition means the same as its text.
         yield path, str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Compares the roles of a deployed stack with its template: nothing missing, nothing attached beside."""
+"""Compares the permissions of a deployed stack's roles with the stack's template."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from holdfast_cli.doctor.template import DeployedTemplate
 
 
 def check(client: Any, template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield a finding for each difference, or one for all roles. The client is of IAM."""
+    """Yield a finding for each difference, or one finding if no role differs. `client` is an IAM client."""
     roles = list(template.resources("AWS::IAM::Role"))
     found = False
     for logical_id, wanted in roles:

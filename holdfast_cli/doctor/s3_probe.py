@@ -1,8 +1,7 @@
-"""Tries whether a bucket honours every condition that Holdfast relies on.
+"""Tests whether a bucket honours every condition that Holdfast relies on.
 
-Servers that call themselves S3 and ignore a condition exist. On such a server a lock does not lock, and
-nothing but a trial shows it. Each request is sent once: after a retry, a precondition that failed may have
-failed because of the first attempt.
+Some servers with an S3 API ignore a condition, and then a lock does not lock. Only a trial shows this. Each
+request is sent once: after a retry, a failed precondition could be the effect of the first attempt.
 """
 
 import secrets
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _AT_ONCE: Final = 8
-"""Writers that compete for one key."""
+"""The number of concurrent writers of one key."""
 _METADATA: Final = {"who": "doctor%40laptop", "lock-id": "0f4e-1"}
 
 _NOT_TRIED: Final = ("KMS.", "NoSuchBucket")
-"""Error codes that begin so say nothing about a condition, such as `KMS.DisabledException`."""
+"""The prefixes of error codes whose cause is not a condition, such as `KMS.DisabledException`."""
 
 _NOT_S3: Final = (
     "Do not keep states in this bucket: Holdfast is safe only on a store that honours S3's conditional "
@@ -44,10 +43,10 @@ _VERSIONING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """S3's response to one request that it decided, about what was written or read.
+    """S3's response to one request whose condition it evaluated.
 
-    `etag` is empty if nothing was, `version_id` if S3 named none. `metadata` is as S3 keeps it. `code` is of
-    an error.
+    `etag` and `version_id` are empty if S3 sent none. `metadata` is as S3 returns it. `code` is the error
+    code; it is empty if the request succeeded.
     """
 
     status: int
@@ -59,11 +58,11 @@ class Reply:
 
 
 def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
-    """Try the conditions of a bucket on keys of the probe's own, and remove everything that it wrote.
+    """Test the conditions of a bucket on keys below a new prefix, and remove every object that was written.
 
-    The client sends each request once, as `holdfast.s3.store.connect` makes it.
+    The client must send each request once, as `holdfast.s3.store.connect` makes it.
     """
-    # Where a lifecycle rule of the bucket removes what is left.
+    # Below this prefix a lifecycle rule of the bucket removes objects that are left.
     prefix = f"{names.parse(f'{names.RESERVED}/{secrets.token_hex(16)}').state_key}/"
     probe = _Probe(client, bucket, owner, prefix)
 
@@ -74,7 +73,7 @@ def check(client: "S3Client", bucket: str, owner: str) -> list[Finding]:
 
 
 class _Probe:
-    """The trials. Each yields a sentence for every deviation; the first one decides."""
+    """The trials. Each trial yields a sentence for every deviation, of which `run` reports the first."""
 
     def __init__(self, client: "S3Client", bucket: str, owner: str, prefix: str) -> None:
         self._client = client
@@ -103,13 +102,13 @@ class _Probe:
             else:
                 yield problem(f"s3.{name}", deviation, do.format(bucket=self._bucket))
 
-    # --- the trials ----------------------------------------------------------------------------------
+    # --- the tests -----------------------------------------------------------------------------------
 
     def _clock(self, key: str) -> Iterator[str]:
         before = time.time()
         try:
             response: Any = self._client.get_object(**self._where, Key=key)
-        except ClientError as error:  # there is no such object; the header is there all the same
+        except ClientError as error:  # the object does not exist; the response has the header all the same
             response = error.response
         date = response["ResponseMetadata"]["HTTPHeaders"].get("date", "")
         if (off := clock.seconds_off(date, before, time.time())) is None:
@@ -120,7 +119,7 @@ class _Probe:
     def _versioning(self, key: str) -> Iterator[str]:
         first = self._make(key)
         second = self._put(key, b"2", IfMatch=first.etag)
-        # Whether it is accepted at all, `replace` tells.
+        # `replace` tests whether it is accepted at all.
         version_ids = [reply.version_id for reply in (first, second) if reply.status == 200]
         for version_id in version_ids:
             if not is_unique(version_id):
@@ -158,7 +157,7 @@ class _Probe:
             yield f"S3 responded with {reply.status} to replacing an object that is not there, not with 404."
 
     def _replace_at_once(self, key: str) -> Iterator[str]:
-        etag = self._make(key, b"first").etag  # a body that no writer has: equal bodies have equal ETags
+        etag = self._make(key, b"first").etag  # another body than the writers': equal bodies have equal ETags
         yield from self._unless_one_wins(key, "replaced one version", IfMatch=etag)
 
     def _delete(self, key: str) -> Iterator[str]:
@@ -199,7 +198,7 @@ class _Probe:
         if (found := self._get(key).metadata) != _METADATA:
             yield f"S3 returned the user metadata {found} of an object that was written with {_METADATA}."
 
-    # --- what the trials share -----------------------------------------------------------------------
+    # --- shared by the tests -------------------------------------------------------------------------
 
     def _unless_one_wins(self, key: str, what: str, **condition: str) -> Iterator[str]:
         def write(number: int) -> Reply:
@@ -210,7 +209,7 @@ class _Probe:
         winners = [number for number, reply in enumerate(replies) if reply.status == 200]
         if len(winners) != 1:
             yield f"{len(winners)} of {_AT_ONCE} writers at once {what}; exactly one may."
-        # 409: S3 met another write in flight.
+        # 409: another write is in progress.
         if others := {reply.status for reply in replies} - {200, 409, 412}:
             yield f"S3 responded with {min(others)} to a writer that lost, not with 412."
         yield from self._unless_holds(key, str(winners[0]).encode(), "several writers competed")
@@ -221,7 +220,7 @@ class _Probe:
             yield f"S3 did not return the current version after {after}, but {found.status}."
 
     def _make(self, key: str, body: bytes = b"1", **more: Any) -> Reply:
-        """Create the object that a trial is about. If S3 refuses it, there is nothing to try."""
+        """Create a trial's object. If S3 refuses it, the trial is impossible: raise `CommandError`."""
         made = self._put(key, body, IfNoneMatch="*", **more)
         if made.status != 200:
             raise CommandError(
@@ -231,7 +230,7 @@ class _Probe:
         return made
 
     def _put(self, key: str, body: bytes, **condition: Any) -> Reply:
-        # With a checksum, as Holdfast writes: it stores nothing that was damaged on its way.
+        # With a checksum, as Holdfast writes, so that no damaged body is stored.
         return self._reply(
             lambda: self._client.put_object(
                 **self._where, Key=key, Body=body, ChecksumAlgorithm="SHA256", **condition
@@ -251,7 +250,7 @@ class _Probe:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
             code = error.response["Error"]["Code"]
             if status in (403, 429) or (status >= 500 and status != 501) or code.startswith(_NOT_TRIED):
-                raise  # S3 has not looked at the condition
+                raise  # S3 has not evaluated the condition
             return Reply(status, code=code)
         return Reply(
             response["ResponseMetadata"]["HTTPStatusCode"],

@@ -1,4 +1,4 @@
-"""Asks the API of a configuration what its credentials may do with a state. No request has an effect."""
+"""Finds out what a configuration's credentials may do with a state. No request changes anything."""
 
 import ipaddress
 import shlex
@@ -17,12 +17,12 @@ from holdfast_cli.terminal import output
 
 _PORTS: Final = {"https": 443, "http": 80}
 _AROUND: Final = timedelta(minutes=1)
-"""The most by which S3's clock and the audit trail's may differ."""
+"""The largest difference that is expected between the clocks of S3 and of the audit trail."""
 _DOCUMENT: Final = "/.well-known/terraform.json"
 
 
 def shown(address: str) -> str:
-    """Return an address in one form, without what may be secret in it; empty if it is none.
+    """Return an address in normal form, without parts that may be secret; empty if the text is no address.
 
     >>> shown("https://me:secret@API.example.com:443/states/a?b=c")
     'https://api.example.com/states/a'
@@ -39,7 +39,7 @@ def shown(address: str) -> str:
 
 
 def is_unencrypted(address: str) -> bool:
-    """Return whether requests to an address can be read on their way.
+    """Return whether requests to an address are sent unencrypted over a network.
 
     >>> [is_unencrypted(f"{host}/a") for host in ("http://api.example.com", "http://127.0.0.1:8080")]
     [True, False]
@@ -56,10 +56,10 @@ def is_unencrypted(address: str) -> bool:
 def check(
     base: str, state: StateName, authorization: str | None, *, locks: bool, discovers: bool
 ) -> Iterator[Finding]:
-    """Ask the API who these credentials are and what they may do.
+    """Yield the findings about the credentials, and about what they may do with a state.
 
-    `authorization` is the header that the backend sends, None without credentials. A backend that `discovers`
-    finds the API by its host name.
+    `authorization` is the header that the backend sends; None if it has no credentials. `locks` says whether
+    the backend locks, `discovers` whether it finds the API by the hostname.
     """
     if is_unencrypted(base):
         yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
@@ -72,7 +72,7 @@ def check(
             f"{base} does not respond as Holdfast: {health.status} for /health.",
             "Compare the address with the output ApiAddress of the team's stack.",
         )
-        return  # credentials are for Holdfast alone
+        return  # credentials are sent to Holdfast alone
     yield ok("api", f"Holdfast {version} responds at {base}.")
     if discovers:
         yield discovery(base)
@@ -112,7 +112,7 @@ def check(
 
 
 def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
-    """Say whether an absent state never was there, or was deleted: a plan takes both for an empty one."""
+    """Return whether an absent state was deleted or never existed. A plan treats both as an empty state."""
     asked = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
     if asked.text("error") == "no_state":
         return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")
@@ -133,7 +133,7 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
 
 
 def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: datetime, version: str) -> str:
-    """Return by whom a version was deleted, as the audit trail has it."""
+    """Return who deleted a version according to the audit trail, as the end of a sentence."""
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
     asked = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
     if asked.status != 200:
@@ -145,7 +145,7 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
 
 
 def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
-    """Ask for a lock with a body that is not lock info: who may lock gets 400, everybody else 403."""
+    """Return whether the credentials may lock. If so, invalid lock info gets a 400, otherwise a 403."""
     asked = http.send(
         "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
     )
@@ -179,7 +179,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
 
 
 def discovery(base: str) -> Finding:
-    """Return whether `cloud` and `remote` find the API: its document names the services that they use."""
+    """Return the finding on whether `cloud` and `remote` can find the API by its discovery document."""
     response = http.send("GET", f"{base}{_DOCUMENT}", headers={})
     missing = [service for service in cloud_config.SERVICES if not response.text(service)]
     if response.status == 200 and not missing:

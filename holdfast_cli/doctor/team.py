@@ -1,4 +1,4 @@
-"""`holdfast doctor` after a deployment: the stack of a team, its bucket, its roles and its API."""
+"""`holdfast doctor`: check a team's stack, bucket, roles and API after a deployment."""
 
 import os
 import time
@@ -27,7 +27,7 @@ _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMP
 
 
 def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:
-    """Yield what is found in a team's stack. Clients reach its API at `address`; None for its own."""
+    """Yield the findings about a team's stack. The API is tested at `address`, by default the stack's."""
     try:
         found = stack.find(session, team)
     except CommandError as error:
@@ -44,7 +44,7 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
 
 
 def _clock(error: BaseException | None) -> Iterator[Finding]:
-    """Yield the clock's finding if AWS refused a request: it refuses signatures of another time."""
+    """Yield a finding if AWS refused a request and this machine's clock is wrong, which breaks signatures."""
     if not isinstance(error, ClientError):
         return
     headers = error.response["ResponseMetadata"].get("HTTPHeaders", {})
@@ -55,7 +55,7 @@ def _clock(error: BaseException | None) -> Iterator[Finding]:
 
 
 def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Iterator[Finding]:
-    """Compare what is deployed with the template."""
+    """Compare the deployed resources with the template."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
     name = names.stack_name(found.team)
     [described] = cloudformation.describe_stacks(StackName=name)["Stacks"]
@@ -68,7 +68,7 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
 
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
-    """Yield what CloudFormation says of the stack itself."""
+    """Yield the findings about the stack's status and termination protection."""
     name, status = described["StackName"], described["StackStatus"]
     if status in _COMPLETE:
         yield ok("stack.status", f"The stack is {status}.")
@@ -92,7 +92,7 @@ def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
 
 
 def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef") -> DeployedTemplate:
-    """Read the template that a stack was deployed with: JSON, as CDK writes it."""
+    """Return the template that a stack was deployed with. `CommandError` if it is not JSON."""
     name = described["StackName"]
     document = _document(cloudformation, name)
     physical_ids = {
@@ -117,7 +117,7 @@ def _document(cloudformation: "CloudFormationClient", name: str) -> Mapping[str,
 def _probes(
     session: boto3.Session, s3: "S3Client", found: stack.Stack, address: str | None
 ) -> Iterator[Finding]:
-    """Try the bucket and the API."""
+    """Test the bucket and the API."""
     keeps_everything = bucket.default_retention(s3, found.bucket, found.account)
     if keeps_everything:
         yield note(
@@ -133,7 +133,7 @@ def _probes(
 
 
 def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]:
-    """Try the bucket's conditions, where something removes what a killed trial leaves."""
+    """Test the bucket's conditions if the stack's lifecycle rule removes the objects of a killed probe."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
     name = names.stack_name(found.team)
     if bucket.removes_probes(_document(cloudformation, name)):
@@ -148,6 +148,6 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
 
 
 def _credentials() -> api_probe.Credentials | None:
-    """Return the credentials that Terraform would send, if they are set."""
+    """Return Terraform's credentials from the environment; None if they are not set."""
     username, password = os.environ.get("TF_HTTP_USERNAME"), os.environ.get("TF_HTTP_PASSWORD")
     return api_probe.Credentials(username, password) if username and password else None

@@ -1,4 +1,4 @@
-"""The template of a deployed stack, with its references resolved as far as Holdfast's templates use them."""
+"""The template of a deployed stack. It resolves the forms of references that Holdfast's templates use."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ _ARNS: Final = {
     "AWS::Logs::LogGroup": "arn:{partition}:logs:{region}:{account}:log-group:{id}:*",
     "AWS::S3::Bucket": "arn:{partition}:s3:::{id}",
 }
-"""What `Fn::GetAtt` of `Arn` returns, by the type of the resource."""
+"""Resource type -> the ARN that `Fn::GetAtt` returns, as a format string."""
 
 
 class UnresolvedError(CommandError):
-    """The template lacks a resource, or has a reference that is not known; the message says which."""
+    """The template lacks a resource or has an unknown reference. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedTemplate:
-    """What a stack was deployed with, and the `partition`, such as `aws`, that it is in.
+    """The template of a stack, with the stack's partition (such as `aws`), region and account.
 
-    `physical_ids` has every resource that exists, by its logical ID.
+    `physical_ids` maps the logical ID of every existing resource to its physical ID.
     """
 
     document: Mapping[str, Any]
@@ -40,7 +40,7 @@ class DeployedTemplate:
                 yield logical_id, self.resolve(resource.get("Properties", {}))
 
     def resolve(self, value: Any) -> Any:
-        """Return a value of the template with every reference replaced by what it stands for."""
+        """Return a value of the template with every reference replaced by its value."""
         match value:
             case {"Ref": str(name)}:
                 return self._pseudo_parameter(name) or self._physical_id(name)

@@ -1,1 +1,1 @@
-"""What the command prints, asks and parses on a terminal."""
+"""The command line: parsing it, printing to the terminal and asking the user."""

@@ -1,4 +1,4 @@
-"""Asks on a terminal before something is done."""
+"""Asks the user to confirm a change."""
 
 import sys
 from typing import TextIO
@@ -10,9 +10,9 @@ _NOTHING = "Nothing was changed."
 
 
 def for_word(question: str, word: str) -> None:
-    """Ask the user to type a word to confirm. Another answer is a CommandError, no terminal a UsageError.
+    """Ask the user to type a word to confirm.
 
-    `question` says in sentences what will happen. Ctrl-C gets a note that nothing was changed.
+    `question` says in sentences what will happen. After Ctrl-C a note says that nothing was changed.
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
         raise UsageError(f"{question} Without a terminal to ask on, --yes says that it is meant. {_NOTHING}")
@@ -21,7 +21,7 @@ def for_word(question: str, word: str) -> None:
         print("> ", end="", file=sys.stderr, flush=True)
         typed = sys.stdin.readline().strip()
     except KeyboardInterrupt as interrupt:
-        output.tell("")  # the line of the question
+        output.tell("")  # ends the line of the question
         interrupt.add_note(_NOTHING)
         raise
     except (OSError, ValueError) as error:

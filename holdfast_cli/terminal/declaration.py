@@ -1,4 +1,4 @@
-"""Declares commands: each stands above the function that runs it, with its help and its options."""
+"""Declares commands. A decorator with help and options is above the function that runs the command."""
 
 import argparse
 from collections.abc import Callable
@@ -7,18 +7,18 @@ from typing import Any
 from holdfast_cli.terminal.parser import Parser
 
 Run = Callable[[argparse.Namespace], None]
-"""Carries a command out."""
+"""Runs a command."""
 Option = Callable[["argparse._ActionsContainer"], object]  # noqa: SLF001 the type has no other name
-"""Adds an option or an argument, or several, to a parser."""
+"""A function that adds options or arguments to a parser."""
 
 
 def option(*names: str, **settings: Any) -> Option:
-    """Declare an option or an argument, as `ArgumentParser.add_argument` takes it."""
+    """Declare an option or an argument, with the parameters of `ArgumentParser.add_argument`."""
     return lambda parser: parser.add_argument(*names, **settings)
 
 
 def several(*options: Option) -> Option:
-    """Declare options that go together."""
+    """Combine several options into a single `Option`."""
 
     def add(parser: "argparse._ActionsContainer") -> None:
         for each in options:
@@ -28,7 +28,7 @@ def several(*options: Option) -> Option:
 
 
 def either(*options: Option, required: bool = False) -> Option:
-    """Declare options of which at most one is taken, or exactly one."""
+    """Declare mutually exclusive options; with `required` the user must give one of the options."""
 
     return lambda parser: several(*options)(parser.add_mutually_exclusive_group(required=required))
 
@@ -39,14 +39,14 @@ class Command:
     def __init__(self, description: str = "", examples: str = "", *options: Option) -> None:
         """Declare a group, or begin a command that `define` completes.
 
-        The help begins with `description` and ends with `examples`. `options` stand in their order.
+        The help begins with `description`, lists `options` in their order and ends with `examples`.
         """
         self._description, self._examples, self._options = description, examples, options
         self._run: Run | None = None
         self._commands: dict[str, tuple[str, Command]] = {}
 
     def define(self, description: str, examples: str, *options: Option) -> Callable[[Run], Run]:
-        """Declare the command that a function runs; the arguments are those of a group."""
+        """Declare the command that the decorated function runs; the arguments are as for `Command`."""
         self._description, self._examples, self._options = description, examples, options
 
         def runs(run: Run) -> Run:
@@ -58,17 +58,17 @@ class Command:
     def add(
         self, name: str, short: str, description: str, examples: str, *options: Option
     ) -> Callable[[Run], Run]:
-        """Declare a command of this group; `short` is its line in the list of commands."""
+        """Return a decorator that declares a command of this group; `short` is its line in the list."""
         command = Command()
         self._commands[name] = short, command
         return command.define(description, examples, *options)
 
     def include(self, other: "Command") -> None:
-        """Take in the commands of another group."""
+        """Add the commands of another group to this group."""
         self._commands |= other._commands  # noqa: SLF001 it is of the same class
 
     def fill(self, parser: Parser) -> None:
-        """Give a parser what is declared."""
+        """Add the declared help, options and commands to a parser."""
         parser.description, parser.epilog = self._description, f"examples:\n{self._examples}"
         several(*self._options)(parser)
         if self._run:

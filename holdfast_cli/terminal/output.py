@@ -1,8 +1,8 @@
-"""Prints the command's output: in whole or not at all, as wide as the terminal, without control characters.
+"""Prints the command's output, fitted to the terminal and without control characters.
 
-A pipe gets every row and every sentence in one line. On a terminal lines break at spaces only, so that an ID,
-a secret or a command in backquotes can be copied. The terminal itself wraps a word that is wider than it is.
-Printing raises `OutputClosedError` if nobody reads any more, else `CommandError`.
+In a pipe each row and each sentence is one line. On a terminal lines break at spaces only, so that an ID, a
+secret or a command in backquotes can be copied; the terminal itself breaks a word that is wider.
+Printing raises `OutputClosedError` if the reader closed the output, `CommandError` if a write fails.
 """
 
 import os
@@ -19,15 +19,15 @@ from typing import Final, TextIO
 from holdfast_cli.errors import CommandError, OutputClosedError
 
 _NARROWEST = 16
-"""Cells of the terminal below which no text is wrapped: less is no pleasure to read."""
+"""The smallest width of a line in cells, because narrower text is hard to read."""
 _USUAL = os.terminal_size((80, 24))
-"""Columns and lines of a terminal that does not say how many it has."""
+"""Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
-"""Between two columns."""
+"""The space between two columns."""
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
-"""What stays in one line: a command in backquotes is copied as a whole."""
+"""A part of a text in which no line breaks, so that a command in backquotes can be copied as a whole."""
 _PROGRESS_AFTER = 2.0
-"""Seconds that pass in silence."""
+"""Seconds before progress is first shown."""
 
 
 def write(text: str) -> None:
@@ -38,10 +38,10 @@ def write(text: str) -> None:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """Ensure that a change is told even if what is printed inside is not: it is rendered inside, too.
+    """Ensure that the user learns of a change, even if output inside this context fails.
 
-    `done` has sentences about the change, and what to do if its output is lost. They follow the text of a
-    CommandError that is raised inside, and are a note on a KeyboardInterrupt.
+    `done` describes the change, and says what to do if the output is lost. `done` is appended to the text of
+    a `CommandError` that is raised inside, and added as a note to a KeyboardInterrupt.
     """
     try:
         yield
@@ -58,7 +58,7 @@ def tell(line: str) -> None:
 
 
 def complain(message: object) -> None:
-    """Print why the command failed on standard error."""
+    """Print on standard error why the command failed."""
     name = "holdfast:"
     line = wrapped(plain(f"{name} {message}"), stream=sys.stderr)
     _to_standard_error(f"{coloured(name, 'red', sys.stderr)}{line.removeprefix(name)}\n")
@@ -66,8 +66,8 @@ def complain(message: object) -> None:
 
 @contextmanager
 def checked() -> Iterator[None]:
-    """Ensure that what is printed inside has left this process at the end."""
-    was_closed = sys.stdout is None  # before the command was started
+    """Flush standard output at the end of the context, and raise errors of writing as `CommandError`."""
+    was_closed = sys.stdout is None  # by the caller
     if was_closed:
         # argparse would print the help on standard error.
         sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: PTH123, SIM115 it has no path
@@ -87,7 +87,7 @@ def checked() -> Iterator[None]:
 
 
 def _to_standard_error(text: str) -> None:
-    """Print on standard error. If that fails, there is nowhere left to say so."""
+    """Print on standard error. A failed write is ignored, because it cannot be reported."""
     try:
         print(text, end="", file=sys.stderr, flush=True)
     except OSError:
@@ -97,7 +97,7 @@ def _to_standard_error(text: str) -> None:
 def _give_up(stream: TextIO) -> None:
     """Discard the rest of a stream.
 
-    At its end Python writes it once more (note on SIGPIPE in the documentation of `signal`).
+    Otherwise Python writes the rest again when it exits (note on SIGPIPE in the documentation of `signal`).
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -106,7 +106,7 @@ def _give_up(stream: TextIO) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a text that others wrote, without characters that control a terminal.
+    """Return a text that others wrote, with `?` for each control character.
 
     >>> plain("a\x1b[31mb")
     'a?[31mb'
@@ -125,14 +125,14 @@ def word(time_: datetime) -> str:
 
 
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
-    """Colour a text for a terminal that has colours, unless NO_COLOR is set (https://no-color.org).
+    """Colour a text for a terminal with colours, unless NO_COLOR is set (https://no-color.org).
 
-    The text must say the same without the colour, which is one of rich's.
+    The text must mean the same without colour. `colour` is the name of a colour in the package `rich`.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
         return text
-    from rich.console import Console  # a pipe does not pay for its import
+    from rich.console import Console  # slow to import, and not needed for a pipe
     from rich.text import Text
 
     console = Console(file=stream, force_terminal=True)
@@ -142,12 +142,12 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
 
 
 def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | None = None) -> str:
-    """Wrap sentences for a terminal; other outputs get them as they are.
+    """Wrap sentences for a terminal; for any other output, return them unchanged.
 
     Args:
-        text: one or more lines. An indented one stays as it is, because it is code.
-        head: what the first line begins with; the others are indented by its width.
-        hanging: cells by which the others are indented in addition.
+        text: one or more lines. An indented line is not wrapped, because it is code.
+        head: the beginning of the first line; the other lines are indented by its width.
+        hanging: cells by which the other lines are indented further.
     """
     stream = stream or sys.stdout
     if not stream.isatty():
@@ -163,16 +163,16 @@ def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | Non
 
 
 def listed(fields: Sequence[tuple[str, str]]) -> str:
-    """Lay out names and values, one pair in a line, with the values in a column."""
+    """Return lines of a name and its value, with all values in the same column."""
     width = max(len(name) for name, _ in fields)
     return "\n".join(wrapped(plain(value), head=f"  {name:<{width}}  ") for name, value in fields)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str] | None]]) -> str:
-    """Lay out a table: in a pipe one line a row, on a terminal as wide as that.
+    """Return a table: for a pipe with one line for each row, for a terminal in the terminal's width.
 
-    There texts are wrapped in their columns, and the last columns stand below their row if they do not fit.
-    An empty cell is shown as `-`, so that columns can be counted; one of several texts has commas.
+    On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit. An
+    empty cell is shown as `-`, so that columns can be counted; the texts of a cell are joined by commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
@@ -197,7 +197,7 @@ def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
 
 
 def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return the widths of the first columns: as many as fit side by side, and at least one."""
+    """Return the widths of the first columns that fit side by side, at least of the first column."""
     from rich.cells import cell_len
 
     columns = list(zip(*lines, strict=True))
@@ -226,12 +226,12 @@ def _side_by_side(parts: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _unbroken(text: str) -> int:
-    """Return the width of the longest word of a text, in cells of the terminal."""
+    """Return the width of a text's longest word, in cells of the terminal."""
     return max((len(word) for word in _WORD.findall(text) if not _is_wide(word)), default=0)
 
 
 def _is_wide(word: str) -> bool:
-    """Return whether a word has letters of two cells: Chinese and Japanese have no spaces to break at."""
+    """Return whether a word has letters of two cells, as in Chinese and Japanese, which have no spaces."""
     from rich.cells import cell_len
 
     return cell_len(word) > len(word)
@@ -258,7 +258,7 @@ def _broken(text: str, room: int) -> list[str]:
 
 
 def _columns(stream: TextIO) -> int:
-    """Return how many columns a terminal has; COLUMNS overrides it."""
+    """Return the number of columns of a terminal; COLUMNS overrides it."""
     try:
         size = os.get_terminal_size(stream.fileno())
     except OSError:
@@ -267,7 +267,7 @@ def _columns(stream: TextIO) -> int:
 
 
 class Progress:
-    """Shows a terminal that something takes long; other outputs do not get it."""
+    """Shows on a terminal what a slow command is doing; shows nothing on other outputs."""
 
     _ERASE: Final = "\r\x1b[K"
 
@@ -276,7 +276,7 @@ class Progress:
         self._is_shown = False
 
     def show(self, text: str) -> None:
-        """Replace what is shown."""
+        """Replace the shown text."""
         can_erase = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         if can_erase and time.monotonic() >= self._silent_until:
             # A line that the terminal wraps could not be erased.
@@ -285,7 +285,7 @@ class Progress:
             self._silent_until = time.monotonic() + 0.1
 
     def end(self) -> None:
-        """Remove what is shown."""
+        """Remove the shown text."""
         if self._is_shown:
             _to_standard_error(self._ERASE)
             self._is_shown = False

@@ -1,4 +1,4 @@
-"""Parses the command line. Each level reports its own mistakes, with the word that was probably meant."""
+"""Parses the command line. Each level of commands reports its own mistakes, and suggests similar words."""
 
 import argparse
 import difflib
@@ -17,48 +17,48 @@ _ADD_UP: Final = (argparse._AppendAction, argparse._ExtendAction)  # noqa: SLF00
 """The actions of options that may be repeated."""
 
 _LONGEST_SHOWN: Final = 30
-"""Characters of a word that a message repeats in full. A longer one may be a secret in the wrong place."""
+"""The length up to which a message repeats a word in full. A longer word may be a misplaced secret."""
 _BEGINNING: Final = 12
-"""Characters that a message repeats of a longer word that does not look secret."""
+"""How many characters of a longer word a message repeats, unless the word looks secret."""
 
 
 _Groups = list[tuple[argparse.Action | None, list[str]]]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of a command, or of a group of commands, that takes no abbreviations.
+    """A parser of a command, or of a group of commands, without abbreviations.
 
-    argparse reports an unknown option last and at the top level, and not at all where a required option is
-    missing, which often is the misspelled one. This parser looks at the options of its own level first.
+    argparse reports an unknown option only at the top level, and only if no required option is missing. So
+    it hides a misspelled required option. This parser checks the options of its own level first.
     """
 
     def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
-        """Create a parser. `fill` adds options and commands, once they are needed."""
+        """Create a parser. `fill` adds options and commands on first use."""
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
         self._fill = fill
         self._words: Sequence[str] = ()
 
     def load(self) -> None:
-        """Ensure that the parser has its options and commands."""
+        """Add the options and commands, if they are not yet added."""
         if self._fill is not None:
             fill, self._fill = self._fill, None
             fill(self)
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """Parse the words of this level; none is left over. SystemExit is raised as by `main`."""
+        """Parse all words of this level. Raises SystemExit as `holdfast_cli.main.main` does."""
         self.load()
         self._words = words = sys.argv[1:] if args is None else list(args)
         self._check_options(words)
         self._refuse_repeated(words)
         parsed, unexpected = super().parse_known_args(self._arguments_together(words), namespace)
-        if "--" in unexpected:  # nothing was left for it to mark as an argument
+        if "--" in unexpected:  # no argument followed it
             unexpected.remove("--")
         if unexpected:
             self.error(f"there is an argument too many{_shown(unexpected[0], ': {}')}")
         return parsed, unexpected
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and what is wrong, without what may be a misplaced secret; end with 2."""
+        """Print the usage and the error, without words that may be a misplaced secret; exit with 2."""
         self.print_usage(sys.stderr)
         line = plain(f"{self.prog}: error: {hidden(message, self._words)}")
         self.exit(2, f"{wrapped(line, stream=sys.stderr)}\n")
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         for word in words:
             name = word.partition("=")[0]
             if (action := self._option_string_actions.get(name)) is not None:
-                if action.dest in ("help", "version"):  # answered whatever follows
+                if action.dest in ("help", "version"):  # they work with any words after them
                     return
                 takes_value = action.nargs != 0 and name == word
             elif takes_value:
@@ -80,13 +80,13 @@ class Parser(argparse.ArgumentParser):
             elif _is_option(word):
                 self._refuse_option(name)
             elif commands:
-                return  # the rest is for the command to parse
-        if commands and self.get_default("run") is None:  # some groups can be run themselves
+                return  # the command parses the rest
+        if commands and self.get_default("run") is None:  # some groups are also commands
             self.print_help(sys.stderr)
             self.exit(2, f"\n{self.prog}: error: name a command\n")
 
     def _refuse_repeated(self, words: Sequence[str]) -> None:
-        """Refuse an option whose second value would silently take the place of the first."""
+        """Refuse a repeated option if its second value would silently replace the first value."""
         typed = self._grouped(words)
         counts = Counter(action for action, _ in typed if action is not None)
         if any(action.dest in ("help", "version") and action.nargs == 0 for action in counts):
@@ -95,7 +95,7 @@ class Parser(argparse.ArgumentParser):
             if count > 1 and action.nargs != 0 and not isinstance(action, _ADD_UP):
                 lines = "; ".join(f"`{line}`" for line in self._one_each(typed, action))
                 option = "/".join(action.option_strings)
-                fill_in = " Fill in what stands in < >." if "<" in lines else ""
+                fill_in = " Fill in the words in < >." if "<" in lines else ""
                 self.error(
                     f"{option} takes one value and has {count}. Type a line for each: {lines}.{fill_in}"
                 )
@@ -103,8 +103,8 @@ class Parser(argparse.ArgumentParser):
     def _one_each(self, typed: _Groups, repeated: argparse.Action) -> list[str]:
         """Return a command line for each value of a repeated option.
 
-        What was typed once is in all of them. Other options that were repeated go with the value that they
-        follow; where that is not clear, their values are to be filled in.
+        Each line also has the words that were typed once. Another repeated option is put on the line of the
+        value that precedes it; if a line would lack the option, all lines get a placeholder instead.
         """
         counts = Counter(action for action, _ in typed)
         lines: list[list[str]] = [[self.prog] for _ in range(counts[repeated])]
@@ -126,7 +126,7 @@ class Parser(argparse.ArgumentParser):
         return [" ".join(line) for line in lines]
 
     def _grouped(self, words: Sequence[str]) -> _Groups:
-        """Return the words of this level: each option with its value, each argument, and all from `--` on."""
+        """Return this level's words in groups: each option with its value, each argument, and the rest."""
         found: _Groups = []
         takes_value = False
         for position, word in enumerate(words):
@@ -143,8 +143,8 @@ class Parser(argparse.ArgumentParser):
     def _arguments_together(self, words: Sequence[str]) -> Sequence[str]:
         """Return the words of a command with its arguments side by side.
 
-        argparse takes an argument that may be left out as left out if an option stands before it and another
-        argument before that.
+        argparse loses an optional argument after an option, if another argument precedes the option.
+        Example: `argument --option value optional`.
         """
         may_lack = any(action.nargs == "?" and not action.option_strings for action in self._actions)
         if not may_lack:
@@ -170,14 +170,14 @@ class Parser(argparse.ArgumentParser):
             yield from command.actions()
 
     def commands(self) -> dict[str, "Parser"]:
-        """Return the commands of this group by name; none if it is a command."""
+        """Return the commands of this group by name; empty if this parser is not for a group."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 the type has no other name
                 return action.choices
         return {}
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a value that is not among the choices; argparse asks this of commands too."""
+        """Refuse a value that is not among the choices; argparse calls this for commands too."""
         if action.choices is None or value in action.choices:
             return
         if self.commands() is not action.choices:
@@ -189,9 +189,9 @@ class Parser(argparse.ArgumentParser):
 
 
 def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SHOWN) -> str:
-    """Return a message without those of the typed words, and of their parts, that may be secret.
+    """Return a message without the typed words, and parts of words, that may be secret.
 
-    Of a word with more characters than `longest` only the beginning is left; None leaves it.
+    A word with more than `longest` characters is cut to its beginning; None cuts no word.
     """
     typed = {part for word in words for part in (word, word.partition("=")[2], *SEPARATORS.split(word))}
     for word in sorted(typed, key=len, reverse=True):
@@ -207,14 +207,14 @@ def hidden(message: str, words: Iterable[str], longest: int | None = _LONGEST_SH
 
 
 def _to_type(action: argparse.Action | None, words: Sequence[str]) -> Sequence[str]:
-    """Return words for a line that is to be typed. What no message repeats is to be filled in."""
+    """Return words that the user can type; a placeholder replaces words that no message may repeat."""
     if any(hidden(word, [word]) != word for word in words):
         return _to_fill_in(action)
     return [shlex.quote(word) for word in words]
 
 
 def _to_fill_in(action: argparse.Action | None) -> Sequence[str]:
-    """Return an option without its value, or an argument, in a form that no shell takes as it stands."""
+    """Return an option or an argument with the value `<…>`, which no shell accepts unchanged."""
     if action is None:
         return ["<ARGUMENT>"]
     return [action.option_strings[-1], f"<{action.metavar or action.dest.upper()}>"]
@@ -225,14 +225,14 @@ def _is_option(word: str) -> bool:
 
 
 def _shown(word: str, sentence: str) -> str:
-    """Return a sentence with a word in it, or nothing if the word should not be shown."""
+    """Insert a word into a sentence, and return it; empty if the word should not be shown."""
     if len(word) > _LONGEST_SHOWN:
         return ""
     return sentence.format(plain(word) if _is_option(word) else repr(word))
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    """Ask about the known word that was probably meant: the only one that begins so, or the most like it."""
+    """Return "Did you mean …?" with the only known word that begins with `word`, else with a similar word."""
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)

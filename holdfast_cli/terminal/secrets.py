@@ -1,4 +1,4 @@
-"""Tells words that have the form of a secret."""
+"""Detects words that have the form of a secret."""
 
 import re
 from typing import Final
@@ -7,9 +7,9 @@ _SECRET: Final = re.compile(
     r"holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$", re.ASCII
 )
 SEPARATORS: Final = re.compile(r"[=,; ]")
-"""Between the parts of a word."""
+"""Separates the parts of a word."""
 _CREDENTIALS: Final = re.compile(r":.*@", re.DOTALL)
-"""In a URL."""
+"""Credentials in a URL."""
 
 
 def looks_secret(value: str) -> bool:
@@ -18,5 +18,5 @@ def looks_secret(value: str) -> bool:
 
 
 def has_secret(word: str) -> bool:
-    """Return whether a word, or a part of it, looks secret, or is an address with credentials."""
+    """Return whether a word looks secret, has a part that looks secret, or is an address with credentials."""
     return _CREDENTIALS.search(word) is not None or any(map(looks_secret, SEPARATORS.split(word)))

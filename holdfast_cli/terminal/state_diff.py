@@ -1,6 +1,6 @@
-"""Renders what differs between two versions of a state, as people read it.
+"""Renders the differences between two versions of a state for people.
 
-Values are there only if they were asked for, and never those that the state marks as sensitive.
+The API's response has values only if they were requested, and never values that the state marks as sensitive.
 """
 
 import sys
@@ -18,20 +18,20 @@ _SIGNS: Final = {
     "replaced": ("-+", "magenta"),
     "moved": ("→", "cyan"),
 }
-"""Kind of change -> its sign, and the colour of that."""
+"""Kind of change -> its sign and the sign's colour."""
 _ARROW: Final = "→"
 _ASCII: Final = {_ARROW: "->", "…": "..."}
 _LONGEST_VALUE: Final = 120
-"""Characters of a value that are shown."""
+"""How many characters of a long value are shown."""
 _CONTEXT: Final = 20
-"""Characters before the first difference of two long values that are shown."""
+"""How many characters are shown before the first difference of two long values."""
 _HIDDEN: Final = "(sensitive)"
 
 _Item = Mapping[str, Any]
 
 
 def text(document: Mapping[str, Any]) -> str:
-    """Return what differs, by a response of the management API, as it is printed on standard output."""
+    """Return the differences in a response of the management API as text for standard output."""
     try:
         return "\n".join(_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -83,7 +83,7 @@ def _line(signs: Mapping[str, str], change: str, said: str, *, indent: int) -> s
     sign = _fit(_SIGNS[change][0]) if change in _SIGNS else "?"
     head = f"{' ' * indent}{sign:<2} "
     whole = wrapped(_fit(plain(said)), head=head, hanging=2)
-    # Colours come last: they have no width.
+    # Colours are added last, because they have no width.
     return f"{' ' * indent}{signs.get(change, sign)}{whole[indent + len(sign) :]}"
 
 
@@ -106,7 +106,7 @@ def _resource(resource: _Item) -> str:
 
 
 def _valued(name: str, item: _Item) -> str:
-    """Return the name of an attribute or an output, with what is known of its values."""
+    """Return the name of an attribute or an output, with the values that the response has."""
     if item["sensitive"]:
         return f"{item[name]}  {_HIDDEN}"
     before, after = item["before"], item["after"]
@@ -117,7 +117,7 @@ def _valued(name: str, item: _Item) -> str:
 
 
 def _shortened(values: Sequence[str]) -> list[str]:
-    """Return values so short that they can be read, with what differs in them."""
+    """Return the values, cut to a readable length around the first difference between them."""
     if all(len(value) <= _LONGEST_VALUE for value in values):
         return list(values)
     start = 0
@@ -143,7 +143,7 @@ def _summary(summary: Mapping[str, int]) -> str:
 
 
 def _fit(said: str) -> str:
-    """Return a text in which signs that standard output has no letter for are written with others."""
+    """Return a text with ASCII in place of characters that standard output cannot encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         said.encode(encoding)

@@ -1,4 +1,4 @@
-"""Says which is older: the command, or what it talks to."""
+"""Compares the version of the command with the version of the deployed code or of a record."""
 
 import re
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from holdfast import __version__
 
 _VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:\+.*)?", re.ASCII)
-"""Semantic versioning, as far as it is used; the deployed code adds a digest of itself behind a plus."""
+"""A semantic version without pre-releases; the version of deployed code ends with a plus and a digest."""
 
 
 def newer_record(where: str) -> str:
-    """Return the line about a record that this command cannot read and that a newer one wrote."""
+    """Return the line about a record that a newer version wrote and this command cannot read."""
     return (
         f"{where} was written by a newer version of holdfast than this command, {__version__}, which cannot "
         "read it and leaves it as it is: upgrade the command."
@@ -18,7 +18,7 @@ def newer_record(where: str) -> str:
 
 
 def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None:
-    """Return which is older, the deployed code or the command, and what to do; None if they are the same.
+    """Return which is older, the deployed code or the command, and what to do; None if both are equal.
 
     >>> compare("0.10.0+1a2b3c", "0.9.1")
     ('This command, 0.9.1, is older than the deployed code, 0.10.0+1a2b3c.', 'Upgrade the command.')

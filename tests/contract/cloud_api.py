@@ -56,7 +56,7 @@ def opened(cloud: Handle, caller: Caller = ADA) -> str:
 
 
 def announced(body: bytes, serial: object = 1, **more: object) -> dict[str, Any]:
-    """What a client says of a state before it uploads it."""
+    """Return the document with which a client announces an upload."""
     md5 = hashlib.md5(body, usedforsecurity=False).hexdigest()
     attributes = {"serial": serial, "md5": md5, "lineage": LINEAGE, **more}
     return {"type": "state-versions", "attributes": attributes}
@@ -82,7 +82,7 @@ def commit(cloud: Handle, upload_id: str, caller: Caller = ADA) -> Answer:
 
 
 def download(cloud: Handle, version: dict[str, Any], caller: Caller = ADA, **more: Any) -> Answer:
-    """Follow the address of a version, which is on the API's own host."""
+    """Download from the address of a version, which is on the API's own host."""
     path = f"state-versions/{version['id']}/download"
     assert version["attributes"]["hosted-state-download-url"] == f"https://{DOMAIN}/api/v2/{path}"
     return ask(cloud, "GET", path, caller, **more)
@@ -107,7 +107,7 @@ def uploaded(cloud: Handle, workspace: str, body: bytes, serial: int = 1, **more
 
 
 def versions(moto: Server) -> int:
-    """How many versions the state has; delete markers count, too."""
+    """Return how many versions the state has, including delete markers."""
     return len([key for key, _ in Bucket(CLOUD_BUCKET, moto).history(STATE_KEY) if key == STATE_KEY])
 
 
@@ -116,7 +116,7 @@ def write(cloud: Handle, workspace: str, body: bytes, serial: int = 1) -> None:
 
 
 def is_now(time: str) -> bool:
-    """Return whether a time is now, in the one form that go-tfe reads."""
+    """Return whether a time is now, in the only form that go-tfe reads."""
     moment = datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     return abs(datetime.now(UTC) - moment) < timedelta(minutes=5)
 

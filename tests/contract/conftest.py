@@ -1,4 +1,4 @@
-"""Two independent S3 servers, each behind a proxy that can make requests go wrong."""
+"""Two independent S3 servers, each behind a proxy that can inject faults."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 ACCOUNT = "123456789012"
-"""Owns the buckets; moto takes it for its own account, and neither server compares it."""
+"""The owner of the buckets. moto uses it as its own account, and neither server compares it."""
 
 
 NAME = names.parse("network/prod")
@@ -68,13 +68,13 @@ def error(answer: Answer) -> tuple[int, str]:
 
 
 def coded(*fields: object) -> str:
-    """A cursor of a page, made up."""
+    """Return a made-up cursor of a page."""
     document = json.dumps(fields, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(document).decode().rstrip("=")
 
 
 def decoded(cursor: str) -> list[Any]:
-    """The fields of a cursor."""
+    """Return the fields of a cursor."""
     fields: list[Any] = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     return fields
 
@@ -85,7 +85,7 @@ def never_asked() -> Store:
 
 @dataclass(frozen=True)
 class Server:
-    """An S3 server: `direct`, for what others do and for looking, or `proxied`."""
+    """An S3 server: `direct` for other people and for a look at the result, or `proxied`."""
 
     direct: "S3Client"
     proxy: S3FaultProxy
@@ -94,7 +94,7 @@ class Server:
 
 @contextmanager
 def noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | None]]]:
-    """Note the method and one header of every request that leaves a client, repeats included."""
+    """Record the method and one header of every request of a client, including retries."""
     seen: list[tuple[str, str | None]] = []
 
     def note(request: Any, **_: object) -> None:
@@ -110,7 +110,7 @@ def noted(client: "S3Client", header: str) -> Iterator[list[tuple[str, str | Non
 
 @contextmanager
 def function_environment(**settings: str) -> Iterator[None]:
-    """Have the environment of a deployed function, with these variables instead of the usual ones."""
+    """Set the environment of a deployed function, with these variables in place of the usual ones."""
     with pytest.MonkeyPatch.context() as environment:
         set_environment(environment, **settings)
         yield
@@ -134,7 +134,7 @@ def _take_modules(functions: tuple[str, ...]) -> dict[str, ModuleType]:
 
 @contextmanager
 def started(server: Server, *functions: str, **settings: str) -> Iterator[dict[str, Any]]:
-    """Start functions as Lambda does, with these settings and a bucket of theirs; yield their handlers."""
+    """Start functions as Lambda does, with these settings and a new bucket; yield their handlers."""
     server.direct.create_bucket(Bucket=settings["HOLDFAST_BUCKET"], ObjectLockEnabledForBucket=True)
     settings.setdefault("AWS_ENDPOINT_URL_S3", server.proxy.endpoint)
     with function_environment(**settings), new_processes(*functions):
@@ -142,7 +142,7 @@ def started(server: Server, *functions: str, **settings: str) -> Iterator[dict[s
 
 
 def client(endpoint: str) -> "S3Client":
-    """An S3 client of ours, with made-up credentials."""
+    """Return an S3 client as the product creates it, with made-up credentials."""
     return connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=endpoint)
 
 
@@ -191,7 +191,7 @@ def moto() -> Iterator[Server]:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket of a test's own, versioned and with Object Lock, as ours is."""
+    """A test's own bucket, versioned and with Object Lock, as a team's bucket."""
 
     name: str
     server: Server
@@ -206,15 +206,15 @@ class Bucket:
         return self.server.proxy
 
     def store(self, *, seconds: float = 20.0) -> Store:
-        """A store for one request that talks through the proxy."""
+        """Return a store for one request, through the proxy."""
         return Store(self.server.proxied, self.name, ACCOUNT, deadline=time.monotonic() + seconds)
 
     def direct_store(self) -> Store:
-        """A store for one request that bypasses the proxy: somebody else's."""
+        """Return a store for one request of somebody else, past the proxy."""
         return Store(self.s3, self.name, ACCOUNT, deadline=time.monotonic() + 20)
 
     def history(self, prefix: str) -> list[tuple[str, str]]:
-        """Key and version ID of every version and every delete marker."""
+        """Return key and version ID of every version and delete marker."""
         listed = self.s3.list_object_versions(Bucket=self.name, Prefix=prefix)
         return [
             (entry["Key"], entry["VersionId"])
@@ -222,7 +222,7 @@ class Bucket:
         ]
 
     def empty(self) -> None:
-        """Remove every version; every fault that the test asked for must have happened."""
+        """Remove every version, and check that every fault of the test has happened."""
         assert self.proxy.end_rules() == 0, "a fault that the test asked for did not happen"
         for key, version in self.history(""):
             self.s3.delete_object(
@@ -234,7 +234,7 @@ class Bucket:
         return sum(marker["Key"] == key for marker in listed.get("DeleteMarkers", []))
 
     def marker(self, key: str) -> str:
-        """The version ID of a key's newest delete marker, or one that no marker has."""
+        """Return the version ID of a key's newest delete marker, or an ID that no marker has."""
         listed = self.s3.list_object_versions(Bucket=self.name, Prefix=key)
         markers = (each["VersionId"] for each in listed.get("DeleteMarkers", []) if each["Key"] == key)
         return next(markers, "none")
@@ -252,7 +252,7 @@ class Bucket:
     def encrypt_with_kms(self) -> None:
         """Encrypt every new version with a KMS key, as the bucket of a team does by default.
 
-        Both servers then say so of each version, and its ETag stays a digest of its bytes all the same.
+        Both servers then report this for each version, but its ETag stays a digest of its bytes.
         """
         self._encrypt("aws:kms")
 
@@ -269,11 +269,11 @@ class Bucket:
         )
 
     def sent(self, header: str) -> AbstractContextManager[list[tuple[str, str | None]]]:
-        """Note the method and one header of every request that leaves `store`, repeats included."""
+        """Record the method and one header of every request of `store`, including retries."""
         return noted(self.server.proxied, header)
 
     def bodies(self, key: str) -> list[bytes]:
-        """Every version of a key, oldest first."""
+        """Return every version of a key, oldest first."""
         versions = self.s3.list_object_versions(Bucket=self.name, Prefix=key).get("Versions", [])
         return [
             self.s3.get_object(Bucket=self.name, Key=key, VersionId=version["VersionId"])["Body"].read()
@@ -293,7 +293,7 @@ def bucket(request: pytest.FixtureRequest) -> Iterator[Bucket]:
 
 @dataclass(frozen=True)
 class Team:
-    """What people do to one state, each through a store of their own that no fault touches."""
+    """People who work on one state, each through their own store and without faults."""
 
     bucket: Bucket
 
@@ -316,11 +316,11 @@ class Team:
         return write(self.bucket.store(), NAME, body, None, caller, require_lock=False)
 
     def write_beside(self, body: bytes) -> None:
-        """Somebody else's unlocked write."""
+        """Write without a lock, as somebody else."""
         write(self.bucket.direct_store(), NAME, body, None, BOB, require_lock=False)
 
     def put_beside(self, body: bytes) -> None:
-        """A write of another program, which knows no lock."""
+        """Write as another program, which does not look at the lock."""
         self.bucket.s3.put_object(Bucket=self.bucket.name, Key=KEY, Body=body)
 
     def break_lock(self, lock_id: str = "one") -> None:
@@ -340,12 +340,12 @@ class Team:
         return found
 
     def deleted(self, *bodies: bytes) -> None:
-        """Have a state that had these versions, by default two, and is deleted."""
+        """Write these versions of a state, by default two, and delete it."""
         self.written(*bodies or (state(1), state(2)))
         delete(self.bucket.direct_store(), NAME, OPERATOR)
 
     def version_ids(self) -> list[str]:
-        """The state's versions, oldest first, without delete markers."""
+        """Return the state's versions, oldest first, without delete markers."""
         history = self.bucket.direct_store().versions(KEY)
         return [version.id for version in history if not version.is_delete_marker][::-1]
 
@@ -353,7 +353,7 @@ class Team:
         return locks.read(self.bucket.direct_store(), NAME)
 
     def held_lock(self) -> HeldLock:
-        """The lock that somebody holds."""
+        """Return the held lock."""
         held = self.held()
         assert held is not None
         return held
@@ -362,18 +362,18 @@ class Team:
         self.break_lock(self.held_lock().info.id)
 
     def broken_and_taken(self) -> None:
-        """Break whatever lock is held, and give it to somebody else."""
+        """Break the held lock, and acquire it for somebody else."""
         self.broken()
         self.lock(TWO, BOB)
 
     def broken_and_taken_again(self) -> None:
-        """Break the lock of a verb, and give it to another run of the same request."""
+        """Break the lock of a verb, and acquire it for another run of the same request."""
         held = self.held_lock()
         self.break_lock(held.info.id)
         locks.acquire_own(self.bucket.direct_store(), NAME, held.info, OPERATOR)
 
     def next_second(self) -> None:
-        """S3's times have whole seconds; what is later by one is later for sure."""
+        """Wait for the next second. S3's times have whole seconds."""
         limit = time.monotonic() + 5
         first = self.bucket.s3.head_bucket(Bucket=self.bucket.name)["ResponseMetadata"]["HTTPHeaders"]["date"]
         while time.monotonic() < limit:
@@ -393,7 +393,7 @@ def team(bucket: Bucket) -> Team:
 
 @pytest.fixture(params=["off", "suspended"])
 def unversioned(request: pytest.FixtureRequest, bucket: Bucket) -> Bucket:
-    """A bucket in odd hands: its versioning is off, or was switched off again."""
+    """A bucket with a wrong setup: its versioning was never on, or is suspended."""
     name = f"holdfast-{uuid4().hex}"
     bucket.s3.create_bucket(Bucket=name)
     if request.param == "suspended":

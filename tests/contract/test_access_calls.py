@@ -1,4 +1,4 @@
-"""Who may do what by the functions behind the API, event in and response out."""
+"""The requests that each role may send to the functions behind the API, from event to response."""
 
 import json
 import time
@@ -22,7 +22,7 @@ from tests.support.routes import as_described, names_a_state
 
 BUCKET, STAGING, GROUP = "holdfast-access", "holdfast-access-staging", "/holdfast/access/audit"
 SCOPES = (SCOPE, "elsewhere")
-"""The second covers a state of one segment, and no state of the organization of that name."""
+"""The scopes. The second covers a state of one segment, and no state of the organization of that name."""
 FUNCTIONS = ("terraform_http", "cloud", "management", "session_exchange", "health")
 _ORGANIZATION = f"{CLOUD}organizations/{{organization}}"
 DECIDED_LATER = {
@@ -40,19 +40,19 @@ DECIDED_LATER = {
     f"GET {MANAGEMENT}activity?state={{name}}": "the query names the state",
     f"GET {CLOUD}state-versions/{{version_id:upload}}": "a version is read, an upload is committed",
 }
-"""Requests that need more than their route does, and why the library alone can tell."""
+"""Requests for which the route's check is not enough, and why only the library can decide."""
 NAMES_NO_STATE = {
     "cursor": "tests of the lists send one from outside of the scope",
     **dict.fromkeys(("since", "until"), "a time"),
 }
-"""Parameters that no row has to send, and why."""
+"""Parameters that need no row, and why."""
 
 
 @dataclass(frozen=True)
 class Functions:
     """The functions, and the states of the table in their bucket.
 
-    `prepared` is what stands for the placeholders, by the name of the state.
+    `prepared` has the values of the placeholders, by the name of the state.
     """
 
     bucket: Bucket
@@ -179,7 +179,7 @@ def test_the_routes_alone_refuse_whoever_lacks_what_they_need(
 
 
 def is_refused(route: Route[Any], state: str, role: Role | None) -> bool:
-    """Return whether a route refuses a role for a state by itself."""
+    """Return whether the route itself refuses a role for a state."""
     if role is None or isinstance(route.needs, Anyone):
         return False
     return route.needs not in allowed(role) or (state != INSIDE and names_a_state(route))

@@ -1,4 +1,4 @@
-"""The events of the audit trail, event in and response out, against two servers of CloudWatch Logs."""
+"""The route that lists events of the audit trail, from event to response, on two CloudWatch Logs servers."""
 
 import json
 import random
@@ -27,7 +27,7 @@ NETWORK = Caller("token:network", Role.MAINTAINER, ("network/*",))
 class Activity:
     """The function, and a log group to which events are written.
 
-    `module` is the one that asks CloudWatch Logs. `now` is when the test began, in milliseconds since 1970.
+    `module` queries CloudWatch Logs. `now` is the start of the test in milliseconds since 1970.
     """
 
     handle: Handle
@@ -37,7 +37,7 @@ class Activity:
     now: int = 0
 
     def write(self, *events: dict[str, Any], ago: int = 0) -> None:
-        """Write events, a millisecond apart, the first so many milliseconds ago."""
+        """Write events a millisecond apart. `ago` is the age of the first in milliseconds."""
         self.logs.put_log_events(
             logGroupName=self.group,
             logStreamName="backend",
@@ -58,7 +58,7 @@ class Activity:
         return document["events"], document["next"]
 
     def all(self, caller: Caller = OPERATOR, **query: str) -> list[Any]:
-        """Every page's events."""
+        """Return the events of every page."""
         found, cursor = self.page(caller, **query)
         while cursor:
             more, cursor = self.page(caller, **{**query, "cursor": cursor})
@@ -82,7 +82,7 @@ def function(request: pytest.FixtureRequest) -> Iterator[Activity]:
 
 @pytest.fixture
 def activity(function: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
-    """The function, with a log group of the test's own."""
+    """The function, with a log group for this test alone."""
     group = f"/holdfast/{uuid4().hex}/audit"
     monkeypatch.setattr(function.module.environment, "AUDIT_GROUP", group)
     function.logs.create_log_group(logGroupName=group)
@@ -158,10 +158,10 @@ def test_without_a_time_the_last_24_hours_are_searched(activity: Activity) -> No
 
 @dataclass
 class Logs:
-    """CloudWatch Logs that returns few events of a request, and now and then none.
+    """A CloudWatch Logs that returns few events per response, and sometimes none.
 
-    `events` are timestamp and ID, in order of time. `size` is the most events of a response. In place of the
-    request number `fails_at` it raises an error. Each search begins with so many `empty` responses.
+    `events` are timestamp and ID, in order of time. `size` is the most events of a response. The request
+    number `fails_at` raises an error. Each search begins with `empty` responses without events.
     """
 
     events: list[tuple[int, str]]
@@ -188,7 +188,7 @@ class Logs:
 
 @pytest.fixture
 def busy(activity: Activity, monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """A log with events that lie close and far, many in the same millisecond."""
+    """Return the events of a log with short and long gaps, many in the same millisecond."""
     seed = random.Random(16)  # noqa: S311 the same in every run
     times = [activity.now - 60 * HOUR + int(seed.expovariate(1 / HOUR)) for _ in range(150)]
     times += [activity.now - seed.randrange(HOUR) for _ in range(150)]

@@ -1,4 +1,4 @@
-"""The function that keeps the audit trail, against two servers of CloudWatch Logs."""
+"""The function that keeps the audit trail, on two CloudWatch Logs servers."""
 
 import json
 import sys
@@ -31,7 +31,7 @@ class Trail:
     group: str
 
     def streams(self) -> dict[str, list[dict[str, Any]]]:
-        """What was written, by log stream."""
+        """Return the written events by log stream."""
         found = self.logs.describe_log_streams(logGroupName=self.group)["logStreams"]
         return {
             name: [

@@ -1,4 +1,4 @@
-"""Lists of states and locks on real S3 servers: what the pages hold together, and what they cost."""
+"""Lists of states and locks on real S3 servers: the items of all pages, and the number of requests."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,7 +18,7 @@ NETWORK = Caller("token:network", Role.OUTPUTS, ("network/*",))
 UNLOCKED = ("a-x", "a.tfstate-x", "a.tfstate.a", "b")
 LOCKED = ("a", "a.tfstate.b", "a.tfstate", "ab")
 WITHOUT_A_STATE = ("a.tfstat", "a.tfstate.tfl", "c")
-"""Keys of other states lie between that of `a` and that of its lock, and lock keys within other locks'."""
+"""Names whose keys sort between the key of `a` and the key of its lock, and among the keys of locks."""
 
 Pages = Callable[..., Page]
 
@@ -59,7 +59,7 @@ def every_page(
 
 
 def shown(items: Iterable[Listed]) -> list[tuple[str, bool, str | None]]:
-    """Of each its name, whether it has a state, and the ID of its lock."""
+    """Return the name of each item, whether it has a state, and the ID of its lock."""
     return sorted(
         (one.name.value, one.size is not None, one.lock.info.id if one.lock else None) for one in items
     )
@@ -84,7 +84,7 @@ def test_a_prefix_lists_what_begins_so_and_no_lock_of_another_name(bucket: Bucke
         one.name.value for one in every_page(bucket, catalog.page_of_states, page_size, "a.tfstate.")
     ]
     assert sorted(names_shown) == ["a.tfstate.a", "a.tfstate.b", "a.tfstate.tfl"]
-    # The key of the lock of 'a' begins so, too.
+    # The key of the lock of 'a' has this prefix, too.
     locked = every_page(bucket, catalog.page_of_locks, page_size, "a.tfstate.tf")
     assert [one.name.value for one in locked] == ["a.tfstate.tfl"]
 
@@ -136,7 +136,7 @@ def test_a_deleted_state_is_listed_until_it_has_a_version_again(bucket: Bucket, 
     delete(bucket, "ab")
     delete(bucket, "ab")  # again, which makes another marker
     lock(bucket, *LOCKED, "c")
-    # A marker of a lock that S3 did not let go is no state.
+    # The delete marker of a protected lock is not a state.
     bucket.s3.put_object(Bucket=bucket.name, Key="states/b.tfstate.tflock", Body=b"{}")
     bucket.s3.delete_object(Bucket=bucket.name, Key="states/b.tfstate.tflock")
     found = every_page(bucket, catalog.page_of_deleted, page_size)
@@ -147,7 +147,7 @@ def test_a_deleted_state_is_listed_until_it_has_a_version_again(bucket: Bucket, 
         ("b", False, None),
     ]
     assert all(one.deleted and one.modified for one in found)
-    # The list of states has the locks of those.
+    # The list of states shows their locks.
     assert ("a", False, "of a") in shown(every_page(bucket, catalog.page_of_states, page_size))
 
 
@@ -190,7 +190,7 @@ PAGES = {"states": catalog.page_of_states, "locks": catalog.page_of_locks, "dele
 
 
 def fill(bucket: Bucket, pages: Pages, *states: str) -> None:
-    """Make states that a list of this kind shows."""
+    """Create states that a list of this kind shows."""
     put(bucket, *states)
     if pages is catalog.page_of_deleted:
         delete(bucket, *states)
@@ -199,7 +199,7 @@ def fill(bucket: Bucket, pages: Pages, *states: str) -> None:
 
 
 def every_cursor(bucket: Bucket, pages: Pages, caller: Caller, page_size: int) -> list[tuple[list[str], str]]:
-    """Return the names on each page and the place in the cursor after it; empty after the last."""
+    """Return the names on each page, and the place in its cursor; empty for the last page."""
     found: list[tuple[list[str], str]] = []
     cursor = None
     while cursor or not found:

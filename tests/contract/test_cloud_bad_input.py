@@ -1,4 +1,4 @@
-"""What the function behind `cloud {}` refuses: nothing of it is a 5xx or changes anything."""
+"""Bad requests to the function behind `cloud {}`: no response is a 5xx, and no request changes anything."""
 
 import base64
 import json
@@ -61,7 +61,7 @@ def test_an_id_that_this_api_did_not_make_is_400(cloud: Handle, moto: Server) ->
 
 
 def other_forms(minted: str) -> Iterator[str]:
-    """IDs that say the same as one that was minted."""
+    """Yield other forms of an ID, with the same content."""
     prefix, _, coded = minted.partition("-")
     said = base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)).decode()
     for form in (said.replace(",", ", "), said.replace("p", "\\u0070", 1), f" {said}", f"{said} "):
@@ -235,7 +235,7 @@ def test_a_list_by_tags_keeps_its_connections(
     for number in range(30):
         key = f"workspaces/network/w{number}.json"
         moto.direct.put_object(Bucket=CLOUD_BUCKET, Key=key, Body=json.dumps(record))
-    # One that is damaged hides no other.
+    # A damaged record hides no other record.
     moto.direct.put_object(Bucket=CLOUD_BUCKET, Key="workspaces/network/damaged.json", Body=b"{}")
     query = {"search[tags]": "team"}
     assert len(data(ask(cloud, "GET", "organizations/network/workspaces", query=query))) == 30

@@ -1,4 +1,4 @@
-"""The function behind `cloud {}`, event in and answer out, on a real S3 server."""
+"""The function behind `cloud {}`, from event to response, on a real S3 server."""
 
 import base64
 import gzip
@@ -160,7 +160,7 @@ def test_a_list_leaves_out_whom_a_wildcard_or_an_excluded_tag_leaves_out(cloud: 
         relations = {"tags": {"data": [tag(one) for one in tags]}}
         document = {"type": "workspaces", "attributes": {"name": name}, "relationships": relations}
         data(ask(cloud, "POST", f"{ORGANIZATION}/workspaces", ADA, document), 201)
-    # One that another protocol made has no tags; what the tags of the other are, nobody can tell.
+    # A workspace of another protocol has no tags; the tags of a damaged record cannot be read.
     moto.direct.put_object(Bucket=CLOUD_BUCKET, Key="states/network/state-eu.tfstate", Body=state(1))
     moto.direct.put_object(Bucket=CLOUD_BUCKET, Key="workspaces/network/damaged-eu.json", Body=b"{}")
 
@@ -219,7 +219,7 @@ def test_tags_make_no_workspace_of_an_id_whose_workspace_is_gone(cloud: Handle, 
 
 def test_a_change_of_a_workspace_that_would_not_be_kept_is_refused_by_its_name(cloud: Handle) -> None:
     path = f"workspaces/{created(cloud)}"
-    # What clients send, and what is so already.
+    # A client's attributes that are ignored, and values that the workspace already has.
     same = {"terraform-version": "1.15.5", "name": "prod", "execution-mode": "local", "vcs-repo": None}
     for kept in ({"attributes": same}, {"relationships": {"project": {"data": None}, "tags": {"data": []}}}):
         found = data(ask(cloud, "PATCH", path, ADA, {"type": "workspaces", **kept}))
@@ -471,7 +471,7 @@ def test_an_address_is_on_the_api_and_not_where_a_header_says_that_it_is(cloud: 
         assert download(cloud, data(answer))["body"].encode() == state(1)
 
 
-# Uploads that do not come as announced. Nothing of it is written.
+# Uploads that differ from their announcement. None is written.
 
 
 def test_an_upload_that_never_comes_is_refused(cloud: Handle, moto: Server) -> None:

@@ -1,7 +1,7 @@
-"""An answer that ends before its end is no answer, wherever it ends: in its status line, headers or body.
+"""A cut response counts as no response, wherever it is cut: in its status line, headers or body.
 
-The SDK takes the end of the connection for the end of the headers. So each answer is cut before, within and
-behind each of its fields, and the request that follows is answered whole.
+The SDK takes the end of the connection for the end of the headers. So the tests cut each response before,
+within and after each of its headers. The next response is whole.
 """
 
 import socket
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dateutil.parser.UnknownTimezone
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repeat a request at once: these tests cut thousands of answers."""
+    """Retry at once: these tests cut thousands of responses."""
 
     class Always:
         def uniform(self, *_: float) -> float:
@@ -57,7 +57,7 @@ def open_store(endpoint: str, bucket: str) -> Store:
 
 
 def places(answer: bytes) -> list[int]:
-    """After how many bytes an answer is cut: around and within each line, its name and its value."""
+    """Return the numbers of bytes after which to cut: around and within each line, its name and its value."""
     found = {len(answer) - 1}
     begin = 0
     for line in answer.splitlines(keepends=True):
@@ -71,7 +71,7 @@ def places(answer: bytes) -> list[int]:
 def cut_everywhere(
     bucket: Bucket, ask: Callable[[Store, int], T], *, name: str = "", number: int = 0
 ) -> Iterator[tuple[int, T]]:
-    """Ask for the whole answer, then once for each place where it can end.
+    """Get the whole response, then once for each place where it can end.
 
     `ask` is told how many bytes come of the first answer, or of the one with `number`. `name` is of the
     bucket that is asked; by default it is `bucket`.
@@ -134,7 +134,7 @@ def test_a_head_of_zero_bytes_is_whole_too_but_for_its_metadata(bucket: Bucket, 
     whole = found(bucket).version
     for after, head in cut_everywhere(bucket, lambda asking, _: asking.read_version(KEY), number=number):
         assert head is not None, after
-        # Nothing comes after the metadata that would tell: an object of zero bytes is never one of ours.
+        # No header after the metadata would show the cut. An object of zero bytes is never Holdfast's.
         assert (head.etag, head.version_id, head.size, head.last_modified) == (
             *(whole.etag, whole.version_id, 0, whole.last_modified),
         ), after
@@ -155,7 +155,7 @@ def test_a_write_is_told_with_what_a_read_will_tell_or_not_at_all(bucket: Bucket
         assert head is not None, after
         assert head.has_own_etag
         if isinstance(stored, Stored):
-            # What tells of a KMS key can be cut behind all that S3 always sends: then it is not remembered.
+            # The header that names the KMS key can be cut off. Then the version has no ETag of its own.
             unsure = replace(
                 head, last_modified=stored.version.last_modified, has_own_etag=stored.version.has_own_etag
             )
@@ -196,7 +196,7 @@ PUT_ANSWER: Final = (
     b"Server: AmazonS3\r\n"
     b"\r\n"
 )
-"""Fields in the order of S3's documents; but for `Connection`, so that none is used again here."""
+"""Headers in the order of S3's documents, without `Connection`, so that no connection is reused here."""
 
 
 def error_answer(status: int, code: str) -> bytes:
@@ -211,7 +211,7 @@ def error_answer(status: int, code: str) -> bytes:
 
 @contextmanager
 def answering(next_answer: Callable[[], bytes]) -> Iterator[Store]:
-    """An S3 that gives made-up answers, each on a connection of its own, which then ends."""
+    """Run an S3 that gives made-up responses, each on a separate connection, which then ends."""
 
     def serve() -> None:
         with suppress(OSError):  # the end of the test
@@ -238,7 +238,7 @@ def answering(next_answer: Callable[[], bytes]) -> Iterator[Store]:
 
 
 def cut_then_whole(whole: bytes, ask: Callable[[Store], T], *, then: bytes = b"") -> Iterator[tuple[int, T]]:
-    """Ask for an answer that is cut, in each place; the repeat is answered whole, or otherwise."""
+    """Get a response that is cut, for each place. The retry gets the whole response, or another response."""
     cut: list[bytes] = []
     with answering(lambda: cut.pop() if cut else then or whole) as asking:
         for after in places(whole):
@@ -302,7 +302,7 @@ TOLD: Final = Stored(
         *(2, datetime(2022, 10, 12, 17, 50, tzinfo=UTC), METADATA, True),
     )
 )
-"""What `PUT_ANSWER` tells."""
+"""The parsed content of `PUT_ANSWER`."""
 
 
 def put(asking: Store) -> Stored | PreconditionFailed:
@@ -310,7 +310,7 @@ def put(asking: Store) -> Stored | PreconditionFailed:
 
 
 def moved_to_the_end(name: bytes) -> bytes:
-    """`PUT_ANSWER` with one of its fields behind all that S3 always sends."""
+    """Return `PUT_ANSWER` with one of its headers behind those that S3 always sends."""
     (line,) = [line for line in PUT_ANSWER.splitlines(keepends=True) if line.startswith(name)]
     return PUT_ANSWER.replace(line, b"").replace(b"Server: AmazonS3\r\n", line)
 
@@ -341,7 +341,7 @@ def test_a_write_of_which_the_encryption_comes_last_and_is_cut_counts_and_has_no
 
 
 def test_a_version_that_stands_behind_all_that_s3_always_sends_can_be_cut_unseen() -> None:
-    """What cannot be told, so that it is known: no document of S3's shows the fields in this order."""
+    """Pin a known limit. No document of S3 shows the headers in this order."""
     otherwise = moved_to_the_end(b"x-amz-version-id")
     cut = otherwise[: otherwise.index(b"nFJD")]
     with answering(lambda: cut) as asking:

@@ -1,4 +1,4 @@
-"""Names that must be declared: what is refused, what it costs, and how a name is declared."""
+"""Names that must be declared: the refusals, their number of requests, and how to declare a name."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -133,7 +133,7 @@ def test_who_may_not_use_a_name_does_not_learn_whether_it_is_declared(api: Api) 
 
 def test_cloud_refuses_to_create_what_a_typing_error_does_not_find(api: Api) -> None:
     api.put(STATE)
-    # The client takes this for "create it", and shows what comes of that.
+    # The client reads this as "create it", and shows the response to its create.
     assert api.cloud("GET", "organizations/network/workspaces/prdo")["statusCode"] == 404
     document = {"type": "workspaces", "attributes": {"name": "prdo"}}
     refused = api.cloud("POST", "organizations/network/workspaces", document)

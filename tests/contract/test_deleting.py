@@ -1,6 +1,6 @@
-"""Delete and undelete on real S3 servers: what they leave, and what they leave alone.
+"""Delete and undelete on real S3 servers: the objects that they change, and those that they leave alone.
 
-What they share with other verbs stands in `test_verbs_and_faults.py`.
+The tests that they share with other verbs are in `test_verbs_and_faults.py`.
 """
 
 from collections.abc import Callable
@@ -80,7 +80,7 @@ def somebody_elses_delete(team: Team) -> None:
         lambda team: team.lock(ONE, OPERATOR),
         lambda team: team.lock(lock_info("one", operation="delete"), OPERATOR),
     ],
-    ids=["somebody else's delete", "the caller's, for something else", "one that only says delete"],
+    ids=["somebody else's delete", "the caller's, for something else", "a lock info that only says delete"],
 )
 def test_a_delete_of_nothing_leaves_every_other_lock(team: Team, theirs: Callable[[Team], object]) -> None:
     theirs(team)
@@ -118,7 +118,7 @@ def test_a_delete_has_the_same_lock_id_in_every_try_and_another_for_each_version
     team: Team,
 ) -> None:
     def seen_by_others(caller: Caller) -> str:
-        # Its lock stays, until it is looked at.
+        # S3 refuses the removal of its lock, so that others can see the lock.
         team.bucket.proxy.fail("DELETE", KEY, Fault.DENIED)
         team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
         with pytest.raises(StorageRefused):
@@ -180,7 +180,7 @@ def test_an_undelete_that_is_repeated_after_it_worked_says_the_same_and_releases
     assert undelete_as(team) == once
     assert (once.version_id, once.from_version) == (team.version_ids()[-1], team.version_ids()[-2])
     assert team.versions() == [state(1), state(2), state(2)]
-    # What somebody else brought back, or what was written since, is not an undelete's own.
+    # A version that somebody else undeleted, or wrote since, is not this undelete's own.
     with pytest.raises(BaseChanged):
         undelete_as(team, ANOTHER)
     team.written(state(3))
@@ -236,7 +236,7 @@ def test_an_undelete_never_writes_over_a_state_that_was_made_just_before_it_land
     team.bucket.proxy.before("PUT", KEY, lambda: team.put_beside(theirs))
     with pytest.raises(BaseChanged) as refused:
         undelete_as(team)
-    # Its own lock is released: whoever frees one now frees the next holder's.
+    # Its own lock is released: a force-unlock would now remove the next holder's lock.
     assert "force-unlock" not in refused.value.message
     assert team.versions() == [state(1), state(2), theirs]
     assert team.bucket.history(LOCK_KEY) == []

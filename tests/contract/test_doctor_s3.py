@@ -1,4 +1,4 @@
-"""What `holdfast doctor` finds of a bucket, on stores that honour every condition and on some that do not."""
+"""The findings of `holdfast doctor` on stores that honour every condition, and on stores that do not."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def gateway(bucket: Bucket) -> Iterator[AwsGateway]:
-    """Stands in front of the store, and alters what it is told to."""
+    """A proxy in front of the store that alters requests and responses."""
     with AwsGateway(bucket.s3.meta.endpoint_url) as running:
         running.renames_headers = False
         yield running
@@ -31,7 +31,7 @@ def through(gateway: AwsGateway) -> "S3Client":
 
 
 def problems(findings: list[Finding]) -> dict[str, str]:
-    """The text of every problem, by its check; each says what to do."""
+    """Return the text of every problem, by check. Each text must say what to do."""
     found = {finding.check: finding for finding in findings if finding.level is Level.PROBLEM}
     assert all(finding.do for finding in found.values())
     return {check: finding.text for check, finding in found.items()}

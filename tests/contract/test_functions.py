@@ -1,4 +1,4 @@
-"""The function behind the routes of states and locks, event in and answer out, on a real S3 server."""
+"""The function behind the routes of states and locks, from event to response, on a real S3 server."""
 
 import base64
 import gzip
@@ -284,7 +284,7 @@ def test_a_fault_of_ours_answers_500_and_neither_answer_nor_log_holds_content(
 
 
 def another_process(monkeypatch: pytest.MonkeyPatch) -> Handle:
-    """The function in another environment of Lambda's, which shares nothing with the first."""
+    """The function in another Lambda environment, which shares nothing with the first."""
     monkeypatch.delitem(sys.modules, "terraform_http.handler")
     return cast("Handle", import_module("terraform_http.handler").handle)
 
@@ -295,7 +295,7 @@ def test_a_write_takes_one_request_less_in_the_process_that_knows_the_current_ve
     other = another_process(monkeypatch)
 
     def apply(*processes: Handle, serial: int) -> list[int]:
-        """Lock, read, write and unlock, each in a process; return the requests to S3 of each."""
+        """Lock, read, write and unlock, each in a given process; return the requests to S3 of each."""
         log.clear()
         body = state(serial).decode()
         lock, read, write, unlock = processes
@@ -305,10 +305,10 @@ def test_a_write_takes_one_request_less_in_the_process_that_knows_the_current_ve
         ask(unlock, "DELETE", LOCKS, "warm", caller=ADA, body=LOCK)
         return [json.loads(line)["s3_requests"] for line in log]
 
-    assert apply(*4 * [backend], serial=1) == [1, 1, 4, 2]  # there is nothing to remember yet
+    assert apply(*4 * [backend], serial=1) == [1, 1, 4, 2]  # nothing is cached yet
     assert apply(*4 * [backend], serial=2) == [1, 1, 3, 2]
     assert apply(backend, backend, other, backend, serial=3) == [1, 1, 4, 2]
-    assert apply(other, other, backend, other, serial=4) == [1, 1, 6, 2]  # what it remembers is superseded
+    assert apply(other, other, backend, other, serial=4) == [1, 1, 6, 2]  # its cached version is superseded
     assert apply(other, other, other, backend, serial=5) == [1, 1, 3, 2]
 
 

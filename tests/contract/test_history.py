@@ -1,4 +1,4 @@
-"""The history of a state on real S3 servers: what it says of each version, wherever a page ends."""
+"""The history of a state on real S3 servers: the facts of each version, wherever a page ends."""
 
 import time
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ def put(bucket: Bucket, body: bytes) -> None:
 
 
 def put_beside(bucket: Bucket, body: bytes) -> None:
-    """A write of another program."""
+    """Write as another program."""
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=body)
 
 
 def write_too_late(bucket: Bucket, body: bytes, *, operation: str = "OperationTypeApply") -> None:
-    """Ada's lock is broken, and Bob has it, when her PutObject arrives: she is refused, and it is there."""
+    """Let Ada's PutObject arrive after her lock was broken and Bob acquired it: refused, but stored."""
 
     def break_lock() -> None:
         locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
@@ -54,7 +54,7 @@ def every_page(bucket: Bucket, page_size: int) -> list[Version]:
 
 
 def told(versions: Sequence[Version]) -> list[tuple[int | None, str | None]]:
-    """Of each version its serial and what became of its write."""
+    """Return the serial of each version, and the status of its write."""
     return [
         (one.noted.revision.serial if one.noted and one.noted.revision else None, one.status)
         for one in versions
@@ -88,7 +88,7 @@ def test_each_version_says_what_became_of_its_write_wherever_a_page_ends(bucket:
     for page_size in (1, 2, 3, 4, 5, 8, 20):
         versions = every_page(bucket, page_size)
         if page_size == 1:
-            # The marker and the version after it are of the same second, and may come in either order.
+            # The marker and the version after it have the same second, so they may come in either order.
             assert sorted(told(versions), key=str) == sorted(expected, key=str)
             continue
         assert [one for one in told(versions) if one[1]] == [one for one in expected if one[1]], page_size

@@ -48,7 +48,7 @@ def broken_and_taken(bucket: Bucket) -> None:
 
 
 def wait_until_older_than_the_minimum(bucket: Bucket, name: names.StateName) -> None:
-    """Force-unlock without an ID takes no younger lock, by S3's own clock in whole seconds."""
+    """Wait until the lock is old enough for a force-unlock without an ID, by S3's clock in whole seconds."""
     limit = time.monotonic() + 20
     while time.monotonic() < limit:
         held = locks.read(bucket.direct_store(), name)
@@ -277,7 +277,7 @@ def test_a_lock_of_terraforms_own_s3_backend_holds_and_only_a_maintainer_breaks_
 
 
 def take_over(bucket: Bucket) -> None:
-    """Somebody breaks the lock, and the very same request takes it again: a late repeat of the first."""
+    """Somebody breaks the lock, and a late retry of the first request acquires it again."""
     locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
     locks.acquire(bucket.direct_store(), NAME, lock_info("one"), ADA)
 
@@ -298,7 +298,7 @@ def test_a_lock_that_lies_over_an_old_marker_is_given_back_and_the_marker_stays(
 
 
 def test_an_unconditional_lock_over_another_one_gives_it_back_to_its_holder(bucket: Bucket) -> None:
-    # Nothing of ours writes so. Removing the upper one must not read as "not locked".
+    # Holdfast never writes this. The removal of the upper version must not read as "not locked".
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=lock_info("two"))
     with pytest.raises(LockNotMatched, match="one"):
@@ -360,7 +360,7 @@ def test_a_doubled_release_leaves_a_lock_alone_that_was_taken_since_with_the_sam
     assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
     again = held_version(bucket)
     assert again not in (None, first)
-    for _ in range(2):  # and once more, by whatever has kept it
+    for _ in range(2):  # and once more, by anything that kept it
         bucket.s3.delete_object(Bucket=bucket.name, Key=KEY, VersionId=first)
     assert held_version(bucket) == again
 

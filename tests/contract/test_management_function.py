@@ -1,4 +1,4 @@
-"""The function of the management API, event in and response out, on a real S3 server: what it changes."""
+"""The changing routes of the management API, from event to response, on a real S3 server."""
 
 import json
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def function(moto: Server) -> Iterator[Handle]:
 
 @pytest.fixture
 def bucket(function: Handle, moto: Server) -> Iterator[Bucket]:  # noqa: ARG001 it makes the bucket
-    """The bucket of the function; a test begins with nothing in it, not even a version."""
+    """The bucket of the function. It is empty at the start of a test, without any version."""
     found = Bucket(BUCKET, moto)
     yield found
     found.empty()
@@ -92,7 +92,7 @@ def locked(bucket: Bucket) -> str:
 
 
 def marker(bucket: Bucket) -> dict[str, str]:
-    """The document of an undelete that undoes the newest delete."""
+    """Return the document of an undelete of the newest delete."""
     return {"marker": bucket.marker(NAME.state_key)}
 
 

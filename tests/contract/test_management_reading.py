@@ -1,4 +1,4 @@
-"""What the management API reads, event in and answer out, on a real S3 server."""
+"""The reading routes of the management API, from event to response, on a real S3 server."""
 
 import base64
 import gzip
@@ -285,7 +285,7 @@ def test_who_reads_only_outputs_gets_those_of_any_version(api: Api) -> None:
     assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (403, "not_allowed")
     api.bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=b"x" * 20_000_001)
     assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (413, "too_large")
-    assert api.get("states/network/prod")["encrypted"] is None  # nor is it read to describe it
+    assert api.get("states/network/prod")["encrypted"] is None  # a large state is not read to describe it
 
 
 def test_what_does_not_fit_a_response_is_at_an_address_of_s3_and_small_answers_are_not(api: Api) -> None:

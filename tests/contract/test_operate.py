@@ -143,7 +143,7 @@ def test_a_restore_that_is_repeated_makes_no_second_version_and_a_late_one_undoe
     once = restored(team, first, base=second)
     assert restored(team, first, base=second) == once
     assert (once.superseded, once.changed) == (Revision(2, LINEAGE), True)
-    # Another command for the same version, or for the current one, finds that there is nothing to do.
+    # Another command for the same version, or for the current version, changes nothing.
     for version in (first, once.version_id):
         again = restored(team, version, command=LATER_COMMAND)
         assert (again.version_id, again.revision.serial, again.changed) == (once.version_id, 3, False)
@@ -236,7 +236,7 @@ def test_a_restore_that_is_overtaken_again_and_again_gives_up(team: Team) -> Non
 
 
 def lands_late(team: Team, body: bytes, over: int, **more: str) -> None:
-    """Under a restore's lock a write lands whose own lock was broken before: its writer is refused."""
+    """Under a restore's lock a write lands whose own lock was broken before. Its writer is refused."""
     team.next_second()
     noted = {
         "sha256": hashlib.sha256(body).hexdigest(),
@@ -256,14 +256,14 @@ def test_a_late_write_that_was_never_acknowledged_is_written_over_by_whoever_nam
     first, second = team.written(state(1, content="old"), state(5))
     late = partial(lands_late, team, state(9, content="late"), 5)
     team.bucket.proxy.before("PUT", KEY, late)
-    # Below it there may be one that was acknowledged and that the operator has not seen.
+    # Below it may be an acknowledged version that the operator has not seen.
     with pytest.raises(BaseChanged):
         restored(team, first, base=second)
     team.bucket.proxy.before("PUT", KEY, late)
     done = restored(team, first)
     assert (done.revision.serial, done.changed) == (10, True)
     assert team.current() == state(10, content="old")
-    # By its ID, what was never acknowledged is restored like any other version.
+    # An unacknowledged version can be restored by its ID like any other version.
     refused = team.version_ids()[-2]
     assert restored(team, refused, command=LATER_COMMAND).revision.serial == 11
     assert team.current() == state(11, content="late")
@@ -376,7 +376,7 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
         lambda: team.lock(),
         lambda: team.lock(freeze_lock.info.to_json(), BOB),
         lambda: team.write(state(3)),
-        # Everybody who is refused learns the ID; with the same principal, too, nobody writes under a freeze.
+        # Every refusal contains the ID. Even with the same principal nobody can write under a freeze.
         lambda: team.write(state(3), freeze_lock.info.id, OPERATOR),
         lambda: team.write_unlocked(state(3)),
         lambda: delete(team.bucket.store(), NAME, OPERATOR),
@@ -458,7 +458,7 @@ def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team,
         case _:
             again = frozen(team, freeze_id=LATER_COMMAND)
             assert team.held_lock().freeze == again
-    # Nothing of the freeze is left in the bucket.
+    # The bucket contains no part of the freeze any more.
     now = team.held()
     assert team.bucket.history(LOCK_KEY) == ([(LOCK_KEY, now.identity.version_id)] if now else [])
 

@@ -1,4 +1,4 @@
-"""How many requests each verb sends to S3, counted at the S3 client."""
+"""The requests to S3 of each verb, counted at the S3 client."""
 
 from collections.abc import Callable, Sequence
 
@@ -70,7 +70,7 @@ def test_a_verb_sends_no_more_requests_than_promised(
 # --- a warm process ------------------------------------------------------------------------------------
 
 OVERTAKEN = ("GET", "PUT", *WRITE)
-"""The lock, a PutObject whose precondition fails, and all of a write."""
+"""A read of the lock, a PutObject whose precondition fails, and a whole write."""
 
 Step = Callable[[Bucket, Memory], object]
 
@@ -96,7 +96,7 @@ def elsewhere(body: bytes) -> Step:
 
 
 def pushed_elsewhere(body: bytes) -> Step:
-    """Another process gets the lock, writes whatever it is told, and gives the lock back."""
+    """Another process acquires the lock, writes `body`, and releases the lock."""
 
     def step(bucket: Bucket, _: Memory) -> None:
         VERBS["release"](bucket)
@@ -146,7 +146,7 @@ def unlocked(bucket: Bucket, memory: Memory) -> None:
         pytest.param(
             [warm_write(5), pushed_elsewhere(state(1))],
             *(warm_write(2), ("GET", *WRITE)),
-            id="a serial that what is remembered would refuse",
+            id="a serial that the cached version would refuse",
         ),
         pytest.param(
             [put_by_another_program(state(1)), warm_read],
@@ -159,7 +159,7 @@ def unlocked(bucket: Bucket, memory: Memory) -> None:
         pytest.param(
             [warm_write(1), put_by_another_program(state(2)), warm_read],
             *(warm_write(3), ("GET", *WRITE)),
-            id="a state of another program, over one that was remembered",
+            id="a state of another program, over a cached version",
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_nothing_is_remembered_where_a_version_has_no_id_of_its_own(unversioned:
 
 
 def assert_nothing_is_remembered(bucket: Bucket) -> None:
-    """Write, read and write: twice all of a write."""
+    """Write, read and write: twice the requests of a write."""
     VERBS["acquire"](bucket)
     memory = Memory()
     with bucket.sent("host") as sent:

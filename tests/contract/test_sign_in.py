@@ -1,4 +1,4 @@
-"""The authorizer and the session exchange, event in and response out, on two S3 servers."""
+"""The authorizer and the session exchange, from event to response, on two S3 servers."""
 
 import base64
 import json
@@ -39,7 +39,7 @@ DENIED: Answer = {"isAuthorized": False}
 
 @dataclass(frozen=True)
 class Functions:
-    """The functions as Lambda starts them; `server` is the S3 that they use, through the proxy."""
+    """The functions as Lambda starts them. `server` is the S3 server that they use through the proxy."""
 
     server: Server
     handlers: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Functions:
         return answer
 
     def make_session(self, route: str, authorizer: object, *, method: str = "POST", **more: Any) -> Answer:
-        """Return the response to a request for a session, with what API Gateway says of the caller."""
+        """Return the response to a request for a session, with API Gateway's facts about the caller."""
         event = request(method, route, **more)
         event["requestContext"]["authorizer"] = authorizer
         answer: Answer = self.handlers["session_exchange"](event, Context())
@@ -97,7 +97,7 @@ def functions(both: Functions) -> Iterator[Functions]:
 
 @pytest.fixture
 def issuer(monkeypatch: pytest.MonkeyPatch) -> Published:
-    """What the issuer publishes, in a process that has never asked for it."""
+    """The issuer's published documents, in a process that has never fetched them."""
     published = Published(RSA)
     monkeypatch.setattr(keys, "process_issuers", published.issuers)
     return published
@@ -108,7 +108,7 @@ def basic(user: str, password: str) -> str:
 
 
 def bearer_form(header: str) -> str:
-    """The same ID and secret as clients of `cloud {}` send them."""
+    """Return the same ID and secret in the form that clients of `cloud {}` send."""
     user, _, secret = base64.b64decode(header.removeprefix("Basic ")).decode().partition(":")
     return f"Bearer {user}.{secret}"
 
@@ -162,7 +162,7 @@ def deployers(**changed: Any) -> trust.AwsTrust:
 
 
 def accepted(**context: str) -> Answer:
-    """Return the response that lets somebody in, with what is known of them."""
+    """Return the response that accepts a caller, with the caller's context."""
     nothing = {"trust": "", "trust_id": "", "subject": "", "ends": "0", "expires": "0"}
     return {"isAuthorized": True, "context": {**nothing, **context}}
 
@@ -317,7 +317,7 @@ ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
     "a key of the bucket": (lambda _: basic("../trust/records", "x"), "malformed", 0),
     "a user of another form": (lambda _: basic("x", "y"), "malformed", 0),
 }
-"""Credentials that let nobody in, why as the log says it, and the requests to S3."""
+"""Invalid credentials, the reason in the log, and the requests to S3."""
 
 
 @pytest.mark.parametrize(("credentials", "reason", "requests"), ATTEMPTS.values(), ids=ATTEMPTS)
@@ -391,6 +391,14 @@ def test_a_fault_of_s3_is_raised_and_logged_by_the_name_that_scripts_read_and_is
     assert functions.authorize(sent)["isAuthorized"]
 
 
+def test_a_damaged_record_is_raised_and_is_not_a_denial(functions: Functions, log: list[str]) -> None:
+    token, secret = stored_token(functions)
+    functions.put(token.key, b"{}")
+    with pytest.raises(ValueError, match="not a valid token record"):
+        functions.authorize(basic(token.id, secret))
+    assert json.loads(log[-1])["message"] == "sign_in.failed"
+
+
 def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
     functions: Functions, issuer: Published, log: list[str]
 ) -> None:
@@ -414,7 +422,7 @@ def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
 
 
 def verified(functions: Functions, header: str) -> dict[str, Any]:
-    """Return what API Gateway passes on after a sign-in."""
+    """Return the context that API Gateway passes on after an authentication."""
     return {"lambda": functions.authorize(header)["context"]}
 
 
@@ -430,7 +438,7 @@ def test_an_issuer_gets_no_more_time_than_the_function_has_left(
     functions: Functions, monkeypatch: pytest.MonkeyPatch, left: float, seconds: float
 ) -> None:
     class SlowStart(Context):
-        """When it begins there is more time than after S3 has answered."""
+        """A Lambda context with more time at the start than after S3's response."""
 
         def get_remaining_time_in_millis(self) -> int:
             asked.append(0)
@@ -492,8 +500,9 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
     nobodies: list[object] = [None, {}, {"lambda": None}, {"lambda": {}}, {"iam": {"userArn": ARN}}]
     for nobody in nobodies:
         assert error(functions.make_session("/sessions", nobody)) == (401, "not_authenticated")
-    for body in ('{"seconds": 43201}', '{"role": "maintainer"}'):
-        refused = functions.make_session("/sessions", {"lambda": whole}, body=body)
+    lost: dict[str, Any] = {"headers": {"content-length": "100"}}
+    for more in ({"body": '{"seconds": 43201}'}, {"body": '{"role": "maintainer"}'}, lost):
+        refused = functions.make_session("/sessions", {"lambda": whole}, **more)
         assert error(refused) == (400, "invalid_body")
     ended = {"lambda": {**whole, "ends": str(int(datetime.now(UTC).timestamp()))}}
     assert error(functions.make_session("/sessions", ended)) == (403, "not_allowed")

@@ -1,4 +1,4 @@
-"""Read, write, delete, undelete on real S3 servers: what the fences hold back and what they let through."""
+"""Read, write, delete and undelete on real S3 servers: the writes that the fence refuses and allows."""
 
 import pickle
 from collections.abc import Callable
@@ -217,7 +217,7 @@ def test_a_state_that_is_deleted_while_it_is_written_is_made_anew(team: Team) ->
 
 
 def in_the_middle(team: Team, *acts: Callable[[], object]) -> None:
-    """Do things between the first reading of the lock and the PutObject."""
+    """Call functions between the first read of the lock and the PutObject."""
     team.bucket.proxy.before("PUT", KEY, lambda: [act() for act in acts])
 
 
@@ -233,7 +233,7 @@ def another_holder(team: Team, *, is_later: bool = False) -> None:
 def a_late_write(
     team: Team, body: bytes, lock_id: str = "one", caller: Caller = ADA, *, to: bytes = TWO
 ) -> None:
-    """A write lands after its lock was broken and taken, and is not acknowledged."""
+    """A write lands after its lock was broken and acquired by somebody else. It is not acknowledged."""
     holder = BOB if to == TWO else ADA
     in_the_middle(team, team.broken, lambda: team.lock(to, holder), team.next_second)
     with pytest.raises(LockLost):
@@ -293,7 +293,7 @@ def test_a_lock_that_was_broken_and_taken_again_is_not_the_same_lock(team: Team)
 
 def test_a_write_that_goes_round_again_demands_the_lock_of_its_first_round(team: Team) -> None:
     team.lock()
-    # As an acquire does that arrives late, and once more.
+    # As a late retry of an acquire does.
     in_the_middle(team, team.break_lock, team.lock, partial(team.put_beside, state(1)))
     with pytest.raises(LockLost):
         team.write_through_faults(state(9))
@@ -365,12 +365,12 @@ def test_what_was_acknowledged_counts_whoever_wrote_it_and_however_long_ago(team
     assert team.current() == state(7)
 
 
-# --- what a warm process remembers ---------------------------------------------------------------------
+# --- the cache of a warm process -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class WarmProcess:
-    """A process that has a memory, and whose requests to S3 meet the faults."""
+    """A process with a cache. Its requests to S3 go through the proxy."""
 
     bucket: Bucket
     memory: Memory
@@ -393,7 +393,7 @@ def warm(bucket: Bucket) -> WarmProcess:
 
 
 def push(team: Team, body: bytes, lock_id: str = "push") -> None:
-    """Another process pushes a state, which may go back."""
+    """Another process pushes a state, whose serial may be lower."""
     team.lock(lock_info(lock_id, operation="state-push"))
     team.write(body, lock_id)
     team.unlock(lock_info(lock_id, operation="state-push"))
@@ -532,7 +532,7 @@ RETENTION = Retention("GOVERNANCE", 30)
 
 
 def retained(team: Team, version_id: str) -> bool:
-    """Whether a version of the state is under retention, or else a version without can be removed."""
+    """Return whether a version of the state is under retention."""
     head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY, VersionId=version_id)
     return head.get("ObjectLockMode") == "GOVERNANCE"
 

@@ -1,4 +1,4 @@
-"""What the store promises of S3, on two independent S3 servers."""
+"""The store's use of S3, on two independent S3 servers."""
 
 import base64
 import hashlib
@@ -328,7 +328,7 @@ def test_a_write_with_retention_is_kept_for_its_days_and_one_without_is_not(buck
 
 def test_a_repeated_write_asks_for_the_same_date(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     class Later(datetime):
-        """A clock that is a day later whenever it is looked at."""
+        """A clock that goes on by a day with each look at it."""
 
         days = 0
 
@@ -472,7 +472,7 @@ def test_a_bucket_of_another_account_is_a_fault_that_names_the_possibility(
 
 @contextmanager
 def answering(bucket: Bucket, operation: str, status: int, body: bytes, *, times: int = 9) -> Iterator[None]:
-    """Answer the next requests as AWS does where the servers do not."""
+    """Answer the next requests as AWS does, where the servers differ from AWS."""
     left = [body] * times
     length: Any = {"content-length": str(len(body))}
 
@@ -488,7 +488,7 @@ def answering(bucket: Bucket, operation: str, status: int, body: bytes, *, times
 
 
 NO_VERSION_ID = b"<Error><Code>InvalidArgument</Code><Message>Invalid version id specified</Message></Error>"
-"""The servers take every text for a version ID."""
+"""The servers accept every text as a version ID."""
 
 
 @pytest.mark.parametrize("bucket", ["moto"], indirect=True)

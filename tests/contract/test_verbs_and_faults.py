@@ -1,6 +1,6 @@
-"""Every verb that changes a state, with each fault of S3 and whoever can come in between, on real S3 servers.
+"""Every verb that changes a state, with each fault of S3 and each request in between, on real S3 servers.
 
-A verb is a row of a table; what one verb alone promises stands in `test_states.py`, `test_deleting.py` and
+A verb is a row of a table. The tests of one verb alone are in `test_states.py`, `test_deleting.py` and
 `test_operate.py`.
 """
 
@@ -45,11 +45,11 @@ class Verb:
     """A verb that changes a state with the versions `OLD` and `CURRENT`.
 
     Attributes:
-        run: does it as a caller and returns the ID of the version that it made or deleted, None if it found
-            that nothing is left to do. It is told which version is the oldest, and the marker over them.
+        run: runs the verb as a caller, and returns the ID of the version that it made or deleted; None if
+            nothing was left to do. Its arguments include the oldest version, and the marker above them.
         sends: the method of the request that changes the state.
-        makes: the version that it adds, if it adds one.
-        lock_lost: raised if its lock went away meanwhile.
+        makes: the version that it adds, if any.
+        lock_lost: the error if its lock was removed meanwhile.
         on_a_deleted_state: whether the state is deleted before.
     """
 
@@ -92,7 +92,7 @@ VERBS = {
     ),
 }
 OWN_LOCK = [name for name in VERBS if name != "write"]
-"""Verbs that acquire a lock of their own."""
+"""The verbs that acquire their own lock."""
 
 
 @dataclass(frozen=True)
@@ -106,23 +106,23 @@ class Attempt:
     marker: str
 
     def __call__(self, caller: Caller = OPERATOR, *, seconds: float = 20.0) -> str | None:
-        """Do it through the faults."""
+        """Run the verb through the proxy with the faults."""
         return self.verb.run(self.team.bucket.store(seconds=seconds), caller, self.oldest, self.marker)
 
     def done_by_somebody_else(self) -> str | None:
-        """Do it past the faults: a repeat of the same request that is faster."""
+        """Run the verb past the proxy: a faster retry of the same request."""
         return self.verb.run(self.team.bucket.direct_store(), OPERATOR, self.oldest, self.marker)
 
     def fail(self, fault: Fault, *, times: int = 1) -> None:
-        """Let the request that changes the state go wrong."""
+        """Inject a fault into the request that changes the state."""
         self.team.bucket.proxy.fail(self.verb.sends, KEY, fault, times=times)
 
     def meanwhile(self, act: Callable[[], object]) -> None:
-        """Do something before the request that changes the state arrives."""
+        """Call a function before the request that changes the state arrives."""
         self.team.bucket.proxy.before(self.verb.sends, KEY, act)
 
     def assert_done_once(self) -> None:
-        """Expect what the verb promises, and that no lock of its own is left."""
+        """Check the verb's result, and that its own lock is gone."""
         made = () if self.verb.makes is None else (self.verb.makes,)
         assert self.team.versions() == [OLD, CURRENT, *made]
         assert self.team.current() == self.verb.makes
@@ -130,7 +130,7 @@ class Attempt:
             assert self.team.bucket.history(LOCK_KEY) == []
 
     def assert_lock_is_named(self, error: BaseException) -> None:
-        """Expect a note that says which lock may be left."""
+        """Check that the error names the lock that may be left."""
         note = f"lock {self.team.held_lock().info.id} of this {self.name} may be left"
         text = f"{error} {' '.join(getattr(error, '__notes__', []))}"
         assert note in text
@@ -399,7 +399,7 @@ LOCK_VERBS: dict[str, tuple[Callable[[Team], object], str, Callable[[Store], obj
         *("DELETE", lambda store: unfreeze(store, NAME, COMMAND, OPERATOR), None),
     ),
 }
-"""What is done before, the method of the request that changes the lock, the verb, and the lock's ID then."""
+"""For each verb: a preparation, the method of the request that changes the lock, the verb, the final lock."""
 
 
 @pytest.mark.parametrize("name", LOCK_VERBS)

@@ -1,6 +1,6 @@
-"""Tests of deployed teams, through what AWS puts in front of them.
+"""Tests of deployed teams, through a proxy with the limits of AWS's gateway.
 
-Several modules have these fixtures. `issuer` is one that the team trusts for the repository acme/network, to
-write below `ci/`. `state` is a name of two segments: not every client of `cloud` takes the `:` in the
-workspace of a longer one.
+Several modules have these fixtures. `issuer` is an issuer that the team trusts for the repository
+acme/network, to write below `ci/`. `state` is a name of two segments: a longer name has a `:` in its
+workspace, which not every client of `cloud` accepts.
 """

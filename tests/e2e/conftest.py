@@ -1,4 +1,4 @@
-"""A local AWS with IAM and TLS, the deployed teams of teams.toml, and AWS's limits in front of both.
+"""A local AWS with IAM and TLS, the deployed teams of teams.toml, and a proxy with AWS's limits.
 
 Every worker of pytest-xdist has its own.
 """
@@ -39,7 +39,7 @@ LONGEST_FIRST = (
     *("test_operate", "test_access_revocation", "test_speed_and_size", "test_terraform_locking"),
     *("test_permissions_enforced", "test_terraform_commands", "test_doctor", "test_isolation"),
 )
-"""Where the two workers begin. The rest, each of some seconds, fills what is left at the end."""
+"""The files with which the two workers begin. The others take some seconds each, and fill the rest."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,9 +81,9 @@ def roles(aws: LocalAws, deployed: tuple[DeployedTeam, ...]) -> Roles:  # noqa: 
 def teams(
     aws: LocalAws, certificates: Certificates, deployed: tuple[DeployedTeam, ...], roles: Roles
 ) -> Iterator[dict[str, Team]]:
-    """The deployed teams of teams.toml, by name; the strict one with a token of every role.
+    """The deployed teams of teams.toml, by name. The team `strict` has a token of every role.
 
-    In the end it is judged whether the functions' roles allow what the tests have made the functions do.
+    At the end it is checked that the functions' roles allow every call that the tests caused.
     """
     s3 = s3_client(aws)
     found = {}
@@ -117,7 +117,7 @@ def strict(teams: dict[str, Team]) -> Team:
 
 @pytest.fixture(scope="session")
 def issuer(strict: Team) -> Iterator[Issuer]:
-    """An issuer whose ID tokens of the repository `NETWORK` let writers in to `ci/*` of `strict`."""
+    """An issuer. An ID token of the repository `NETWORK` gives a writer of `ci/*` in `strict`."""
     with Issuer() as running:
         add_oidc_trust(strict, running, "ci/*")
         yield running
@@ -125,7 +125,7 @@ def issuer(strict: Team) -> Iterator[Issuer]:
 
 @pytest.fixture(scope="session")
 def loose(teams: dict[str, Team]) -> Team:
-    """The team that takes writes without a lock."""
+    """The team that accepts writes without a lock."""
     return teams["loose"]
 
 
@@ -137,7 +137,7 @@ def kept(teams: dict[str, Team]) -> Team:
 
 @pytest.fixture(scope="session")
 def whole(teams: dict[str, Team]) -> Team:
-    """The team whose bucket puts everything under retention, locks and tokens too; names must be declared."""
+    """The team whose bucket puts every object under retention, and whose names must be declared."""
     return teams["whole"]
 
 
@@ -153,7 +153,7 @@ def state(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=terraforms(), ids=lambda terraform: terraform.name)
 def terraform(request: pytest.FixtureRequest) -> Terraform:
-    """Every Terraform and OpenTofu that there is, one after another."""
+    """Every installed Terraform and OpenTofu, one after another."""
     found: Terraform = request.param
     return found
 
@@ -165,5 +165,5 @@ def new_project(terraform: Terraform, certificates: Certificates, tmp_path: Path
 
 @pytest.fixture
 def one_project(certificates: Certificates, tmp_path: Path) -> NewProject:
-    """Makes projects of one Terraform alone: what is tested does not depend on its version."""
+    """Makes projects of only one Terraform, for tests that do not depend on its version."""
     return NewProject(terraforms()[0], tmp_path, certificates.ca)

@@ -1,4 +1,4 @@
-"""docs/operate/audit.md: every command that it has, on real events of the deployed team."""
+"""Every command of docs/operate/audit.md, on real events of the deployed team."""
 
 import json
 import os
@@ -39,12 +39,12 @@ HERE: Final = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Story:
-    """What happened, and to whom.
+    """The events that the trail must show, by their IDs.
 
-    `alice` is the ID of a writer's token, who locked, wrote twice and left the lock; `operator` that of the
-    maintainer's who broke it. `versions` are S3's IDs, by serial. `trust` is the name of the trust record of
-    a CI job, `subject` the job in full, `session` the ID of its session. No log may hold `secrets`. `since`
-    is in seconds since 1970.
+    `alice` is the ID of a writer's token: the writer locked, wrote twice and left the lock. `operator` is the
+    ID of the token of the maintainer who broke that lock. `versions` are S3's IDs, by serial. `trust` is the
+    name of a CI job's trust record, `subject` the job in full, `session` the ID of its session. No log may
+    contain `secrets`. `since` is in seconds since 1970.
     """
 
     alice: str
@@ -168,7 +168,7 @@ def test_an_event_says_who_it_was_in_every_way_in_which_somebody_can_sign_in(sto
 
 def test_no_log_of_any_function_holds_a_secret(strict: Team, aws: LocalAws, story: Story) -> None:
     logs = client(aws, "logs")
-    # Nobody in this story asks for the health, which logs nothing itself.
+    # Nobody in this story calls `/health`, so its function has logged nothing.
     groups = [f"/holdfast/{strict.name}/{name}" for name in (*FUNCTIONS, "audit") if name != "health"]
     for group in groups:
         lines = logs.filter_log_events(logGroupName=group, startTime=int(story.since * 1000))["events"]
@@ -243,7 +243,7 @@ COMMANDS: Final[Mapping[str, Lines]] = {
 
 
 def filled(text: str, story: Story) -> str:
-    """With what happened in the places of the examples; nothing of them is left."""
+    """Replace the document's examples by the IDs of the story, and check that no example is left."""
     for example, real in {
         "<version-id>": story.versions[2],
         "<lock-id>": story.lock_id,
@@ -277,7 +277,7 @@ def test_a_command_shows_what_happened(strict: Team, story: Story, question: str
     )
     assert done.returncode == 0, done.stderr
 
-    # What other tests did at the same team comes before; what this one looks for comes last, or stands out.
+    # The events of other tests with the same team come before. This test's events are last, or distinct.
     ids = (story.alice, story.operator, story.session, story.job, STATE, "reason=not_trusted")
     lines = [line for line in done.stdout.splitlines() if any(one in line for one in ids)]
     expected = COMMANDS[question](story)

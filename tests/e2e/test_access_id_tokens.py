@@ -1,7 +1,7 @@
-"""Sign-in with ID tokens at the deployed authorizer, and what becomes of it when the issuer fails.
+"""Authentication with ID tokens at the deployed authorizer, also while the issuer fails.
 
-The issuers run on loopback, and the deployed authorizer reaches them over HTTP. Which token is good is
-decided in `tests/unit/test_oidc.py`; here is what the bundle, the gateway's cache and its limits can break.
+The issuers run on loopback, and the deployed authorizer reaches them over HTTP. `tests/unit/test_oidc.py`
+tests which tokens are valid. These tests add the bundle, the gateway's cache and its limits.
 """
 
 import time
@@ -29,16 +29,16 @@ from tests.support.team import Team
 from tests.support.waiting import wait_until
 
 FAULT_REMEMBERED = 5.0
-"""Seconds for which the authorizer does not ask an issuer again that it did not reach."""
+"""Seconds for which the authorizer sends no request to an issuer that it could not reach."""
 
 
 def unreached(team: Team, count: int) -> int:
-    """Count the sign-ins that failed because of their issuer; wait until there are so many."""
+    """Count the authentications that failed because of their issuer; wait until there are `count`."""
     return len(wait_for_events(team, count, event="sign_in.failed", error="IssuerUnreachable"))
 
 
 def status(team: Team, authorization: str, state: str = "ci/none") -> int:
-    """Return the status of a read of a state that does not exist: 204 for whoever may read it."""
+    """Return the status of a read of a state that does not exist: 204 for a caller who may read it."""
     return with_header(team, authorization, f"/states/{state}").status
 
 
@@ -55,7 +55,7 @@ def test_an_id_token_of_the_trusted_repository_gets_the_role_and_scope_of_its_re
 
 
 def swapped(issuer: Issuer) -> str:
-    """Return a token of another repository with the claims of a good one."""
+    """Return a token of another repository with the claims of a valid token."""
     mine = issuer.token({"repository": "mallory/network"}).split(".")
     theirs = issuer.token().split(".")
     return f"{mine[0]}.{theirs[1]}.{mine[2]}"
@@ -92,7 +92,7 @@ def test_a_forged_or_foreign_token_is_refused_as_any_other_and_no_foreign_issuer
 
         assert {name: answer for name, answer in answers.items() if answer != unknown} == {}
         assert attacker.asked == []
-    # The forger's tools make good tokens where nothing is forged.
+    # The forger's tools make valid tokens if nothing is forged.
     assert status(strict, bearer(signed_well(issuer.keys, {}, claims))) == 204
 
 
@@ -100,7 +100,7 @@ def test_a_forged_or_foreign_token_is_refused_as_any_other_and_no_foreign_issuer
 
 
 def padded(size: int) -> dict[str, str]:
-    """Claims of this size in bytes of JSON, beside the ones of the trusted repository."""
+    """Return claims of this size in bytes of JSON, with the claims of the trusted repository."""
     return {**NETWORK, "padding": "x" * size}
 
 
@@ -141,10 +141,10 @@ def test_an_issuer_that_fails_is_an_error_that_is_not_remembered_and_takes_nobod
         faults.close()
         repaired = time.monotonic()
 
-        # A key set without the key is no fault: that token may never have been one of this issuer's.
+        # A key set without the key is not a fault: the token may never have been this issuer's.
         assert {name: got for name, got in during.items() if got != 500} == {"NO_KEYS": 403}
         told = before + len(headers) - 1
-        # An authorizer that waits for longer than it lives is stopped, and logs nothing.
+        # Lambda stops an authorizer that waits longer than its timeout. Then it logs nothing.
         assert unreached(strict, told) >= told
         for name in set(headers) - {"NO_KEYS"}:
             wait_until(

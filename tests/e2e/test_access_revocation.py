@@ -1,6 +1,6 @@
-"""What was revoked is refused within a minute, with the production time of the authorizer's cache.
+"""Revoked credentials are refused within a minute, with the production TTL of the authorizer's cache.
 
-All of it is one test, so that everything waits at the same time.
+This is a single test, so that all cases wait at the same time.
 """
 
 import time
@@ -27,16 +27,16 @@ from tests.support.team import Team
 PATIENCE = 2.0
 """Seconds that the last requests may take."""
 LEEWAY = timedelta(seconds=30)
-"""Given to clocks when an ID token expires."""
+"""The tolerance for clocks when an ID token expires."""
 
 
 @dataclass
 class Watched:
-    """Credentials that are good, and will be no more.
+    """Credentials that are valid until the test ends them.
 
-    `path` is what they read. `ended` is when they were revoked, in seconds of `time.monotonic`, and `refused`
-    when they were refused for the first time, or None. `accepted` is how often they still were accepted
-    after they had been revoked.
+    `path` is the path that they read. `ended` is the time of their revocation in seconds of `time.monotonic`,
+    `refused` the time of the first refusal, or None. `accepted` counts how often they were accepted after the
+    revocation.
     """
 
     header: str
@@ -66,7 +66,7 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
 
     def may_write(header: str) -> bool:
         answer = with_header(strict, header, "/states/ci/none", "POST", body=documents.state())
-        assert answer.status in (403, 428), answer  # it has no lock, whoever it is
+        assert answer.status in (403, 428), answer  # nobody holds the lock, so a writer gets 428
         return answer.status == 428
 
     removed, renewed, lasting = trust("removed"), trust("renewed"), trust("lasting")

@@ -1,6 +1,6 @@
-"""Every role, inside its scope and outside: what it gets, written by hand.
+"""A table, written by hand, of the status that every role gets inside and outside of its scope.
 
-Each cell has a state of its own, prepared so that the request would work for somebody who may do it.
+Each cell has its own state, prepared so that the request succeeds for a caller who may send it.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,10 +44,10 @@ POST   /unlocks, no body  another's lock 401      403     403    403    409     
 
 GET    /stats             a state        401      400     400    400    400      | 400
 """
-"""What depends on what lies in the bucket; the table of every route is in `access_calls`.
+"""The requests whose status depends on the bucket. The table of every route is in `access_calls`.
 
-409 for an unlock without a body: whoever may do it frees no lock that is younger than 10 seconds. `/stats`
-stands for every path without a route. Nobody is who sends no credentials.
+An unlock without a body gets 409 from a caller who may send it, because the lock is younger than 10 seconds.
+`/stats` is an example of a path without a route. "Nobody" sends no credentials.
 """
 
 _NUMBERS = count(1)
@@ -55,11 +55,11 @@ _NUMBERS = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table; `route` is without the state's name.
+    """A row of the table. `route` does not contain the state's name.
 
-    `bodiless`: the request has no body although the verb could have one. `prepared` is what lies in the
-    bucket before. `inside` is the status that each role gets within its scope, `outside` elsewhere; None is
-    nobody.
+    `bodiless`: the request has no body although the verb could have one. `prepared` names the objects in the
+    bucket before. `inside` is the status that each role gets within its scope, `outside` elsewhere; the role
+    None is a caller without credentials.
     """
 
     method: str
@@ -91,11 +91,11 @@ ROWS: Final = tuple(rows())
 
 
 Cell = tuple[str, Callable[[], Response], int]
-"""Who sends a request, and where, for people; the request, ready to be sent; the status that it gets."""
+"""A description of role and place; a function that sends the request; the expected status."""
 
 
 def clients(team: Team) -> dict[Role | None, Client]:
-    """A client of each role, and nobody's, past the gateway, which passes neither LOCK nor UNLOCK."""
+    """Return a client of each role, and one without credentials, past the gateway, which passes no LOCK."""
     tokens = {role: team.token(role, SCOPE) for role in Role}
     return {role: Client(team.direct_address, team.tls, tokens.get(role)) for role in (None, *Role)}
 
@@ -113,7 +113,7 @@ def cell(team: Team, row: Row, role: Role | None, expected: int, *, inside: bool
     elif row.prepared != "nothing":
         team.put(f"states/{state}.tfstate", documents.state(1))
     if row.prepared == "its lock":
-        # Who may not lock cannot have a lock of its own: the document is right, it was locked by another.
+        # A role that may not lock has no lock of its own. The document is right, but another caller locked.
         may_lock = inside and role in (Role.WRITER, Role.MAINTAINER)
         assert (client if may_lock else holder).lock(state, info).status == 200
     elif row.prepared == "another's lock":

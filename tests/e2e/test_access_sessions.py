@@ -1,4 +1,4 @@
-"""Sessions: made of an ID token or of AWS credentials, used, ended, and what is tried to get one."""
+"""Sessions: created from an ID token or AWS credentials, used, ended, and refused to attackers."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ SUBJECT = "repo:acme/network:ref:refs/heads/main"
 
 @pytest.fixture(scope="module")
 def admin(strict: Team) -> AwsCaller:
-    """A session of an IAM role that the team trusts to do everything below `people/`."""
+    """A session of an IAM role that the team trusts as maintainer of `people/*`."""
     caller = aws_caller.assume(strict, "admin", session="ada@example.com", path="/teams/platform/")
     add_aws_trust(strict, caller.role_name, "people/*", role=Role.MAINTAINER)
     return caller
@@ -100,7 +100,7 @@ def test_who_is_no_session_of_a_trusted_role_is_refused(strict: Team, admin: Aws
 
 
 def smuggled(arn: str, account: str = ACCOUNT) -> dict[str, dict[str, Any]]:
-    """Return requests that carry a caller's ARN in every place but the one that the gateway fills in."""
+    """Return requests with a caller's ARN in every place except where the gateway puts it."""
     iam = {"userArn": arn, "accountId": account, "accessKey": "ASIA", "callerId": "A:ada", "userId": "A:ada"}
     context = {"requestContext": {"authorizer": {"iam": iam}, "accountId": account}}
     names = ("x-amz-user-arn", "x-amzn-iam-user-arn", "userarn", "requestcontext", "authorizer", "x-user-arn")
@@ -115,7 +115,7 @@ def smuggled(arn: str, account: str = ACCOUNT) -> dict[str, dict[str, Any]]:
 def test_without_a_verified_caller_there_is_no_session_whatever_the_request_carries(
     strict: Team, admin: AwsCaller, issuer: Issuer
 ) -> None:
-    """The gateway of the local AWS lets other schemes than Signature Version 4 through, without a caller."""
+    """The local AWS's gateway passes other schemes than Signature Version 4, without a caller."""
     _, token = new_token(strict, Role.MAINTAINER)
     signature = (
         "Credential=AKIAUNKNOWN/20261120/us-east-1/execute-api/aws4_request, SignedHeaders=host, Signature=0"

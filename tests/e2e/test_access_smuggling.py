@@ -1,4 +1,4 @@
-"""Identities that are carried past the authorizer, and answers that are remembered for the wrong one."""
+"""Identities that are smuggled past the authorizer, and results that are cached for the wrong caller."""
 
 import json
 import random
@@ -32,7 +32,7 @@ IDENTITY = authorizer_context.encode(
 
 
 def carried() -> dict[str, dict[str, Any]]:
-    """Where a request could carry what only the authorizer says, by place."""
+    """Return requests with the authorizer's context in every place where a client could put it."""
     context = json.dumps({"authorizer": {"lambda": IDENTITY}})
     prefixes = (
         "",
@@ -113,7 +113,7 @@ def test_an_identity_in_the_request_changes_nothing(
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Somebody whose answers the gateway remembers; `allowed` is where it may read: nowhere if refused."""
+    """A caller whose results the gateway caches. `allowed` are the states that it may read."""
 
     name: str
     header: str
@@ -184,6 +184,6 @@ def test_a_fault_is_never_remembered_as_a_refusal(strict: Team, roles: Roles, is
         with authorizer.lacking("s3:GetObject", f"{bucket}/{records}"):
             during = statuses([*good, *bad])
         assert during == [500] * len(during), records
-        # At once, with the same credentials: nothing was remembered.
+        # At once, with the same credentials: nothing was cached.
         assert statuses(good) == [204] * len(good), records
         assert statuses(bad) == [403] * len(bad), records

@@ -1,4 +1,4 @@
-"""Who may do what, as a team lives it, with every Terraform that there is; and what the trail tells of it."""
+"""A team's roles at work with every installed Terraform, and the events in the audit trail."""
 
 import json
 import os
@@ -107,7 +107,7 @@ def test_a_person_signs_in_with_an_iam_role_and_applies(
     caller = aws_caller.assume(strict, "developer", session="ada@example.com")
     add_aws_trust(strict, caller.role_name, "people/*")
 
-    # The local AWS compares a signature with its own address, so the gateway of the tests cannot be between.
+    # The local AWS checks a signature for its own address, so this request cannot go through the proxy.
     session = access_commands.login(strict, address=strict.direct_address, environment=caller.environment)
     new_project.applied(strict, f"people/{state}", session, main=NETWORK)
     elsewhere = new_project(strict, f"dns/{state}", session, main=NETWORK)

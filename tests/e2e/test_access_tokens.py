@@ -1,7 +1,7 @@
-"""Refused access tokens at the deployed authorizer: answered alike, and none of them reaches another key.
+"""Refused access tokens at the deployed authorizer: all get the same response, and reach no other key.
 
-Which header, secret or record is good is decided in `tests/unit/test_credentials.py`, `test_tokens.py` and
-`tests/contract/test_sign_in.py`; here is what the gateway passes on.
+`tests/unit/test_credentials.py`, `test_tokens.py` and `tests/contract/test_sign_in.py` test which headers,
+secrets and records are valid. These tests add what the gateway does to a request.
 """
 
 import base64
@@ -17,7 +17,7 @@ from tests.support.team import Team
 
 
 def wrong(token_hash: str, credentials: Credentials) -> dict[str, str]:
-    """Return `Authorization` headers that are not those of a token, though they have parts of a good one."""
+    """Return invalid `Authorization` headers that contain parts of a valid token."""
     good = credentials.header
     encoded = good.removeprefix("Basic ")
     user, secret = credentials.username, credentials.password
@@ -79,7 +79,7 @@ def test_a_wrong_header_is_refused_alike_and_no_user_name_reaches_a_key_outside_
     strict: Team, roles: Roles
 ) -> None:
     token, credentials = new_token(strict)
-    # What would be found there is a good record, so that reaching it would let somebody in.
+    # The objects at these keys are valid records, so that a request that reaches them would succeed.
     bait = replace(token, id="bait")
     for key in ("states/access/bait.tfstate", "states/access/bait.json", "bait.json", "tokens/.json"):
         strict.put(key, bait.to_json())
@@ -100,7 +100,7 @@ def test_a_wrong_header_is_refused_alike_and_no_user_name_reaches_a_key_outside_
 
 
 def is_record(key: str) -> bool:
-    """Return whether a key is one that the authorizer may ask for."""
+    """Return whether the authorizer may read a key."""
     folder, _, name = key.partition("/")
     identifier = name.removesuffix(".json").removeprefix("session-" if folder == "sessions" else "")
     plain = identifier.isascii() and identifier.isalnum() and identifier == identifier.lower()
@@ -110,7 +110,7 @@ def is_record(key: str) -> bool:
 
 
 def asked_keys(roles: Roles) -> Sequence[str]:
-    """Return the key of every object that the authorizer has asked for so far."""
+    """Return the key of every object that the authorizer has read so far."""
     return [call.key for call in roles["strict", "authorizer"].calls() if call.bucket]
 
 
@@ -123,7 +123,7 @@ def test_a_request_without_an_authorization_is_401(strict: Team) -> None:
 
 
 def test_a_name_that_is_encoded_is_compared_as_what_it_is(strict: Team) -> None:
-    """The gateway decodes a path once; what is decoded then is the state's name, for scope and key alike."""
+    """The gateway decodes a path once. The result is the state's name, for the scope and for the key."""
     _, credentials = new_token(strict, Role.READER, "scoped/*")
     client = strict.client_with(credentials)
     tried = ["scoped%2f..%2fother", "scoped/../other", "scoped/%2e%2e/other", "scoped%252f..%252fother"]

@@ -1,4 +1,4 @@
-"""What is done through a deployed API comes to its team's audit trail, and to no other's."""
+"""Changes through a deployed API reach its team's audit trail, and no other trail."""
 
 import json
 from typing import Any

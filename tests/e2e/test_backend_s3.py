@@ -1,4 +1,4 @@
-"""A state of Holdfast's under `backend "s3"` with `use_lockfile`, with every Terraform that there is.
+"""A state of Holdfast under `backend "s3"` with `use_lockfile`, with every installed Terraform.
 
 On AWS the bucket policy's `RefuseStateWritesWithoutCondition` refuses the writes of `backend "s3"`, unless
 `native_clients = true` is deployed or the stack is torn down. The local AWS lets them through.

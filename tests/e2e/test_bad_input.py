@@ -1,7 +1,7 @@
-"""What a client sends and the gateway decodes, renames or cuts: the documented status, and nothing changed.
+"""Bad requests that the gateway decodes, renames or cuts: documented status, and no change.
 
-Which names, lock infos and states are good is decided in `tests/unit`, and which status each refusal has in
-`tests/contract/test_functions.py`.
+`tests/unit` tests which names, lock infos and states are valid. `tests/contract/test_functions.py` tests the
+status of each refusal.
 """
 
 import base64
@@ -24,7 +24,7 @@ def md5(body: bytes) -> str:
 
 
 def locked(team: Team, state: str, serial: int = 5) -> str:
-    """Write a state under a lock that stays held; return the lock's ID."""
+    """Write a state under a lock that stays held, and return the lock's ID."""
     lock_id = documents.lock_id(team.locked(state))
     assert team.client("writer").write(state, documents.state(serial), lock_id).status == 200
     return lock_id

@@ -1,4 +1,4 @@
-"""The calls of `cloud {}` and `backend "remote"` whose addresses, and whose repeats, Terraform would hide."""
+"""Requests of `cloud {}` and `backend "remote"` whose addresses and retries Terraform does not show."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
@@ -25,7 +25,7 @@ def test_an_upload_is_written_once_by_whom_it_was_made_for_and_leaves_nothing_be
     assert writer.lock(workspace).status == 200
     assert writer.lock(workspace).status == 200
 
-    # Another process of the same person, which has an ID of its own.
+    # Another process of the same person, which has another ID.
     assert refusal(writer.lock(another)).status == 409
     assert refusal(writer.announce(another, body)).status == 409
     assert refusal(writer.unlock(another)).status == 409

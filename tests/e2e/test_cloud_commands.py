@@ -1,4 +1,4 @@
-"""What people do all day under `cloud {}` and `backend "remote"`, with every Terraform that there is."""
+"""The daily commands under `cloud {}` and `backend "remote"`, with every installed Terraform."""
 
 import base64
 import json

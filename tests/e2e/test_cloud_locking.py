@@ -86,7 +86,7 @@ def test_the_lock_of_another_protocol_is_respected(loose: Team, state: str, new_
     past = past_holdfast(new_project, loose, state, SECOND, locks=True)
     assert "Error acquiring the state lock" in past.refused("plan")
     assert under_cloud.unlock(workspace).status == 200
-    # Where the objects lie is where `backend "s3"` wants them: the way out.
+    # The objects have the keys that `backend "s3"` expects, so that a team can leave Holdfast.
     assert past.run("plan", "-detailed-exitcode").code == 0
 
     assert len(loose.versions(state)) == 1
@@ -99,13 +99,13 @@ def test_an_interrupted_first_apply_leaves_no_lock(
     block = protocol(strict, state)
     project = new_project.ready(strict, None, strict.token("writer"), main=WAITS, backend=block)
     with project.applying() as apply, strict.gateway.recording() as exchanges:
-        # The packaged one is a Python, which a Ctrl-C ends at once.
+        # The packaged Terraform is started by a Python, which Ctrl-C ends at once.
         is_ctrl_c = protocol is cloud and project.terraform.name != "packaged"
         apply.process.send_signal(signal.SIGINT if is_ctrl_c else signal.SIGTERM)
         done = apply.wait()
     assert done.code == 1
     assert strict.lock(state) is None, done.text
-    # Twice the same document, and then what was made by then.
+    # The same document twice, and then the resources that were created meanwhile.
     assert [one.status for one in exchanges if one.is_write] == [200, 200, 200]
     assert [version.serial for version in strict.versions(state)] == [1, 2]
 
@@ -117,7 +117,7 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
     project = checkout(new_project, strict, failing, SECOND)
     victim = checkout(new_project, strict, killed, SECOND)
 
-    # What was uploaded is gone before the commit, which fails then.
+    # The upload is gone before the commit, so the commit fails.
     with strict.gateway.holding_writes() as write, project.start("apply", "-auto-approve") as apply:
         assert write.arrived.wait(30)
         assert len(strict.staged(failing)) == 2
@@ -131,7 +131,7 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
     left = project.folder / "errored.tfstate"
     assert "Error acquiring the state lock" in project.refused("state", "push", left.name)
 
-    # A client is killed between upload and commit, which comes when the next holder is at work.
+    # A client is killed between upload and commit. The commit comes while the next holder is at work.
     with strict.gateway.recording() as exchanges, strict.gateway.holding_writes() as late:
         with victim.start("apply", "-auto-approve"):  # it is killed
             assert late.arrived.wait(30)
@@ -139,7 +139,7 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
         wait_until_force_unlock_may_remove(strict, killed)
         for one, name in ((project, failing), (victim, killed)):
             assert strict.lock(name) is not None
-            # The ID that clients show of every lock and compare with what their user types.
+            # Clients show this ID for every lock, and compare it with the ID that their user types.
             one.ok("force-unlock", "-force", "/".join(place(name)))
             assert strict.lock(name) is None
         info = strict.locked(killed)
@@ -150,7 +150,7 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
     assert strict.versions(killed) == []
     assert strict.client("writer").unlock(killed, info).status == 200
 
-    # The way back from the failed write; the answer to its commit is lost, and the client asks again.
+    # The user pushes after the failed write. The response to the commit is lost, and the client retries.
     with strict.gateway.recording() as exchanges, strict.gateway.losing_the_answer_to_a_write():
         project.ok("state", "push", left.name)
     assert [exchange.status for exchange in exchanges if exchange.is_write] == [200, 200]

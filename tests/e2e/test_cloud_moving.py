@@ -1,4 +1,4 @@
-"""States of any size, and states that move, with every Terraform that there is."""
+"""States of any size, and states that move, with every installed Terraform."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
@@ -22,7 +22,7 @@ LARGE_BYTES = 30_000_000
 
 
 def large_state(lineage: str) -> bytes:
-    """A state of 30 MB that the configuration `LARGE` has no change to."""
+    """Return a state of 30 MB that matches the configuration `LARGE`."""
     content = "x" * (LARGE_BYTES // 60 // 2)
     document = json.loads(documents.state(1, lineage=lineage))
     document["outputs"] = {}
@@ -101,7 +101,7 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     local.write(backend=cloud(loose, f"{state}-one"))
     local.ok("init", answers="yes\n")
     assert json.loads(loose.current(f"{state}-one") or b"")["resources"] == resources
-    # Back: the client does not move a state out of `cloud {}`, but it pulls one.
+    # Back: the client cannot move a state out of `cloud {}`, but it can pull it.
     pulled = local.ok("state", "pull").out
     (local.folder / "backend.tf").unlink()
     said = local.refused("init")
@@ -112,7 +112,7 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
     away.ok("init")
     assert away.run("plan", "-detailed-exitcode").code == 0
 
-    # From `backend "http"`: onto the same state, which needs no copy, and onto another.
+    # From `backend "http"` to the same state, which needs no copy, and to another state.
     for target, versions in ((f"{state}-one", 1), (f"{state}-two", 1)):
         project = over_http(new_project, loose, f"{state}-one", FRUIT)
         project.write(backend=cloud(loose, target))
@@ -120,7 +120,7 @@ def test_a_state_moves_in_from_wherever_it_lies_and_out_again(
         assert project.run("plan", "-detailed-exitcode").code == 0
         assert len(loose.versions(target)) == versions
 
-    # To `backend "s3"`, which finds the state where it lies, and from there to another workspace.
+    # To `backend "s3"`, which uses the same object, and from there to another workspace.
     past = past_holdfast(new_project, loose, f"{state}-two", FRUIT, locks=False)
     assert past.run("plan", "-detailed-exitcode").code == 0
     past.write(backend=cloud(loose, f"{state}-three"))

@@ -1,4 +1,4 @@
-"""A team whose names must be declared: a typing error ends in the terminal, and makes nothing."""
+"""A team whose names must be declared: a typing error is shown in the terminal, and creates nothing."""
 
 import http.client
 from functools import partial
@@ -41,7 +41,7 @@ def test_a_typing_error_in_an_address_plans_nothing_and_makes_nothing(
     project.write(backend='terraform {\n  backend "http" {}\n}\n')
 
     with whole.unchanged():
-        # Of a read, clients show the status alone; those that acquire the lock before they read, the ID.
+        # After a refused read, clients show only the status. Clients that acquire the lock first show the ID.
         assert "Unexpected HTTP response code 423" in project.refused(
             "init", "-reconfigure", **addresses(whole, wrong)
         )

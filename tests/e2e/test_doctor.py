@@ -1,4 +1,4 @@
-"""`holdfast doctor --team` on deployed stacks: without a fault, and with each that is made on purpose."""
+"""`holdfast doctor --team` on deployed stacks, without a fault and with each deliberate fault."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ Problems = Mapping[str, list[str]]
 
 
 def doctor(team: Team, credentials: Credentials | None = None, *options: str, **environment: str) -> Any:
-    """Run the command with a token of a team, or with none, and return what it found."""
+    """Run the command with a token of a team, or without, and return its findings."""
     variables = {**team.environment, **environment}
     if credentials:
         variables |= {"TF_HTTP_USERNAME": credentials.username, "TF_HTTP_PASSWORD": credentials.password}
@@ -31,7 +31,7 @@ def doctor(team: Team, credentials: Credentials | None = None, *options: str, **
 
 
 def problems(findings: Any) -> Problems:
-    """The problems among what was found; each says what to do."""
+    """Return the problems among the findings. Each must say what to do."""
     found: dict[str, list[str]] = {}
     for finding in findings:
         if finding["level"] == "problem":
@@ -52,7 +52,7 @@ def probe_token(team: Team) -> Credentials:
 
 @contextmanager
 def faults(aws: LocalAws, team: Team, roles: Roles) -> Iterator[None]:
-    """Change roles and bucket past CloudFormation meanwhile."""
+    """Change roles and bucket past CloudFormation within the context."""
     iam, s3 = client(aws, "iam"), team.s3
     backend, authorizer = roles[team.name, "backend"], roles[team.name, "authorizer"]
     staging = team.staging_bucket
@@ -100,7 +100,7 @@ def test_a_team_as_it_was_deployed_has_no_problem_and_nothing_is_left(strict: Te
         findings = doctor(strict, token)
 
     assert problems(findings) == {}
-    # The local AWS protects no stack from being deleted.
+    # The local AWS has no termination protection for stacks.
     assert notes(findings) == {"stack.termination_protection", "api.verbs"}
     assert {"roles", "bucket.policy", "s3.delete", "api.delete_body", "api.release", "api.removed"} | {
         "staging_bucket.lifecycle",

@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE` in folders of a real Terraform: each fault is made on purpose, seen and found."""
+"""`holdfast doctor STATE` in folders of a real Terraform: it finds each deliberate fault."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ UNCHANGED = "No changes."
 
 
 def problems(project: Project, team: Team, state: str, *options: str, **environment: str) -> list[str]:
-    """The checks with a problem; the command shows no secret, and leaves the bucket as it is."""
+    """Return the checks with a problem. The command must show no secret and change nothing in the bucket."""
     own = {**project.environment, "AWS_CA_BUNDLE": team.environment["AWS_CA_BUNDLE"], **environment}
     with team.unchanged():
         done = subprocess.run(

@@ -35,7 +35,7 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the programs of an environment are that has the package alone, made from a copy of this tree."""
+    """The folder with the programs of an environment that has only the package, built from this tree."""
     folder = tmp_path_factory.mktemp("installed")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -47,7 +47,7 @@ def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (source := ROOT / name).is_file():
             (folder / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, folder / "clone" / name)
-    # What is released meanwhile does not change this test.
+    # New releases of packages do not change this test.
     pins = re.findall(r"^[\w.-]+==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
     (folder / "constraints.txt").write_text("\n".join(pins))
     EnvBuilder(symlinks=True).create(folder / "v")
@@ -65,7 +65,7 @@ def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(bin_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs a program of the environment elsewhere, with nothing else on the PATH."""
+    """Runs a program of the environment in another folder, with nothing else on the PATH."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
 
     def run_(*command: str, **environment: str) -> str:
@@ -104,7 +104,7 @@ def test_it_signs_in_with_nothing_but_an_address_and_aws_credentials(strict: Tea
 
     session = Credentials(*re.findall(r"export TF_HTTP_\w+=(\S+)", exports))
     client = strict.client_with(session)
-    assert client.read("installed/nothing").status == 204  # there is none, and it may ask
+    assert client.read("installed/nothing").status == 204  # the state does not exist, and it may read it
     assert client.read("elsewhere/nothing").status == 403
 
 

@@ -1,4 +1,4 @@
-"""What a role, a token and an AWS user of a team cannot reach, beside the same request where it works."""
+"""Requests that a role, a token or an AWS user of a team must not make, each beside a request that works."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ SESSION, TRUST, WORKSPACE = "sessions/{}.json", trust.KEY, "workspaces/{}.json"
 class S3Call:
     """A request to S3.
 
-    `operation` is the name of the client's method. `key` has `{}` for a name; it is empty for a request of
-    the bucket's. `of_version`: it names the object's current version.
+    `operation` is the name of the client's method. `key` has `{}` for a name; it is empty for a request to
+    the bucket. `of_version`: it names the object's current version.
     """
 
     operation: str
@@ -47,7 +47,7 @@ class S3Call:
         try:
             getattr(s3, self.operation)(**arguments)
         except ClientError as error:
-            # A HEAD is answered without a body, so with the number alone.
+            # The response to a HEAD has no body, so it has only the status.
             return {"403": "AccessDenied"}.get(code := error.response["Error"]["Code"], code)
         return "allowed"
 
@@ -77,13 +77,13 @@ RETAIN: Final = S3Call(
 
 
 def fill(team: Team, name: str, call: S3Call) -> None:
-    """Put the object that a request is about, or a state for one that is about the bucket."""
+    """Put the object that a request names, or a state if the request names the bucket."""
     team.put((call.key or STATE).format(name), documents.state())
 
 
 @pytest.fixture(autouse=True)
 def trust_kept(teams: dict[str, Team]) -> Iterator[None]:
-    """All trust lies in one object: it is put back as it was."""
+    """Restore the trust records, which are all in one object, after each test."""
     before = {name: teams[name].object(TRUST) for name in ("strict", "loose")}
     yield
     for name, records in before.items():
@@ -148,7 +148,7 @@ both_ways = pytest.mark.parametrize(("own", "other"), [("strict", "loose"), ("lo
 
 @pytest.fixture(scope="module")
 def users(aws: LocalAws, teams: dict[str, Team]) -> Mapping[str, Any]:
-    """By team, the S3 client of an AWS user who may do everything with that team's bucket."""
+    """For each team, the S3 client of an AWS user with all permissions on that team's bucket."""
     iam = client(aws, "iam")
     found = {}
     for name in ("strict", "loose"):

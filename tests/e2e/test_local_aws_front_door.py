@@ -1,4 +1,4 @@
-"""`make up`, `demo`, `down` and `clean` as a user types them, on a folder and ports of their own."""
+"""`make up`, `demo`, `down` and `clean` as a user types them, with a separate folder and ports."""
 
 import json
 import os
@@ -32,7 +32,7 @@ from tests.support.walkthrough import (
 
 @pytest.fixture(scope="module")
 def front_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontDoor]:
-    """What `make up` has brought up, after a first run that was killed in the middle."""
+    """The local AWS that `make up` started, after a first run that was killed in the middle."""
     front_door = FrontDoor(tmp_path_factory.mktemp("front-door") / "local")
     with cleaned(front_door):
         up = ["up", "--port", str(front_door.port)]

@@ -1,4 +1,4 @@
-"""docs/openapi.yaml describes the routes that are deployed, and no others."""
+"""docs/openapi.yaml describes the deployed routes, and no others."""
 
 from urllib.parse import urlsplit
 
@@ -19,6 +19,6 @@ def test_every_deployed_route_is_described_and_no_other(aws: LocalAws, strict: T
 
 
 def _deployed(path: str) -> str:
-    """The route behind a path of the document: two functions have one each for all of their own."""
+    """Return the deployed route of a path in the document. Two functions have a single route each."""
     of_one_route = [prefix for prefix in ("/api/v2/", "/manage/v1/") if path.startswith(prefix)]
     return f"{of_one_route[0]}{{path}}" if of_one_route else path

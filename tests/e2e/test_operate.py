@@ -1,6 +1,6 @@
-"""Operators at work on a deployed stack: the `holdfast` command, beside every Terraform that there is.
+"""Operators at work on a deployed stack: the `holdfast` command, beside every installed Terraform.
 
-The command has what Terraform signs in with, and the API's address: no AWS credentials, no profile, no clone.
+The command has Terraform's credentials and the API's address, and no AWS credentials, profile or clone.
 """
 
 import json
@@ -27,13 +27,13 @@ REASON = "wrong subnets, see INC-42"
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Somebody with a token and the command; `environment` is everything that the command sees."""
+    """A person with a token and the command. `environment` is the command's whole environment."""
 
     principal: str
     environment: Mapping[str, str] = field(repr=False)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, standard output and standard error."""
+        """Run the command; return exit code, standard output and standard error."""
         done = subprocess.run(
             [HOLDFAST, *arguments],
             env=dict(self.environment),
@@ -55,7 +55,7 @@ class Operator:
         return json.loads(self.ok(*arguments, "--json"))
 
     def refused(self, *arguments: str) -> str:
-        """Run a command that must fail, and return the last line that it says."""
+        """Run the command, which must fail, and return its last line."""
         code, out, err = self.run(*arguments)
         assert (code, out) == (1, ""), (code, out, err)
         return err.splitlines()[-1]
@@ -170,7 +170,7 @@ def test_the_lock_of_a_killed_apply_is_found_and_broken_and_no_other(
 
     assert strict.lock(state) is None
     assert client.write(state, documents.state(1), lock["ID"]).error == (409, "lock_lost")
-    # The same document once more is another lock: what was seen before does not name it.
+    # The same document once more is another lock, which the version seen before does not name.
     again = json.dumps(lock).encode()
     assert client.lock(state, again).status == 200
     path = f"/manage/v1/locks/{state}?id={lock['ID']}&version={shown['version']}"

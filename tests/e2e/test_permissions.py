@@ -1,7 +1,7 @@
-"""Every permission of every role is demanded by a call that its function makes, and every demand is allowed.
+"""Each permission of each role is needed by a call of its function, and each needed permission is allowed.
 
-These tests make the functions do everything that they can do. What the other end-to-end tests make them do
-besides is judged when a worker ends, by the fixture `teams`.
+These tests make the functions send every kind of call. The fixture `teams` checks the calls of the other
+end-to-end tests when a worker ends.
 """
 
 import time
@@ -10,19 +10,15 @@ from collections.abc import Mapping
 import pytest
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
-from tests.conftest import GeneratedFile
 from tests.e2e.conftest import TEAMS
-from tests.support import permissions_document
+from tests.support import permissions_refused
 from tests.support.aws_permissions import Demand, allowed, missing, superfluous, without
 from tests.support.deployed import FUNCTIONS, DeployedRole, callers, client
 from tests.support.iam_policy import Request, evaluate
-from tests.support.pages import page
 from tests.support.permissions_drive import drive
 from tests.support.permissions_judged import Roles, statements, unknown_callers
 from tests.support.permissions_judged import needed as needed_by
 from tests.support.team import Team
-
-DOCUMENT = page("permissions.md")
 
 Needed = Mapping[tuple[str, str], list[Demand]]
 
@@ -33,7 +29,7 @@ each_role = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
-    """What AWS demands for everything that each function has called for, and Lambda in its name."""
+    """The demands of AWS for every call of each function, and of Lambda in its name."""
     for name, team in teams.items():
         drive(
             *(team, "permissions"),
@@ -47,7 +43,7 @@ def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
 
 
 def _wait_for_the_audit_trail(role: DeployedRole) -> None:
-    """Nobody waits for the function that keeps it, so its calls come later than the answers."""
+    """Wait for the audit function's calls: they come after the responses."""
     ends = time.monotonic() + 60
     while not any((call.operation, call.status) == ("PutLogEvents", 200) for call in role.calls()):
         assert time.monotonic() < ends, "nothing came to the audit trail"
@@ -102,7 +98,7 @@ def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, tea
     role = roles[team, "backend"]
 
     assert list(allowed(role.bucket_policy)) == []
-    # The account's own principal: whoever the account's policies let.
+    # The account's own principal: everybody whom the account's policies let.
     assert [statement["Principal"] for statement in role.key_policy] in (
         [],
         [{"AWS": f"arn:aws:iam::{ACCOUNT}:root"}],
@@ -110,14 +106,14 @@ def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, tea
 
 
 @each_role
-def test_no_function_may_do_what_the_document_says_it_may_not(roles: Roles, team: str, function: str) -> None:
+def test_no_function_may_do_what_is_refused_to_it(roles: Roles, team: str, function: str) -> None:
     role = roles[team, function]
     bucket = f"arn:aws:s3:::{role.reach.bucket}"
     context = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.2"}
 
-    for refused in permissions_document.REFUSED:
+    for refused in permissions_refused.REFUSED:
         for action, place in [(action, place) for action in refused.actions for place in refused.on]:
-            if place == permissions_document.KEY and role.reach.key_arn is None:
+            if place == permissions_refused.KEY and role.reach.key_arn is None:
                 continue
             name = place.replace("*", "any").format(
                 team=team,
@@ -132,12 +128,3 @@ def test_no_function_may_do_what_the_document_says_it_may_not(roles: Roles, team
                 assert evaluate(statements(role), request) != "allow", request
             if refused.by_bucket:
                 assert evaluate(role.bucket_policy, request) == "deny", request
-
-
-@pytest.mark.generated
-def test_the_document_says_what_was_found(needed: Needed, generated_file: GeneratedFile) -> None:
-    of_all_teams = {
-        function: [demand for team in TEAMS for demand in needed[team, function]] for function in FUNCTIONS
-    }
-
-    generated_file(DOCUMENT, permissions_document.text(of_all_teams))

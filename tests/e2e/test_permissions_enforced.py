@@ -1,6 +1,6 @@
-"""Without any one of its permissions something of Holdfast breaks, as far as the local AWS enforces it.
+"""Without any one of its permissions a function fails, as far as the local AWS enforces permissions.
 
-That a function has the others, and needs them, is for test_permissions.py to find.
+test_permissions.py tests the permissions that the local AWS does not enforce.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ PARTS: Final[Mapping[str, tuple[Part, ...]]] = {
     "authorizer": (parts.sign_in, parts.sessions),
     "sessions": (parts.sessions,),
 }
-"""What makes a function do everything; a part ends with the first answer that is not the right one."""
+"""The parts that make a function send every call. A part ends with the first wrong response."""
 
 _UNSEEN: Final = frozenset(
     {
@@ -36,7 +36,7 @@ _UNSEEN: Final = frozenset(
         *("s3:DeleteObjectVersion", "logs:CreateLogStream", "logs:PutLogEvents"),
     }
 )
-"""Not enforced by the local AWS, or without an answer that says so."""
+"""Permissions that the local AWS does not enforce, or whose lack changes no response."""
 
 
 def _is_seen(function: str, action: str, place: Place) -> bool:

@@ -1,4 +1,4 @@
-"""What a team's settings do once it is deployed, and that the buckets are as the templates say."""
+"""The effects of a deployed team's settings, and the buckets' properties from the templates."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -22,7 +22,7 @@ CLOCKS = timedelta(minutes=5)
 
 
 def retention(team: Team, key: str, version_id: str | None = None) -> Mapping[str, Any] | None:
-    """The retention of a version, by default of the current one; None if it has none."""
+    """Return the retention of a version, by default of the current version; None without retention."""
     head = team.s3.head_object(Bucket=team.bucket, Key=key)
     try:
         answer = team.s3.get_object_retention(
@@ -36,7 +36,7 @@ def retention(team: Team, key: str, version_id: str | None = None) -> Mapping[st
 
 
 def assert_retained_for_a_day(team: Team, key: str, before: datetime, version_id: str | None = None) -> None:
-    """Expect that a version written since `before` is under the teams' retention."""
+    """Check that a version written since `before` is under the teams' retention."""
     found = retention(team, key, version_id)
     assert found is not None
     assert found["Mode"] == "GOVERNANCE"
@@ -155,7 +155,7 @@ def test_a_version_under_retention_is_deleted_by_nobody_but_who_bypasses_it(
         assert refusal.value.response["Error"]["Code"] == "AccessDenied"
 
     assert administrator.get_object(**named)["Body"].read() == version.body
-    # Root, whom the local AWS lets past every policy. On AWS the bucket's policy refuses it this, too.
+    # The local AWS allows root everything. On AWS the bucket's policy denies this to root, too.
     kept.s3.delete_object(**named, BypassGovernanceRetention=True)
     assert kept.versions(state) == []
 

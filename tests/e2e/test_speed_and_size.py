@@ -1,4 +1,4 @@
-"""Many at once, and as large as it gets: through AWS's limits."""
+"""Many requests at once, and the largest states, through AWS's limits."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ from tests.support.team import Team
 ROUNDS = 50
 CROWD = 32
 GROWING = (4, 8, 16)
-"""Crowds before that, so that no request waits for the cold starts of 32 functions on a busy machine."""
+"""Smaller crowds before that, so that no request waits for 32 cold starts on a busy machine."""
 
 
 def test_of_32_simultaneous_acquires_exactly_one_wins_in_each_of_50_rounds(strict: Team, state: str) -> None:
@@ -64,12 +64,12 @@ def locked_client(team: Team, state: str) -> tuple[Client, str]:
 
 
 def sent_size(exchange: Exchange) -> int:
-    """Bytes of the event that became of a request."""
+    """Return the size in bytes of the event for a request."""
     return event_size(exchange.method, exchange.target, exchange.headers, exchange.body)
 
 
 def read_both_ways(client: Client, state: str) -> set[bytes]:
-    """What a client reads that takes gzip, and one that does not."""
+    """Return the state as read by a client that accepts gzip, and by a client that does not."""
     packed = client.request("GET", f"/states/{state}", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["content-encoding"] == "gzip"
     plain = client.read(state)
@@ -81,7 +81,7 @@ def test_the_biggest_state_that_the_platform_takes_can_be_read_and_one_byte_more
     strict: Team, state: str
 ) -> None:
     client, lock_id = locked_client(strict, state)
-    # Padding of seven digits of length, so that the Content-Length of both requests has one width.
+    # The padding's length has seven digits, so that the Content-Length of both requests has one width.
     first = documents.state(1, content="x" * 5_000_000)
     with strict.gateway.recording() as exchanges:
         assert client.write(state, first, lock_id).status == 200
@@ -104,11 +104,11 @@ def test_a_state_that_could_not_be_given_back_is_413_from_its_first_byte_on(stri
     client, lock_id = locked_client(strict, state)
 
     def text(size: int, serial: int) -> bytes:
-        """A state of that many bytes, nearly all of them beyond ASCII."""
+        """Return a state of this many bytes, nearly all of them beyond ASCII."""
         empty = len(documents.state(serial))
         return documents.state(serial, content="é" * ((size - empty) // 2) + "x" * ((size - empty) % 2))
 
-    # Quoted it triples, so that it travels as base64: three quarters of what the platform carries.
+    # Quoted it would be three times as long, so it is sent as base64: three quarters of the limit.
     accepted, refused = first_refused(
         lambda size: client.write(state, text(size, size), lock_id), 4_600_000, 4_800_000
     )
@@ -120,7 +120,7 @@ def test_a_state_that_could_not_be_given_back_is_413_from_its_first_byte_on(stri
 
 
 def first_refused(write: Callable[[int], Response], fits: int, too_big: int) -> tuple[int, Response]:
-    """The largest size that is accepted, and the answer to one byte more."""
+    """Return the largest accepted size, and the response to one byte more."""
     assert write(fits).status == 200
     refused = write(too_big)
     while too_big - fits > 1:

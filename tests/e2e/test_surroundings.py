@@ -1,4 +1,4 @@
-"""The end-to-end tests mean something only if IAM, TLS and AWS's limits are really in the way."""
+"""The end-to-end tests run with IAM, TLS and AWS's limits."""
 
 import http.client
 import json

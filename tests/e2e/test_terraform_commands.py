@@ -1,4 +1,4 @@
-"""What people do all day, with every Terraform that there is: each command against the deployed stack."""
+"""The daily commands, with every installed Terraform against the deployed stack."""
 
 import hashlib
 import json
@@ -121,7 +121,7 @@ def test_a_pulled_state_is_pushed_with_the_next_serial_and_an_older_or_another_o
     project.ok(*push(json.dumps(pulled).encode()))
     pushed = project.pull()
     assert pushed["outputs"] == pulled["outputs"]
-    # The client raises the serial once more where the content differs.
+    # The client raises the serial once more if the content differs.
     assert pushed["serial"] >= pulled["serial"]
     assert [version.serial for version in strict.versions(state)] == [first.serial, pushed["serial"]]
 
@@ -250,7 +250,7 @@ def test_an_apply_without_a_lock_is_428_where_the_team_requires_one(
     assert (project.folder / "errored.tfstate").exists()
     assert strict.versions(state) == before
 
-    # The way back that the documentation gives.
+    # The recovery that the documentation describes.
     project.ok("state", "push", "errored.tfstate")
     assert project.run("plan", "-detailed-exitcode").code == 0
 

@@ -1,4 +1,4 @@
-"""Two people and one state, with every Terraform that there is: waiting, refusal, death and force-unlock."""
+"""Two people and one state, with every installed Terraform: waiting, refusal, death and force-unlock."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 
 
 def project_that_waits(new_project: NewProject, team: Team, state: str) -> Project:
-    """A project whose apply lasts until the test lets it go on."""
+    """A project whose apply waits until the test lets it go on."""
     return new_project.ready(team, state, team.token("maintainer"), main=WAITS)
 
 
@@ -23,9 +23,9 @@ def second_project(new_project: NewProject, team: Team, state: str) -> Project:
 
 
 def wait_until_force_unlock_may_remove(team: Team, state: str) -> None:
-    """Wait until the lock is so old that a force-unlock that names no ID removes it.
+    """Wait until the lock is old enough for a force-unlock without an ID.
 
-    S3's times are cut to the second.
+    S3 cuts times to the second.
     """
     key = f"states/{state}.tfstate.tflock"
     taken = team.s3.head_object(Bucket=team.bucket, Key=key)["LastModified"]

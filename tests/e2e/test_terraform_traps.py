@@ -1,4 +1,4 @@
-"""Mistakes after which a plan must not want to create what exists, nor an apply write without a lock."""
+"""User errors: no plan may want to create existing resources, and no apply may write without a lock."""
 
 from tests.support.project import NewProject, Project
 from tests.support.team import Team
@@ -14,7 +14,7 @@ resource "terraform_data" "subnet" {}
 
 
 def addresses(team: Team, state: str) -> dict[str, str]:
-    """What `backend "http"` reads of the environment, with the unlock that is no DELETE."""
+    """Return the variables that `backend "http"` reads, with an unlock by POST instead of DELETE."""
     base = team.gateway.address
     return {
         "TF_HTTP_ADDRESS": f"{base}/states/{state}",
@@ -26,7 +26,7 @@ def addresses(team: Team, state: str) -> dict[str, str]:
 
 
 def refused_plan(project: Project, **environment: str) -> str:
-    """Plan with a mistake in the environment; it fails and wants to create nothing."""
+    """Plan with a mistake in the environment. The plan must fail, and not want to create anything."""
     said = project.refused("plan", "-lock=false", **environment)
     assert "will be created" not in said
     return said

@@ -1,5 +1,5 @@
 """The search for a way to lose a state: on a model of S3, at random, and on a deployed stack.
 
 The same `seed`, or the same `number` of a batch, makes the same choices. `say` takes a line of progress. A
-`run` begins nothing new after its `seconds`. Made-up requests aim at the `ground`; `count` is how many.
+`run` begins nothing new after its `seconds`. `count` generated requests aim at the states of the `ground`.
 """

@@ -1,4 +1,4 @@
-"""`make safety` and `make safety-quick`: try to lose a state, and print what was tried and found."""
+"""`make safety` and `make safety-quick`: try to lose a state, and print the figures of the run."""
 
 import argparse
 import json
@@ -51,16 +51,16 @@ exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is tried.
+    """The bounds of a run.
 
     Attributes:
-        sequences: of requests, on the model and two S3 servers.
-        steps: of one history.
-        acknowledged: writes through the deployed stack.
+        sequences: sequences of requests to the model and two S3 servers.
+        steps: the longest random history, in rules.
+        acknowledged: acknowledged writes through the deployed stack.
         terraform: rounds of a real Terraform.
         tokens: sign-ins in each phase.
-        restarts: times that the local AWS is killed.
-        load: seconds that the load has at least, if others took longer than they should.
+        restarts: how often the local AWS is killed.
+        load: the least seconds of load, if other parts took longer than planned.
     """
 
     long: bool
@@ -77,11 +77,11 @@ class Bounds:
 
 
 _SHARES: Final[Mapping[str, float]] = {"conformance": 1 / 40, "histories": 1 / 30, "fuzz": 1 / 6}
-"""Which part of the time these parts end with, whatever they have reached."""
+"""The share of the time after which these parts end, finished or not."""
 _EXPLORED: Final = 3 / 4
-"""When the exploration of the long run ends, which runs beside all but the load: as a part of the time."""
+"""The share of the time after which the exploration of a long run ends. The load waits for its end."""
 _COMPARING: Final = 90
-"""Seconds that are left for reading every version in the end."""
+"""Seconds for the final read of every version."""
 
 _CROWDED: Final[Mapping[str, Any]] = {
     "clients": 16,
@@ -135,7 +135,7 @@ class _Run:
         return not self.only or name in self.only
 
     def seconds(self, name: str) -> float:
-        """The time of a part that has a share of it."""
+        """Return the time limit of a part of `_SHARES`."""
         return self.bounds.minutes * 60 * _SHARES[name]
 
     @property
@@ -149,7 +149,7 @@ class _Run:
         *,
         planned: Figures | None = None,
     ) -> None:
-        """Do a part, if it was asked for, and keep what it found beside what was planned."""
+        """Run a part, if the command line wants it, and keep its figures and the planned figures."""
         if not self.wants(name):
             return
 
@@ -239,7 +239,7 @@ def _positive(text: str) -> float:
 def _try_everything(run: _Run) -> None:
     _tell(f"seed {run.seed}")
     with tempfile.TemporaryDirectory(prefix="holdfast-safety-") as name, ThreadPoolExecutor(1) as beside:
-        # Processes of their own, which give way to all others.
+        # The exploration runs in processes with a low priority.
         explored = beside.submit(_explore, run)
         _on_the_model(run)
         with _deployed(run, Path(name) / "aws") as stack:

@@ -1,16 +1,15 @@
-"""The model of S3 beside two S3 servers: the same requests, one after another, and what each answers.
+"""Compares the model of S3 with two S3 servers: both get the same requests, one after another.
 
-The requests are those that `holdfast.s3.store` sends, with right, stale and foreign conditions and versions,
-on a few keys of which one is the beginning of another; and those to a bucket without versions, in which
-uploads are staged. Both sides are asked in the SDK's words, so that what `production` makes of the model's
-answers is compared too.
+The requests are those that `holdfast.s3.store` sends, with right, stale and foreign conditions and versions.
+They use a few keys, one of which is a prefix of another, and the staging bucket without versions. Both sides
+get the SDK's calls, so that the comparison includes the responses that `production` makes from the model.
 
-The servers make an ETag of the bytes alone, as S3 does with keys that it manages, also where they are asked
-for `aws:kms`. So the model is compared with `digests=True`. Without, it differs in nothing but the ETag's
-text, and of that S3's documents say only that it is no digest of the bytes.
+The servers compute an ETag from the bytes alone, as S3 does with keys that it manages, even for `aws:kms`. So
+the model is compared with `digests=True`. Without `digests` only the text of the ETag differs. S3's documents
+only say that this ETag is not a digest of the bytes.
 
-Not compared: requests that are in flight at the same time (the model carries each out as a whole), and
-`ETag` of a delete marker, which nobody is told.
+Not compared: requests that are in flight at the same time (in the model each takes effect as a whole), and
+the ETag of a delete marker, which no response contains.
 """
 
 import logging
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CarryOut = Callable[[Bucket, Request, int], tuple[Bucket, Answer, Effect | None]]
-"""The model: a bucket, a request and the time; what comes of it."""
+"""The model: from a bucket, a request and the time to the next bucket, the answer and the effect."""
 
 _KEYS: Final = ("a.tfstate", "a.tfstate.tflock", "a/b.tfstate")
 _PREFIXES: Final = (*_KEYS, "a", "a/", "b")
@@ -55,8 +54,8 @@ _METADATA: Final[Sequence[Mapping[str, str]]] = ({}, {"locked-by": "token:ada", 
 _FOREIGN_ETAG: Final = '"00000000000000000000000000000000"'
 _CURRENT: Final = 0
 _OTHERWISE: Final[Mapping[str, Sequence[tuple[object, object]]]] = {
-    # A delete marker that is asked for by its version: S3 answers 405, says its user guide in "Working with
-    # delete markers", and so do the model and MiniStack; moto's server has no such version.
+    # A GetObject of a delete marker by its version: S3's user guide ("Working with delete markers") says 405.
+    # The model and MiniStack answer 405, moto's server answers that the version does not exist.
     "moto": [
         (
             {"status": 405, "code": "MethodNotAllowed"},
@@ -64,18 +63,19 @@ _OTHERWISE: Final[Mapping[str, Sequence[tuple[object, object]]]] = {
         )
     ],
 }
-"""What the model and a server are known to answer differently."""
+"""Known differences: the answer of the model, and the answer of the server."""
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A request, before anybody knows what S3 calls the versions.
+    """A request, before the servers have given the versions their IDs.
 
-    `operation` is the SDK's name, `key` for ListObjectVersions the prefix. `first_byte`: a GetObject asks for
-    no more. `version` counts a key's versions from 1; one that never was has a version ID of S3's that
-    belongs to another key. `if_match` says whose ETag is sent: 0 is the current version's. Where there is
-    none, the ETag is made up. `staged`: it goes to the bucket without versions.
+    `operation` is the SDK's name. `key` is the prefix for ListObjectVersions. `first_byte`: a GetObject of
+    the first byte only. `version` counts a key's versions from 1; a number that is too high gives the version
+    ID of another object. `if_match` is the number of the version whose ETag is sent; 0 is the current
+    version. If that version does not exist, the ETag is made up. `staged`: the request goes to the bucket
+    without versions.
     """
 
     operation: str
@@ -100,7 +100,7 @@ class Step:
 
 
 def _steps() -> st.SearchStrategy[Step]:
-    keys = st.sampled_from((_KEYS[0], *_KEYS))  # one of them more often, so that more happens to it
+    keys = st.sampled_from((_KEYS[0], *_KEYS))  # the first key more often, so that it gets more versions
     versions = st.integers(1, 5)
     matched = st.just(_CURRENT) | st.integers(_CURRENT, 5)
     bodies = st.sampled_from(_BODIES)
@@ -120,21 +120,21 @@ def _steps() -> st.SearchStrategy[Step]:
 
 
 def _sequences() -> st.SearchStrategy[list[Step]]:
-    # Lists of lists are longer on average than lists, and shrink as well.
+    # Lists of lists are longer on average than lists, and shrink as well as these.
     few = st.lists(_steps(), min_size=1, max_size=6)
     return st.lists(few, min_size=1, max_size=8).map(lambda lists: list(chain.from_iterable(lists)))
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An S3 server; `foreign` is the version ID of an object that no sequence knows."""
+    """An S3 server. `foreign` is the version ID of an object that no sequence uses."""
 
     name: str
     client: "S3Client"
     foreign: str
 
     def new_bucket(self) -> str:
-        """Make a versioned bucket for one sequence; moto's server is slow where there are many keys."""
+        """Create a versioned bucket for one sequence: moto's server is slow if a bucket has many keys."""
         name = f"holdfast-{uuid4().hex}"
         self.client.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
         return name
@@ -150,7 +150,7 @@ class DisagreementError(AssertionError):
 
 
 class _Side:
-    """One of those that are compared, with its own names for the versions of a sequence."""
+    """The model or a server, with its own IDs for the versions of a sequence."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -159,18 +159,18 @@ class _Side:
         self._told: dict[tuple[str, str], datetime] = {}
 
     def version_id(self, key: str, number: int, foreign: str) -> str:
-        """What it calls a version, or another key's where there never was one with that number."""
+        """Return the ID of a version; `foreign` if the key never had a version with this number."""
         versions = self._versions[key]
         return versions[number - 1] if number <= len(versions) else foreign
 
     def number(self, key: str, version_id: str) -> int:
-        """A version's number among all of its key."""
+        """Return the number of a version among all versions of its key."""
         if version_id not in self._versions[key]:
-            raise DisagreementError(f"{self.name} tells of a version of {key} that nobody made")
+            raise DisagreementError(f"{self.name} names a version of {key} that nobody created")
         return self._versions[key].index(version_id) + 1
 
     def made(self, key: str, version_id: str, since: datetime) -> int:
-        """Note a new version, and the time before which it cannot have been there."""
+        """Note a new version, and a time before its creation."""
         if (key, version_id) in self._since:
             raise DisagreementError(f"{self.name} has used a version ID of {key} twice")
         self._since[key, version_id] = since
@@ -178,7 +178,7 @@ class _Side:
         return len(self._versions[key])
 
     def told(self, key: str, version_id: str, last_modified: datetime) -> None:
-        """Note what is told of a version's time, which is in whole seconds and stays the same."""
+        """Check a version's time in a response, to the second. It must stay the same in all responses."""
         whole, since = last_modified.replace(microsecond=0), self._since[key, version_id]
         if not since <= whole <= datetime.now(UTC):
             raise DisagreementError(f"{self.name} dates a version {whole} that was made after {since}")
@@ -186,7 +186,7 @@ class _Side:
             raise DisagreementError(f"{self.name} dates a version {whole} and then otherwise")
 
     def made_count(self, key: str) -> int:
-        """How many versions and markers there ever were."""
+        """Return how many versions and delete markers the key ever had."""
         return len(self._versions[key])
 
 
@@ -200,7 +200,7 @@ class _Sequence:
         self._model, self._real = _Side("the model"), _Side(server.name)
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Compare every answer, and at the end everything that there is."""
+        """Compare every answer, and at the end the whole content of the buckets."""
         if any(step.staged for step in steps):
             self._staging = self._server.new_staging_bucket()
         for step in steps:
@@ -222,7 +222,7 @@ class _Sequence:
             raise DisagreementError(f"{step}\n  the model: {modelled}\n  {self._server.name}: {real}")
 
     def _etag(self, step: Step) -> str | None:
-        """What If-Match names. The server has told the same ETags, else there was a disagreement before."""
+        """Return the ETag for If-Match. The server has the same ETags, because every answer was compared."""
         if step.if_match is None:
             return None
         key = self._bucket.key(step.key)
@@ -232,7 +232,7 @@ class _Sequence:
         return (named and named[0]) or _FOREIGN_ETAG
 
     def _request(self, step: Step, side: _Side, etag: str | None, foreign: str) -> dict[str, Any]:
-        """The request in the SDK's words, as `holdfast.s3.store` sends it."""
+        """Return the parameters of the SDK's call, as `holdfast.s3.store` sends them."""
         if step.operation == "ListObjectVersions":
             return {"Prefix": step.key, "MaxKeys": 1000}
         request: dict[str, Any] = {"Key": step.key}
@@ -261,7 +261,7 @@ class _Sequence:
         with suppress(AsksForMore):
             _call(asking, step, request)
         if asking.asked is None:
-            raise ValueError("the stand-in for the SDK's client has asked for nothing")
+            raise ValueError("the replacement of the SDK's client has recorded no request")
         self._bucket, answer, effect = self._carry_out(self._bucket, asking.asked, 0)
         if effect and effect.added and step.operation == "DeleteObject":
             self._model.made(step.key, effect.added.version_id, _EPOCH)
@@ -290,7 +290,7 @@ class _Sequence:
         status: int | None,
         since: datetime,
     ) -> Mapping[str, object]:
-        """What an answer says, with the side's own names and times taken out."""
+        """Return the content of an answer, with version numbers in place of the side's own IDs and times."""
         try:
             answer = call()
         except ClientError as error:
@@ -346,7 +346,7 @@ def _call(client: Any, step: Step, request: Mapping[str, Any]) -> Mapping[str, A
 @contextmanager
 def servers() -> Iterator[tuple[Server, ...]]:
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    log = logging.getLogger("werkzeug")  # moto's server notes every request
+    log = logging.getLogger("werkzeug")  # moto's server logs every request
     level = log.level
     log.setLevel(logging.ERROR)
     moto.start()
@@ -375,7 +375,7 @@ def compare(
     say: Callable[[str], None],
     carry_out: CarryOut = s3.carry_out,
 ) -> Figures:
-    """Compare a model with servers that run already; else as `run`."""
+    """Compare a model with running servers; otherwise as `run`."""
     until = time.monotonic() + seconds
     told = time.monotonic()
     done = requests = 0
@@ -386,7 +386,7 @@ def compare(
         max_examples=sequences,
         database=None,
         deadline=None,
-        phases=(Phase.generate, Phase.shrink),  # to explain as well takes longer than all the rest
+        phases=(Phase.generate, Phase.shrink),  # the phase "explain" takes longer than all the others
         report_multiple_bugs=False,
         print_blob=False,
     )
@@ -404,7 +404,7 @@ def compare(
             for server in against:
                 _Sequence(server, carry_out).run(steps)
         except DisagreementError as found:
-            failed = (steps, found)  # the last one that hypothesis tries is the shortest
+            failed = (steps, found)  # the last failure that hypothesis finds is the shortest
             raise
 
     try:
@@ -423,6 +423,6 @@ def compare(
 
 
 def run(*, sequences: int, seconds: float, seed: int, say: Callable[[str], None]) -> Figures:
-    """Compare the model with both servers; `sequences` is how many at most."""
+    """Compare the model with both servers, in at most so many `sequences`."""
     with servers() as both:
         return compare(both, sequences=sequences, seconds=seconds, seed=seed, say=say)

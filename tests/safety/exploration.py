@@ -1,4 +1,4 @@
-"""Every interleaving of the scenarios, deliberate faults that must be found, and limits that must show."""
+"""Runs the search over the scenarios, the mutants (a search must find each), and the known limits."""
 
 import math
 import os
@@ -16,22 +16,22 @@ from tests.safety.model.scenarios import LIMITS, Bounds
 Say = Callable[[str], None]
 
 _WORLDS: Final = 6_000_000
-"""Where a search ends that does not end by itself; some 2 GiB."""
+"""The limit of a search that does not end before; it needs some 2 GiB."""
 _WORLDS_OF_A_MUTANT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """The figures of a part of the exploration; `rows` has a row for each search."""
+    """The figures of a part of the exploration. `rows` has a row for each search."""
 
     figures: Figures
     rows: Sequence[Row]
 
 
 def search(*, seconds: float | None, say: Say) -> Explored:
-    """Follow every interleaving of every scenario in the code as it is.
+    """Search every scenario in the unchanged code.
 
-    `seconds` is None in the quick run, which is to end by itself.
+    `seconds` is None in the quick run, whose searches must be complete.
     """
     long = seconds is not None
     interleavings = violations = 0
@@ -60,7 +60,7 @@ def search(*, seconds: float | None, say: Say) -> Explored:
 
 
 def mutants(*, say: Say) -> Explored:
-    """Search in copies of the code with a deliberate fault each."""
+    """Search in copies of the code, each with a deliberate fault."""
     caught = interleavings = 0
     rows: list[Row] = []
     found = hunt.run(hunt.hunts(), at_most=_WORLDS_OF_A_MUTANT, processes=_processes())
@@ -88,7 +88,7 @@ def mutants(*, say: Say) -> Explored:
 
 
 def limits(*, say: Say) -> Explored:
-    """Search without one of the assumptions each: what is said not to be covered must show."""
+    """Search each known limit, which lacks an assumption: the search must find a violation."""
     jobs = [
         Job(scenario.name, Bounds(scenario.faults, scenario.repeats, scenario.ticks)) for scenario in LIMITS
     ]

@@ -1,4 +1,4 @@
-"""The figures of a run, added up over its parts, and the line that they end in."""
+"""The figures of a run, added up over its parts, and the line with all of them."""
 
 from dataclasses import dataclass, fields
 
@@ -36,7 +36,7 @@ class Figures:
         return bool(self.lost or self.violations or self.mutants_caught < self.mutants)
 
     def line(self) -> str:
-        """The figures on one line, as a script reads them.
+        """Return the figures on one line, for scripts.
 
         >>> Figures(schedules=7, mutants_caught=2, mutants=2).line()[:41]
         'schedules=7 mutants=2/2 operations=0 ackn'

@@ -11,7 +11,7 @@ from tests.safety.figures import Figures
 
 FIGURES: Final = Path(__file__).with_name("figures.json")
 MARKS: Final = ("<!-- figures: written by `make safety` -->\n", "<!-- end of the figures -->\n")
-"""Around the paragraph in `safety.md`."""
+"""The lines around the paragraph in `safety.md`."""
 _NO_BOUNDS: Final = Figures()
 
 Row = Mapping[str, Any]
@@ -22,8 +22,8 @@ Row = Mapping[str, Any]
 class Part:
     """A part of a run.
 
-    `seconds` is how long it took. `rows` are its details. `planned` are the figures with which a part that
-    has a time would have ended before it.
+    `seconds` is how long it took. `rows` are its details. `planned` are the figures with which a part with a
+    time limit would have ended before its limit.
     """
 
     name: str
@@ -34,17 +34,17 @@ class Part:
 
 
 _DETAILS: Final = {"schedules": "searches", "mutants": "faults", "limits": "limits"}
-"""Under which name the rows of a part are written."""
+"""The name in the file for the rows of a part."""
 _COUNTS: Final = {
     "schedules": "interleavings on the model of S3, distinct within each search",
-    "mutants": "deliberate faults in the code: found / all",
-    "operations": "requests to the deployed API, without the generated ones",
-    "acknowledged": "writes of a state that the API answered with success",
+    "mutants": "deliberate faults in the code: those found / all",
+    "operations": "requests to the deployed API, without generated requests",
+    "acknowledged": "writes of a state that the API acknowledged",
     "faults": "faults injected into connections",
     "kills": "clients, Lambda workers and local AWSs killed with SIGKILL",
     "requests_fuzzed": "generated requests to the deployed API",
     "lost": "acknowledged writes that are not in the history",
-    "violations": "other violations, and each 5xx or change by a generated request",
+    "violations": "other violations; also a generated request that got a 5xx or changed anything",
 }
 
 
@@ -59,7 +59,7 @@ def record(
     seed: int,
     seconds: float,
 ) -> Row:
-    """Return a run as it is written; `figures` are of all parts, `date` is as in ISO 8601."""
+    """Return the members of `figures.json`. `figures` are the sums of all parts, `date` is in ISO 8601."""
     return {
         "date": date,
         "commit": commit,
@@ -82,13 +82,13 @@ def record(
 
 
 def as_json(run: Row) -> str:
-    """Write a run with a line for each row, so that a difference shows rows."""
+    """Return a run as JSON with a line for each row, so that a diff shows rows."""
     members = (f"{json.dumps(name)}: {_value(value)}" for name, value in run.items())
     return "{\n" + ",\n".join(members) + "\n}\n"
 
 
 def in_page(page: str, run: Row) -> str:
-    """Return a page with the paragraph about a run between its marks."""
+    """Return a page with the paragraph for this run between its marks."""
     before, after = page.partition(MARKS[0])[0], page.partition(MARKS[1])[2]
     return f"{before}{MARKS[0]}{_paragraph(run)}{MARKS[1]}{after}"
 
@@ -97,7 +97,7 @@ def _paragraph(run: Row) -> str:
     counted = dict(word.split("=") for word in run["line"].split())
     cut = [f"{part['part']} ({part['bounds']})" for part in run["parts"] if part["bounds"] != "all"]
     ran = f"{run['date']}, commit {run['commit']}: {run['minutes']} minutes on {run['machine']}."
-    ended = f"Ended by their time instead of their bounds: {', '.join(cut) or 'no part'}."
+    ended = f"Parts that ran out of time before their bounds: {', '.join(cut) or 'none'}."
     lines = [
         *textwrap.wrap(f"{ran} {ended}", 120),
         "",
@@ -109,7 +109,7 @@ def _paragraph(run: Row) -> str:
 
 
 def _bounds(part: Part) -> str:
-    """Say whether a part has reached its bounds or the end of its time."""
+    """Return "all" if a part reached its bounds, or how far it came until the end of its time."""
     if part.name == "schedules":
         complete = sum(row["complete"] for row in part.rows)
         return "all" if complete == len(part.rows) else f"{complete} of {len(part.rows)} searches"

@@ -1,16 +1,16 @@
-"""Requests made up at random, sent to a deployed team: no 5xx, and nothing changed by one that was refused.
+"""Generated requests to a deployed team: they cause no 5xx, and a refused request changes nothing.
 
     fuzz.run(requests=500, seconds=60, seed=1, say=print, stack=stack)
 
-Of nine batches two are schemathesis's, made from docs/openapi.yaml, with it and against it. Two break rules
-of HTTP, JSON, names, lock info and states. Two are what `cloud {}` sends, with wrong IDs, names and
-documents. Three are for the management API, with versions, reasons, times and cursors that there are or are
-not. Each batch has names of its own, a state with a lock that is held and one without, so that there is
-something to destroy; batches run side by side, the requests of one after another. After every request the
-history of the batch's states is listed. A batch is made from the seed and its number alone, and it can be
-run again by itself (`only`).
+Of nine batches, two come from schemathesis and docs/openapi.yaml, with valid and invalid requests. Two break
+rules of HTTP, JSON, names, lock info and states. Two are requests of `cloud {}` with wrong IDs, names and
+documents. Three are for the management API, with real and invalid versions, reasons, times and cursors.
 
-Nobody else may disturb the stack meanwhile: a fault of the wire would look like one of ours.
+Each batch has its own names: a locked state and an unlocked state that it could destroy. Batches run in
+parallel; the requests of a batch run one after another. After every request the history of the batch's
+states is listed. The seed and the batch's number alone determine a batch, so it can be run alone (`only`).
+
+Nothing else may inject faults meanwhile: a fault on the wire would look like a fault of the functions.
 """
 
 import contextlib
@@ -61,15 +61,15 @@ _SOURCES: Final = (
     *(from_schemathesis, from_hypothesis, from_management, from_cloud),
     *(from_schemathesis, from_management, from_hypothesis, from_cloud, from_management),
 )
-"""Of the batches, in turn."""
+"""The sources of the batches, in turn."""
 
 History = frozenset[tuple[str, str, bool]]
-"""Of every version and every delete marker: key, version ID, whether it is the latest."""
+"""The key and ID of every version and delete marker, and whether it is the latest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; `headers` have lower-case names."""
+    """A response. `headers` have lower-case names."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -77,21 +77,21 @@ class Answer:
 
 
 class Door(Protocol):
-    """What a batch sends its requests through."""
+    """The way by which a batch sends its requests."""
 
     def send(self, request: Request) -> Answer | None:
-        """The answer, None if the connection ended without one."""
+        """Return the response, None if the connection ended without a response."""
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is fuzzed.
+    """The deployed team, as the batches see it.
 
-    `door` makes a door for a batch. `history` is of everything whose key begins with a prefix. `tokens` are
-    values of `Authorization` by role, for the states below `prefix`.
+    `door` makes a door for a batch. `history` lists every object whose key begins with a prefix.
+    `tokens` are values of `Authorization` by role, for the states below `prefix`.
     """
 
     door: Callable[[], Door]
@@ -109,7 +109,7 @@ def run(
     stack: "Stack",
     only: int | None = None,
 ) -> Figures:
-    """Send made-up requests to a deployed team; `only` is the number of the one batch to run."""
+    """Send generated requests to a deployed team. With `only`, run only the batch with this number."""
     prefix = f"fuzz-{seed}-{int(time.time())}"
     tokens = {role.value: stack.token(role, f"{prefix}/*").header for role in Role}
     with AwsGateway(stack.address) as gateway:
@@ -136,7 +136,7 @@ def fuzz(
     say: Callable[[str], None],
     only: int | None = None,
 ) -> Figures:
-    """Send made-up requests to a target; see `run`."""
+    """Send generated requests to a target; see `run`."""
     began = time.monotonic()
     sizes = [min(_BATCH, requests - start) for start in range(0, requests, _BATCH)]
     statuses: Counter[int | None] = Counter()
@@ -169,7 +169,7 @@ def fuzz(
             ground = Ground(f"{target.prefix}/{number}", target.tokens)
             source = _SOURCES[number % len(_SOURCES)]
             made = source(ground, size, seed * 1_000_003 + number)
-            # Not many ahead, so that the end of the time is the end.
+            # Only a few batches wait, so that the run ends soon after its time.
             if len(waiting) > 2 * _WORKERS:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 collect(done)
@@ -184,10 +184,10 @@ def fuzz(
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a batch did and found.
+    """The result of a batch.
 
-    `prepared` are requests that made its ground. `statuses` are of the answers to its made-up requests.
-    `faults` say in words what should not have happened.
+    `prepared` counts the requests that created its ground. `statuses` counts the responses to its generated
+    requests. `faults` describe what should not have happened.
     """
 
     number: int
@@ -220,7 +220,7 @@ def _batch(target: Target, ground: Ground, number: int, requests: Sequence[Reque
 
 
 def _versions(request: Request, ground: Ground, history: History) -> Mapping[str, str]:
-    """The versions of the state that a request is about, by the placeholders for them."""
+    """Return the versions of the state in a request, by their placeholders."""
     state = ground.locked if ground.locked in request.target else ground.free
     key = f"states/{state}.tfstate"
     found = sorted((entry for entry in history if entry[0].startswith(key)), key=lambda entry: entry[1])
@@ -232,7 +232,7 @@ def _versions(request: Request, ground: Ground, history: History) -> Mapping[str
 
 
 def _preparations(ground: Ground) -> Iterator[Request]:
-    """What makes the states and the lock that are there to be destroyed."""
+    """Yield the requests that create the states and the lock of the ground."""
     writer = ground.tokens["writer"]
 
     def request(method: str, target: str, body: bytes) -> Request:
@@ -245,7 +245,7 @@ def _preparations(ground: Ground) -> Iterator[Request]:
 
     passing = documents.lock_info("passing")
     yield request("PUT", f"/locks/{ground.free}", passing)
-    # Two versions, so that there is something to go back to.
+    # Two versions, so that a restore has an earlier version.
     yield request("POST", f"/states/{ground.free}?ID=passing", documents.state(4))
     yield request("POST", f"/states/{ground.free}?ID=passing", documents.state(5))
     yield request("DELETE", f"/locks/{ground.free}", passing)
@@ -255,7 +255,7 @@ def _preparations(ground: Ground) -> Iterator[Request]:
 
 
 def _strays(stack: "Stack", target: Target, before: set[str], tokens: Mapping[str, str]) -> list[str]:
-    """Keys that are new, outside of the tokens' scope, and written with one of them."""
+    """Return new keys outside of the tokens' scope that were written with one of the tokens."""
     principals = {stack.token(role, f"{target.prefix}/*").username for role in tokens}
     new = {
         (key, version)
@@ -272,7 +272,7 @@ def _strays(stack: "Stack", target: Target, before: set[str], tokens: Mapping[st
 
 
 def history(s3: "S3Client", bucket: str, prefix: str) -> History:
-    """Everything that lies in a bucket below a prefix, and lay there."""
+    """Return every version and delete marker in a bucket below a prefix."""
     return frozenset(
         (item["Key"], item["VersionId"], item["IsLatest"])
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix)
@@ -281,7 +281,7 @@ def history(s3: "S3Client", bucket: str, prefix: str) -> History:
 
 
 def _shown(request: Request, ground: Ground) -> str:
-    """A request without secrets: a token is named by its role."""
+    """Return a request as text, with a role in place of each token."""
     roles = {token: f"<{role}>" for role, token in ground.tokens.items()}
     text = repr(request)
     for token, role in roles.items():
@@ -293,7 +293,7 @@ def _shown(request: Request, ground: Ground) -> str:
 
 
 def faults(request: Request, answer: Answer | None, before: History, after: History) -> Iterator[str]:
-    """What is wrong with an answer, and with what happened meanwhile, in words."""
+    """Yield a description of each fault in a response, and in the changes that the request made."""
     if answer is None:
         if request.whole:
             yield "no answer"
@@ -314,17 +314,17 @@ def _difference(before: History, after: History) -> str:
     return f"new {sorted(after - before)}, gone {sorted(before - after)}"
 
 
-# Answers of the gateway's own, which come before any route is looked for. No 404, which reads as "no state".
+# Responses of the gateway itself, before it looks for a route. No 404, because clients read it as "no state".
 _OF_THE_GATEWAY: Final = frozenset({400, 413, 431})
-# What a path without a route is answered.
+# Responses to a path without a route.
 _OTHER_PATHS: Final = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden"}
-# What a verb that the description has no words for is answered on a path that exists.
+# Responses on an existing path to a verb that docs/openapi.yaml does not describe.
 _OTHER_VERBS: Final = {401: "Unauthorized", 403: "Forbidden", 405: "MethodNotAllowed"}
 _IN_WORDS: Final = {
     **{("LOCK", route): ("put", "/locks/{name}") for route in ("states", "locks")},
     **{("UNLOCK", route): ("delete", "/locks/{name}") for route in ("states", "locks", "unlocks")},
 }
-# For the local AWS a path with a line break has no route.
+# In the local AWS a path with a line break has no route.
 _PATH: Final = re.compile(
     r"/+(?:(states|outputs|locks|unlocks)/.+"
     r"|(health|sessions(?:/aws)?|\.well-known/terraform\.json|app/settings/tokens))"
@@ -332,7 +332,7 @@ _PATH: Final = re.compile(
 
 
 def _undocumented(request: Request, answer: Answer) -> str | None:
-    """How an answer differs from docs/openapi.yaml, None if it does not."""
+    """Return how a response differs from docs/openapi.yaml, None if it does not."""
     path = unquote(request.target.partition("?")[0], errors="replace")
     if path.startswith(CLOUD) and "\n" not in path:
         return _wrong_over_cloud(answer)
@@ -363,7 +363,7 @@ def _undocumented(request: Request, answer: Answer) -> str | None:
 
 
 def _wrong_over_cloud(answer: Answer) -> str | None:
-    """How an answer differs from what clients of `cloud {}` can show, None if it does not."""
+    """Return why clients of `cloud {}` cannot show an error, None if they can."""
     if answer.status < 400:
         return None
     try:
@@ -376,7 +376,7 @@ def _wrong_over_cloud(answer: Answer) -> str | None:
 
 
 def _wrong_over_management(answer: Answer) -> str | None:
-    """How an answer differs from what the command can show, None if it does not."""
+    """Return why the command cannot show an error, None if it can."""
     if answer.status < 400:
         return None
     try:
@@ -391,7 +391,7 @@ def _wrong_over_management(answer: Answer) -> str | None:
 
 
 def _described(request: Request, status: int) -> Iterator[Mapping[str, Any]]:
-    """The responses of the document that an answer with this status may be."""
+    """Yield the described responses that a response with this status may be."""
     document = _document()
     components = document["components"]["responses"]
     if status in _OF_THE_GATEWAY:
@@ -430,9 +430,9 @@ def _validator(schema: str) -> Draft202012Validator:
 
 
 class Wire:
-    """Sends requests as they stand.
+    """Sends requests unchanged.
 
-    What AWS takes goes to `gateway`, which has AWS's limits; the rest goes to the API, at `direct`.
+    Requests that AWS accepts go to `gateway`, which has AWS's limits. The others go to the API at `direct`.
     """
 
     def __init__(self, gateway: str, direct: str) -> None:
@@ -448,7 +448,7 @@ class Wire:
 
 
 class _Connection:
-    """A connection that is kept as long as both sides agree on where a request ends."""
+    """A connection that stays open as long as both sides agree on the end of each request."""
 
     def __init__(self, address: str) -> None:
         url = urlsplit(address)

@@ -1,12 +1,12 @@
 """Long random interleavings of many clients, with every fault at any moment.
 
-Where the search follows every interleaving of two or three clients within narrow bounds, this draws single
-ones of up to seven clients without bounds: the same code, the same model of S3, the same invariants after
-every event. hypothesis draws them, and shrinks one in which an invariant does not hold.
+The search follows every interleaving of two or three clients within narrow bounds. This module draws single
+interleavings of up to seven clients without bounds. The code, the model of S3 and the invariants after every
+event are the same. hypothesis draws the interleavings, and shrinks each that violates an invariant.
 
-Some clients of the search do not take part. In a crowd the invariants cannot tell whose lock a copied lock
-info is (`copier`), and a document that does not follow on what its client read (`wrong_address`,
-`same_serial`) may be refused for what nobody acknowledged.
+Some clients do not take part. With many clients the invariants cannot tell the owner of a copied lock info
+(`copier`). A document that does not follow what its client read (`wrong_address`, `same_serial`) may be
+refused because of an unacknowledged version.
 """
 
 import sys
@@ -51,18 +51,18 @@ _SESSIONS: Final = (
     clients.reader,
 )
 _FOUND: Final = tuple(dict.fromkeys(plan.scenario.before for plan in PLANS))
-"""Make the buckets that the scenarios of the search begin with."""
+"""The functions that make the buckets with which the scenarios of the search begin."""
 _FAULTS: Final = ("again", "again", "crash", "lost", "lost-over", "late", "late-over", "never", "over")
 _REFUSALS: Final = ("409", "500", "503")
 _MEMORIES: Final = st.integers(0, 5)
-"""Which of what is known the process remembers in which an invocation begins; none if there are fewer."""
+"""The number of the possible cache with which an invocation begins. It begins cold if there are fewer."""
 _NO_BOUND: Final = 1_000_000
 _TOKEN: Final = "ci"
-"""Some clients share it; not who borrows a lock's ID, whom only the token tells from the holder."""
+"""Some clients share this token. `borrower` does not: only the token tells it from the lock's holder."""
 
 
 def _rescue(me: Client) -> Session:
-    """Lifts a freeze, force-unlocks what is locked, and applies."""
+    """Removes a freeze or a lock, and applies."""
     yield from clients.unfreeze(me)
     yield HttpRequest("unlock", STATE, me.caller)
     yield from clients.apply(me)
@@ -78,7 +78,7 @@ def _crowd(sessions: Sequence[tuple[Callable[[Client], Session], bool]]) -> Iter
 
 
 class _TimeIsUp(BaseException):
-    """The run has had its time. No `except Exception` of hypothesis's takes it for a failure."""
+    """The time of the run is over. No `except Exception` in hypothesis catches it."""
 
 
 class BrokenInvariantError(AssertionError):
@@ -87,10 +87,11 @@ class BrokenInvariantError(AssertionError):
 
 @dataclass(slots=True)
 class _Progress:
-    """What a run has done so far.
+    """The progress of a run.
 
-    `until` is when it ends, in `time.monotonic()` seconds. `histories` have ended, with `events` in all.
-    `broken` is the last one in which an invariant did not hold; the shortest, once hypothesis is done.
+    `until` is the end of the run in `time.monotonic()` seconds. `histories` counts the finished histories,
+    `events` all their events. `broken` is the last history that violated an invariant. When hypothesis has
+    finished, that is the shortest.
     """
 
     until: float
@@ -109,7 +110,7 @@ class _Progress:
 
 
 class Histories(RuleBasedStateMachine):
-    """Draws an interleaving. `progress` and `production` are set by `run`."""
+    """Draws an interleaving. `run` sets `progress` and `production`."""
 
     progress: ClassVar[_Progress]
     production: ClassVar[Production]
@@ -144,24 +145,24 @@ class Histories(RuleBasedStateMachine):
 
     @rule(turns=st.lists(st.tuples(st.integers(0, 6), st.integers(1, 8), _MEMORIES), min_size=1, max_size=6))
     def take_turns(self, turns: list[tuple[int, int, int]]) -> None:
-        """Clients take turns, each for some requests."""
+        """Let clients send some requests each, in turn."""
         for client, steps, memory in turns:
             name = self._name(client)
             self._happen(*[name] * steps, memory=memory)
 
     @rule(client=st.integers(0, 6), fault=st.sampled_from((*_FAULTS, *_REFUSALS)), memory=_MEMORIES)
     def go_wrong(self, client: int, fault: str, memory: int) -> None:
-        """A client's request goes wrong."""
+        """Inject a fault into a client's request."""
         self._happen(f"{self._name(client)}.{fault}", memory=memory)
 
     @rule(stray=st.integers(1, 3), fault=st.sampled_from((*_FAULTS[3:], *_REFUSALS)), memory=_MEMORIES)
     def go_wrong_unheard(self, stray: int, fault: str, memory: int) -> None:
-        """A request of an invocation that nobody listens to goes wrong."""
+        """Inject a fault into a request of an invocation whose client does not wait for it."""
         self._happen(f"stray{stray}.{fault}", memory=memory)
 
     @rule(late=st.integers(1, 3), stray=st.integers(1, 3), steps=st.integers(1, 6), memory=_MEMORIES)
     def catch_up(self, late: int, stray: int, steps: int, memory: int) -> None:
-        """What nobody waits for goes on: a request on its way, and an invocation."""
+        """Let a late request arrive, and let an invocation go on whose client does not wait for it."""
         self._happen(f"late{late}", *[f"stray{stray}"] * steps, memory=memory)
 
     @rule()
@@ -169,9 +170,9 @@ class Histories(RuleBasedStateMachine):
         self._happen("tick")
 
     def teardown(self) -> None:
-        """The interleaving is over: somebody can work on the state, after a force-unlock."""
+        """End the interleaving, and check that a client can apply after a force-unlock."""
         if sys.exc_info()[0] is not None or not hasattr(self, "world"):
-            return  # something did not hold, or hypothesis has broken it off
+            return  # an invariant did not hold, or hypothesis has ended this example
         self._happen(*["tick"] * 5)
         while _RESCUER.name in set(self.search.events(self.world)):
             self._happen(_RESCUER.name)
@@ -183,7 +184,7 @@ class Histories(RuleBasedStateMachine):
             raise _TimeIsUp
 
     def story(self) -> Iterator[str]:
-        """Tell what happened, a line for each event."""
+        """Yield the clients, and a line for each event."""
         named = [f"{client.name}: {client.session.__name__}" for client in self.scenario.clients]
         protected = ", a bucket whose versions are protected" if self.scenario.protected else ""
         yield f"{', '.join(named)}; {self.scenario.before.__name__}{protected}"
@@ -193,7 +194,7 @@ class Histories(RuleBasedStateMachine):
         return self.scenario.clients[client % (len(self.scenario.clients) - 1)].name
 
     def _happen(self, *events: str, memory: int = 0) -> None:
-        """Let events happen, in a process that remembers something if there is one; else leave them out."""
+        """Let each event happen if it can, in a warm process with this cache if possible."""
         for drawn in events:
             who, dot, fault = drawn.partition(".")
             possible = set(self.search.events(self.world))
@@ -221,7 +222,7 @@ def run(
 ) -> Figures:
     """Draw interleavings and judge them.
 
-    `examples` is how many at most. `steps` is how many rules of one at most; some stand for several events.
+    `examples` limits the interleavings. `steps` limits the rules of each; a rule can be several events.
     """
     progress = _Progress(time.monotonic() + seconds, say)
     machine = type("Machine", (Histories,), {"progress": progress, "production": Production(functions)})

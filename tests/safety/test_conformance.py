@@ -1,4 +1,4 @@
-"""The model of S3 is compared with two servers, and the comparison notices a model that is wrong."""
+"""The model of S3 agrees with two servers, and the comparison notices a wrong model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ def both() -> Iterator[Sequence[Server]]:
 
 
 def counts_a_marker(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
-    """A model in which a delete marker is something that If-None-Match finds."""
+    """A model in which If-None-Match counts a delete marker as an object."""
     if request.if_none_match and bucket.key(request.key).entries:
         return bucket, Answer(412, "PreconditionFailed"), None
     return carry_out(bucket, request, now)
@@ -29,7 +29,7 @@ def keeps_removed(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, A
 
 
 def keeps_staged(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
-    """A model in which what is staged cannot be replaced."""
+    """A model in which a staged object cannot be replaced."""
     if request.staged and request.operation == "PutObject":
         _, answer, _ = carry_out(bucket, request, now)
         return (bucket, answer, None) if bucket.staged else carry_out(bucket, request, now)

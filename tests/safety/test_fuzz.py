@@ -1,4 +1,4 @@
-"""The fuzzing finds what it is there to find, and says how to see it again."""
+"""The generated requests find every kind of fault, and the report says how to repeat it."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Behaviour = Callable[["Service"], Answer | None]
 
 
 class Service:
-    """A service that prepares its ground and then behaves as it is told."""
+    """A service that accepts the requests for its ground, and then behaves as the test says."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
@@ -46,7 +46,7 @@ class Service:
 
 
 def fuzzed(behaviour: Behaviour, requests: int = 100) -> tuple[Figures, list[str], list[Service]]:
-    """Figures, what was said, and the service of each batch."""
+    """Return the figures, the lines of progress, and the service of each batch."""
     services: list[Service] = []
     said: list[str] = []
 
@@ -112,7 +112,7 @@ def test_the_same_seed_makes_the_same_requests() -> None:
 
 
 def error(status: int, code: str) -> Answer:
-    """An error as the function makes it."""
+    """Return an error in the form of the function."""
     return Answer(
         status, JSON, json.dumps({"error": code, "message": "What happened and what to do."}).encode()
     )

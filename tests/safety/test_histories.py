@@ -1,4 +1,4 @@
-"""The histories bite: with one decision of the production code gone, an invariant in them does not hold."""
+"""The random histories find a deliberate fault in the production code."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ sys.exit(figures.violations)
 
 
 def run(functions: Path, *, examples: int) -> subprocess.CompletedProcess[str]:
-    """Draw histories in a process of its own, which imports this copy of the functions."""
+    """Draw histories in a separate process, which imports this copy of the functions."""
     return subprocess.run(
         [sys.executable, "-c", _RUN, functions, str(examples)],
         cwd=ROOT,
@@ -45,7 +45,7 @@ def test_everything_holds_in_some_histories() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "whoever knows a lock's ID may write under it",
+        "a client that knows a lock's ID may write under it",
         "a release that does not look whose lock it is",
         "an acquire whose 412 counts as success",
     ],
@@ -60,7 +60,7 @@ def test_a_fault_in_the_code_is_found_and_a_short_history_is_told(tmp_path: Path
 
     assert done.returncode == 1, done.stdout + done.stderr
     *events, broken = [line for line in done.stdout.splitlines() if line.startswith("  ")]
-    # Of two clients that both were told that they hold the lock, one is refused: that may show first.
+    # If two clients hold the lock, one of them is refused. That violation may show first.
     shown = (mutant.breaks, Invariant.FOLLOWED)
     assert broken.startswith(tuple(f"  {invariant.value}: " for invariant in shown))
     assert len(events) < 50, done.stdout

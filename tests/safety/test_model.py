@@ -1,4 +1,4 @@
-"""The search: that it can be run again, and that it covers what it says."""
+"""The search: its interleavings can be replayed, its mutants apply, and it says if it is incomplete."""
 
 import re
 import shutil

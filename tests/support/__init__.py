@@ -1,6 +1,6 @@
 """Fixtures and helpers that several test folders share.
 
-Of requests and responses, `method` is the verb, `target` path and query, `status` that of HTTP; `headers`
-have lower-case names. A client's `address` is the API's base URL; its `tls` says whom to trust, None where
-that is plain HTTP.
+In requests and responses, `method` is the HTTP verb, `target` the path with the query, `status` the HTTP
+status; `headers` have lower-case names. A client's `address` is the API's base URL. Its `tls` has the trusted
+authorities, None for plain HTTP.
 """

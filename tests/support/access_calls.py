@@ -1,9 +1,8 @@
-"""Who may send what to the API: one table of every route, for the functions and for a deployed stack.
+"""The requests that each role may send: one table of every route, for the functions and for a deployed stack.
 
-Refused is what has no row: a route without one fails, and a verb that is no route gets 405. All requests are
-about a state that somebody else has locked. So a change that a role may make is refused after its
-authorization, with another status than 403, and no request of the table changes anything. An unlock is
-one with a lock that is not held.
+A route without a row fails the tests, and a verb that a path does not have gets 405. Every request names a
+state that somebody else has locked. So a change that a role may make is refused after its authorization, with
+another status than 403, and no request of the table changes anything. An unlock names a lock not held.
 """
 
 import json
@@ -106,10 +105,11 @@ GET    state-versions/{version_id:large}/download  401 403    307    307        
 GET    state-version-outputs/{output_id}       401     200    200    200        200 |    403       403
 """,
 }
-"""The state inside of the caller's scope, for every role; then two outside of it, the same for every role.
+"""The columns: each role's status for a state inside of its scope, then every role's status for two outside.
 
-One is in an organization of which the scope covers other states, one in another. Where no state is named,
-none is outside of a scope. `{version_id:large}` is an ID of a version that no response carries.
+The first state outside is in an organization with states inside of the scope, the second in another. A
+request that names no state has no status outside. `{version_id:large}` is the ID of a version that is too
+large for a response.
 """
 
 _SHORT: Final = {
@@ -120,7 +120,7 @@ _SHORT: Final = {
 _COMMAND: Final = "0123456789abcdef" * 2
 _MD5: Final = "0" * 32
 _LOCK: Final = json.loads(documents.lock_info("another", who="bob@desk"))
-"""Never held: an unlock with it leaves the lock that is held."""
+"""A lock that nobody holds: an unlock with it leaves the held lock."""
 _LOCKING: Final = [
     *("LOCK /states", "UNLOCK /states", "PUT /locks", "POST /locks", "LOCK /locks", "DELETE /locks"),
     *("UNLOCK /locks", "POST /unlocks", "UNLOCK /unlocks"),
@@ -146,14 +146,14 @@ BODIES: Final[Mapping[str, object]] = {
         "data": {"type": "state-versions", "attributes": {"serial": 9, "md5": _MD5}}
     },
 }
-"""What is sent with a request that has a body; it must be nothing that is refused by itself."""
+"""The bodies of requests that have one. Each is valid: only the caller's role can be why it is refused."""
 
 LISTS: Final = (
     f"{MANAGEMENT}states",
     f"{MANAGEMENT}locks",
     f"{CLOUD}organizations/{{organization}}/workspaces",
 )
-"""Routes that show which states there are; of these each caller must see its own."""
+"""Routes that list states. Each caller must see exactly the states in its scope."""
 
 SCOPE: Final = "roles/inside/*"
 INSIDE: Final = "roles/inside/calls"
@@ -163,11 +163,11 @@ OUTSIDE: Final = ("roles/outside/calls", "elsewhere/outside/calls")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A line of a table.
+    """A row of a table.
 
     `address` has placeholders, and the query. `inside` is the status that each role gets within its scope;
-    None is nobody. `outside` is the status that every role gets for each state outside of it; None where none
-    is named.
+    the role None is a caller without credentials. `outside` is the status that every role gets for each state
+    outside of its scope; None if the request names no state.
     """
 
     method: str
@@ -180,12 +180,12 @@ class Call:
 
     @property
     def route(self) -> str:
-        """The path as docs/openapi.yaml has it."""
+        """The path as docs/openapi.yaml writes it."""
         return re.sub(r":\w+}", "}", self.address.partition("?")[0])
 
     @property
     def allows(self) -> list[Role]:
-        """The roles that get something."""
+        """The roles that are not refused."""
         return [role for role, status in self.inside.items() if role and status != 403]
 
 
@@ -207,9 +207,9 @@ CALLS: Final = tuple(_calls())
 
 
 def other_verbs(routes: Iterable[Route[Any]], nobody: Callable[[Route[Any]], int]) -> Iterator[Call]:
-    """Yield a request with every verb that a path does not have.
+    """Yield a request for every verb that a path does not have.
 
-    `nobody` tells the status of a request without credentials, by the path's route.
+    `nobody` returns the status of a request without credentials to a route's path.
     """
     paths = {route.path: route for route in routes}
     for path, route in paths.items():
@@ -232,9 +232,9 @@ def unlisted(routes: Iterable[Route[Any]]) -> set[str]:
 
 
 def prepare(s3: "S3Client", bucket: str) -> dict[str, Mapping[str, str]]:
-    """Put the states of the table into a bucket, each locked and with a deleted one beside it.
+    """Put the states of the table into a bucket. Each is locked, and has a deleted state beside it.
 
-    Return what stands for the placeholders, by the name of the state.
+    Return the values of the placeholders, by the name of the state.
     """
     return {state: _prepare(s3, bucket, state) for state in (INSIDE, *OUTSIDE)}
 
@@ -302,7 +302,7 @@ def faults(
 
 
 def request(call: Call, values: Mapping[str, str]) -> tuple[str, str, bytes | None]:
-    """Return verb, address and body, with what stands for the placeholders."""
+    """Return verb, address and body, with the placeholders filled in."""
     body = BODIES.get(f"{call.method} {call.address}")
     return (
         call.method,
@@ -322,7 +322,7 @@ def _faults(
         yield f"not {expected}"
         return
     if expected == 403 and not call.route.startswith("/sessions"):
-        # The route tells the role that is the least for all that it does, the library that for this.
+        # A refusal names the least role: the route's for all its requests, or the library's for this request.
         enough = any(f"the role '{allowed}'" in body for allowed in (call.allows[0], Role.READER))
         if "not_allowed" not in body or not (enough or (state != INSIDE and "scope" in body)):
             yield "the refusal says neither which role is enough nor that it is the scope"

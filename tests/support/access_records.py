@@ -62,7 +62,7 @@ def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRIT
 
 
 def trust_role(team: Team, name: str) -> AwsCaller:
-    """Be somebody with an IAM role that a team trusts to do everything to every state."""
+    """Return a caller with an IAM role that a team trusts as maintainer of every state."""
     caller = assume(team, name)
     add_aws_trust(team, caller.role_name, role=Role.MAINTAINER)
     return caller
@@ -88,14 +88,14 @@ def _of_a_test(role: Role, scope: Sequence[str]) -> dict[str, Any]:
 def with_header(
     team: Team, authorization: str, path: str = "/states/access/none", method: str = "GET", **more: Any
 ) -> Response:
-    """Send a request with this `Authorization`; a state that does not exist is 204 to whoever may read it."""
+    """Send a request with this `Authorization`; for the default state, a caller who may read it gets 204."""
     return Client(team.gateway.address, team.tls, None).request(
         method, path, headers={"Authorization": authorization, **more.pop("headers", {})}, **more
     )
 
 
 def basic(user: str | bytes, password: str | bytes) -> str:
-    """Return the header of HTTP Basic, whatever user and password are."""
+    """Return the header of HTTP Basic, also for a user and a password that are not valid."""
     pair = b":".join(each.encode() if isinstance(each, str) else each for each in (user, password))
     return f"Basic {base64.b64encode(pair).decode()}"
 

@@ -24,7 +24,7 @@ _WIDTH: Final = 120
 
 
 def documents() -> dict[str, type[Document]]:
-    """Return the documents that the management API sends or is sent, by their names."""
+    """Return the documents in requests and responses of the management API, by name."""
     return {
         name: kind
         for name, kind in vars(v1).items()
@@ -33,12 +33,12 @@ def documents() -> dict[str, type[Document]]:
 
 
 def yaml() -> str:
-    """Return the schemas as they stand in docs/openapi.yaml."""
+    """Return the schemas in the form that docs/openapi.yaml contains."""
     return "".join(f"    {line}\n" for name, kind in documents().items() for line in _lines(name, kind))
 
 
 def meanings(kind: type[Document]) -> dict[str, str]:
-    """Return what the source of a document and of those that it extends says of its members."""
+    """Return the comment of each member, from the source of a document and of its base documents."""
     extended = [
         each for each in reversed(kind.__mro__) if issubclass(each, Document) and each is not Document
     ]

@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that stands in for the team's API, and records its requests."""
+"""An HTTP server on this machine that replaces the team's API and records the requests."""
 
 import json
 import ssl
@@ -16,7 +16,7 @@ from local_aws import loopback
 class Reply:
     """A response of the stub.
 
-    `headers` are in addition to its length. `cut` bytes at the end of the announced body are not sent.
+    `headers` are sent in addition to its length. The last `cut` bytes of the announced body are not sent.
     `lost`: the connection is closed without a response.
     """
 
@@ -36,7 +36,7 @@ class Asked:
 
 
 class ApiStub:
-    """Gives its replies in their order, the last of them for ever."""
+    """Sends its replies in order, and the last reply to all later requests."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -94,7 +94,7 @@ class _Handler(loopback.Handler):
 
 @contextmanager
 def running(tls: ssl.SSLContext | None = None) -> Iterator[ApiStub]:
-    """Run a stub, with TLS if it is given a certificate, for as long as the context lasts."""
+    """Run a stub for as long as the context lasts, with TLS if there is a certificate."""
     stub = ApiStub()
     with loopback.serving(type("Handler", (_Handler,), {"stub": stub}), tls=tls) as stub.address:
         yield stub

@@ -1,4 +1,4 @@
-"""The audit trail of a deployed team, as its log group holds it."""
+"""The audit trail of a deployed team, read from its log group."""
 
 import json
 import time
@@ -20,7 +20,7 @@ def events(team: Team) -> list[dict[str, Any]]:
 
 
 def wait_for_events(team: Team, count: int, **fields: str) -> list[dict[str, Any]]:
-    """Wait until so many events have these fields, and return them; in the end return what there is."""
+    """Wait until `count` events have these fields, and return them; after a time limit, return fewer."""
     ends = time.monotonic() + 60
     while True:
         found = [event for event in events(team) if fields.items() <= event.items()]

@@ -1,4 +1,4 @@
-"""Somebody in the team's AWS account, with an IAM role or without, who asks for a session."""
+"""Callers in the team's AWS account, with an IAM role or without, that request a session."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,7 +19,7 @@ from tests.support.http_client import Client, Response
 from tests.support.team import Team
 
 PREFIX = "holdfast-e2e-"
-"""Begins the name of every IAM role and user that is made here."""
+"""The prefix of the name of every IAM role and user that this module creates."""
 
 PATH = "/sessions/aws"
 
@@ -28,7 +28,7 @@ _MAY_USE_APIS = {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": 
 
 @dataclass(frozen=True)
 class AwsCaller:
-    """A session of an IAM role, or another caller; `role_name` is empty for who has none."""
+    """A session of an IAM role, or another caller. `role_name` is empty for a caller without a role."""
 
     role_name: str
     arn: str
@@ -37,7 +37,7 @@ class AwsCaller:
     def ask_for_session(
         self, team: Team, body: bytes = b"", *, query: str = "", headers: Mapping[str, str] | None = None
     ) -> Response:
-        """`POST /sessions/aws`, signed, at the API itself: a signature holds for one host name alone."""
+        """Send a signed `POST /sessions/aws` to the API itself: the signature covers the host name."""
         path = PATH + query
         request = AWSRequest("POST", team.direct_address + path, data=body, headers=dict(headers or {}))
         SigV4Auth(self.credentials, "execute-api", REGION).add_auth(request)
@@ -47,7 +47,7 @@ class AwsCaller:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The variables with which a command signs as this caller."""
+        """Return the variables with which a command signs as this caller."""
         return {
             "AWS_ACCESS_KEY_ID": self.credentials.access_key,
             "AWS_SECRET_ACCESS_KEY": self.credentials.secret_key,
@@ -55,7 +55,7 @@ class AwsCaller:
         }
 
     def session(self, team: Team) -> http_client.Credentials:
-        """A new session with a team that trusts the role."""
+        """Create a session with a team that trusts the role."""
         answer = self.ask_for_session(team)
         assert answer.status == 200, answer
         made = answer.json()
@@ -63,7 +63,7 @@ class AwsCaller:
 
 
 def assume(team: Team, name: str, *, session: str = "ada", path: str = "/") -> AwsCaller:
-    """Be somebody with a role who may use every API of the account; the role is made if it is not there."""
+    """Return a caller whose role may use every API of the account; create the role if it does not exist."""
     role_name = f"{PREFIX}{name}"
     iam, sts = aws_client(team, "iam"), aws_client(team, "sts")
     root = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
@@ -79,7 +79,7 @@ def assume(team: Team, name: str, *, session: str = "ada", path: str = "/") -> A
 
 
 def user(team: Team, name: str) -> AwsCaller:
-    """Be a new IAM user who may use every API of the account."""
+    """Create an IAM user who may use every API of the account, and return it as a caller."""
     user_name = f"{PREFIX}{name}"
     made = new_user(aws_client(team, "iam"), user_name, _MAY_USE_APIS)
     arn = f"arn:aws:iam::{ACCOUNT}:user/{user_name}"
@@ -95,19 +95,19 @@ def root(team: Team) -> AwsCaller:
 def ask_unsigned(
     team: Team, *, query: str = "", body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """`POST /sessions/aws` with these headers and no other, through the gateway."""
+    """Send `POST /sessions/aws` through the gateway, with these headers only."""
     return Client(team.gateway.address, team.tls, None).request("POST", PATH + query, body, headers)
 
 
 def trust_records(team: Team) -> trust.Records:
-    """The team's trust records; none if there is no object with them."""
+    """Return the team's trust records; none if their object does not exist."""
     found = team.object(trust.KEY)
     return trust.parse(found) if found is not None else trust.Records()
 
 
 @cache
 def aws_client(team: Team, service: str) -> Any:
-    """Return a client of root's; the same every time, because making one takes longer than most requests."""
+    """Return a client with root's permissions. It is cached: its creation takes longer than most requests."""
     environment = team.environment
     session: Any = boto3.Session(
         environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"], region_name=REGION

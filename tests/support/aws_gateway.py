@@ -1,8 +1,8 @@
-"""What AWS's HTTP API and Lambda impose on a request and the local AWS does not, as a reverse proxy.
+"""A reverse proxy with the limits of AWS's HTTP API and Lambda that the local AWS does not have.
 
-The numbers are the quotas of https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
-and https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. Where AWS's documents leave a
-choice, this takes the harsher one: it lets through as much as AWS might, and returns as little.
+Its numbers are quotas of https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
+and https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html. Where AWS's documents allow two
+readings, the proxy follows the harsher one: it passes on as much as AWS might, and returns as little.
 """
 
 import base64
@@ -24,16 +24,16 @@ METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST",
 MAX_PAYLOAD: Final = 10_000_000
 """Bytes of a request's body ("10 MB")."""
 MAX_INVOCATION: Final = 6_291_456
-"""Bytes of a function's event, and of its answer, as JSON."""
+"""Bytes of a function's event, and of its response, as JSON."""
 MAX_HEAD: Final = 10_240
 """Bytes of request line and headers."""
 INTEGRATION_TIMEOUT: Final = 30.0
-"""Seconds that a function has."""
+"""The most seconds that a function may take."""
 
 REMAPPED: Final = frozenset({"content-md5", "date", "server", "www-authenticate"})
 _REMAPPED_PREFIX: Final = "x-amzn-remapped-"
 _HOP_BY_HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host"})
-# What Lambda gets as text; everything else comes as base64.
+# The content types that Lambda gets as text. Everything else is base64.
 _TEXT_TYPES: Final = frozenset({"application/json", "application/xml", "application/javascript"})
 # An authorizer's context, with a scope of many patterns.
 _CALLER: Final = {"principal": "token:" + "0" * 20, "role": "maintainer", "scope": "*" * 1024}
@@ -41,7 +41,7 @@ _CALLER: Final = {"principal": "token:" + "0" * 20, "role": "maintainer", "scope
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A request as the client sent it, and what it got; `body` is as it arrived at the gateway."""
+    """A request as the client sent it, and its response. `body` is the request's body at the gateway."""
 
     method: str
     target: str
@@ -64,10 +64,10 @@ def _is_write(method: str, target: str) -> bool:
 
 @dataclass(slots=True)
 class Held:
-    """Writes that the gateway has taken and does not pass on yet.
+    """Writes that the gateway has received and does not pass on yet.
 
-    `arrived` is set once the first one is there. Set `released` to pass them on, whether or not their clients
-    still live. `passed` is set once one of them was answered.
+    `arrived` is set once the first write is there. Set `released` to pass them on, whether or not their
+    clients still live. `passed` is set once the first of them has a response.
     """
 
     arrived: Event = field(default_factory=Event)
@@ -76,7 +76,7 @@ class Held:
 
 
 def event(method: str, target: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """The event that Lambda gets for a request, payload format 2.0, in the sizes that it has on AWS."""
+    """Return the event that Lambda gets for a request: payload format 2.0, with the sizes as on AWS."""
     path, _, query = target.partition("?")
     told = {name.lower(): value for name, value in headers.items()}
     told |= {
@@ -125,16 +125,16 @@ def event(method: str, target: str, headers: Mapping[str, str], body: bytes) -> 
 
 
 def event_size(method: str, target: str, headers: Mapping[str, str], body: bytes) -> int:
-    """Bytes of the event that Lambda gets for a request, with nothing escaped that need not be."""
+    """Return the size in bytes of Lambda's event for a request, with as few escapes as possible."""
     made = event(method, target, headers, body)
     return len(json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def answer_size(status: int, headers: Mapping[str, str], body: bytes) -> int:
-    """Bytes of the function's answer that became this response.
+    """Return the size in bytes of the function's result for this response.
 
-    An encoded body was base64. The wire does not show how a function put another one: it is counted as
-    quoted ASCII or as base64, whichever is smaller.
+    An encoded body was base64. For other bodies the response does not show how the function wrote them. They
+    count as quoted ASCII or as base64, whichever is smaller.
     """
     frame = len(json.dumps({"statusCode": status, "headers": dict(headers), "isBase64Encoded": False}))
     as_base64 = len(base64.b64encode(body))
@@ -150,15 +150,15 @@ class AwsGateway:
     """The proxy: `https://127.0.0.1:<port>/<path>` goes to `<upstream>/<path>`.
 
     `upstream` has no trailing slash; `ca` is the authority of its certificate.
-    `cert` is certificate and key files to serve TLS with, None for plain HTTP.
+    `cert` has the files of certificate and key for TLS; None for plain HTTP.
 
     Attributes:
         renames_headers: whether headers get AWS's other names, in both directions.
-        drops_delete_bodies: whether a DELETE loses its body, which nobody promises to pass on.
-        refuses_chunks: whether a body in chunks is refused; no document of AWS says what becomes of it.
-        drops: verbs, each with the lower-case name of a header that it loses.
-        answers_to_lose: how many writes of states will be carried out without an answer.
-        clock_ahead: seconds by which its clock is ahead.
+        drops_delete_bodies: whether the body of a DELETE is dropped. AWS does not promise to pass it on.
+        refuses_chunks: whether a chunked body is refused. AWS does not document whether it passes it on.
+        drops: verbs, each with the lower-case name of a header that is dropped.
+        answers_to_lose: how many writes of states will take effect without a response.
+        clock_ahead: seconds by which the proxy's clock is ahead.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class AwsGateway:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[list[Exchange]]:
-        """Everything that was answered meanwhile, in that order."""
+        """Record the exchanges within the context, in the order of their responses."""
         exchanges: list[Exchange] = []
         self._recordings.append(exchanges)
         try:
@@ -205,7 +205,7 @@ class AwsGateway:
 
     @contextlib.contextmanager
     def holding_writes(self) -> Iterator[Held]:
-        """Keep the writes of states until they are released, at the latest at the end."""
+        """Hold the writes of states until they are released, or until the context ends."""
         held = Held()
         self._held.append(held)
         try:
@@ -233,16 +233,16 @@ class AwsGateway:
         return self._meanwhile(refuses_chunks=True)
 
     def with_clock_ahead(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """Tell another time meanwhile."""
+        """Set the proxy's clock ahead within the context."""
         return self._meanwhile(clock_ahead=seconds)
 
     def dropping(self, method: str, header: str) -> contextlib.AbstractContextManager[None]:
-        """Let every request with this verb lose a header meanwhile; its name is in lower case."""
+        """Drop a header of every request with this verb within the context. Its name is in lower case."""
         return self._meanwhile(drops={*self.drops, (method, header)})
 
     @contextlib.contextmanager
     def losing_the_answer_to_a_write(self) -> Iterator[None]:
-        """Close the connection instead of answering the first write that comes meanwhile. It must come."""
+        """Close the connection in place of the response to the first write, which must come."""
         self.answers_to_lose += 1
         yield
         assert self.answers_to_lose == 0
@@ -253,7 +253,7 @@ class AwsGateway:
                 recording.append(exchange)
 
     def wait_if_held(self, method: str, target: str) -> list[Held]:
-        """Come back when nobody wants this request to wait any more; return who wanted it."""
+        """Wait until every `Held` that holds this request is released; return them."""
         holders = list(self._held) if _is_write(method, target) else []
         for held in holders:
             held.arrived.set()
@@ -261,7 +261,7 @@ class AwsGateway:
         return holders
 
     def loses_answer(self, exchange: Exchange) -> bool:
-        """Return whether the client shall not get this answer; each one is lost once."""
+        """Return whether this response is lost, and count it."""
         with self._lock:
             lost = exchange.is_write and self.answers_to_lose > 0
             self.answers_to_lose -= lost
@@ -291,7 +291,7 @@ class AwsGateway:
         answered = ((name.lower(), value) for name, value in response.getheaders())
         got = {self._name(name): value for name, value in answered if name not in _HOP_BY_HOP}
         if got.get("content-type") == "application/vnd.api+json" and "content-encoding" not in got:
-            # There, the API's address is that of the gateway, and it is in the answers.
+            # Responses of `cloud {}` contain the API's address, which on AWS is the gateway's.
             answer = answer.replace(self._upstream.geturl().encode(), self.address.encode())
         return response.status, got, answer
 
@@ -317,11 +317,11 @@ class _Server(ThreadingHTTPServer):
         if cert:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(*cert)
-            # The handshake belongs to the connection's own thread, not to the one that accepts.
+            # The connection's own thread does the handshake, not the thread that accepts.
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that is gone is no news: some are killed on purpose."""
+        """Print nothing when a client is gone: tests kill some on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -372,10 +372,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, got, answer)
 
     def _chunks(self) -> bytes | None:
-        """The body of a request that announces no length; None if it does not end as it should.
+        """Return the body of a request without an announced length; None if it does not end correctly.
 
-        Go's client sends an empty body so with POST, and Terraform's force-unlock has one. No document of AWS
-        says what becomes of it.
+        Go's client sends an empty body of a POST this way, as in Terraform's force-unlock. AWS does not
+        document whether it passes this on.
         """
         body = b""
         while re.fullmatch(rb"[0-9A-Fa-f]{1,8}\r\n", line := self.rfile.readline(16)):
@@ -396,7 +396,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, got, answer = self.gateway.forward(self.command, self.path, headers, body)
         except OSError:
             return _own(503, "Service Unavailable")
-        except (ValueError, http.client.InvalidURL):  # what HTTP forbids in a header or a target
+        except (ValueError, http.client.InvalidURL):  # a header or a target that HTTP forbids
             return _own(400, "Bad Request")
         if answer_size(status, got, answer) > MAX_INVOCATION:
             return _own(500, "Internal Server Error")
@@ -407,7 +407,7 @@ class _Handler(BaseHTTPRequestHandler):
         _, headers, body = _own(status, message)
         self.gateway.note(Exchange(self.command or "", self.path, {}, b"", status, body))
         self._send(status, headers, body)
-        # Closing with the body unread would reset the connection, and the client would lose the answer.
+        # A close before the body is read would reset the connection, and the client would lose the response.
         self.connection.settimeout(5)
         ends = time.monotonic() + 5
         with contextlib.suppress(OSError):
@@ -431,7 +431,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base class refuses by itself: verbs that are none of the seven, malformed requests."""
+        """Answer as AWS does when the base class refuses a malformed request or an unknown verb."""
         del message, explain
         if code == 431:
             self._refuse(431, "Request Header Fields Too Large")

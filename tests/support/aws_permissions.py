@@ -1,7 +1,7 @@
-"""Which permissions AWS demands for a call, from its documents, and whether a role has those and no others.
+"""The permissions that AWS demands for each call, by its documents, compared with a role's policy.
 
-The table is the part to review. Whoever lets a function make a new kind of call meets `UnknownCallError`
-until the table says what AWS demands for it, where that stands, and why the function needs it.
+Review the table: a new kind of call raises `UnknownCallError` until the table has the permissions that AWS
+demands for it, the document that says so, and the reason why the function needs it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ OBJECTS: Final = (
     *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json", "workspaces/*.json"),
 )
-"""The kinds of objects, as a policy names them; every key is of one kind at most."""
+"""The kinds of objects, as patterns of a policy. Every key is of at most one kind."""
 STAGED: Final = ("uploads/*", "json/*")
-"""Those of the staging bucket."""
+"""The kinds of objects in the staging bucket."""
 
 
 class UnknownCallError(Exception):
-    """The table does not say what AWS demands for this call."""
+    """The table does not have the permissions that AWS demands for this call."""
 
 
 # --- what is judged --------------------------------------------------------------------------------
@@ -35,10 +35,10 @@ class UnknownCallError(Exception):
 class Call:
     """A request that a function made, or that Lambda made with its role.
 
-    `operation` is as AWS names it. `bucket` is empty for a call to another service than S3. `query` has the
-    names of its query parameters. `headers` has the names that begin with `if-` or `x-amz-`; values only of
-    those that a bucket policy compares, and of the one that names an operation. `time` is in seconds since
-    1970.
+    `operation` is AWS's name. `bucket` is empty for a call to a service other than S3. `query` has the names
+    of the query parameters. `headers` has the headers whose names begin with `if-` or `x-amz-`. It has the
+    value only of the header that names an operation and of headers that a bucket policy compares. `time` is
+    in seconds since 1970.
     """
 
     operation: str
@@ -51,7 +51,7 @@ class Call:
 
     @classmethod
     def noted(cls, line: Mapping[str, Any]) -> "Call":
-        """Read a call as the local AWS notes it."""
+        """Parse a call that the local AWS recorded."""
         bucket, _, key = line["path"].removeprefix("/").partition("/")
         rest = (frozenset(line["query"]), line["headers"], line["status"], line["time"])
         if target := line["headers"].get("x-amz-target"):
@@ -72,16 +72,16 @@ def _listing(line: Mapping[str, Any]) -> str:
 
 
 WRITES_LOG: Final = Call("Lambda writes the log")
-"""What Lambda does with the role of a function that ran; it is not the function's own request."""
+"""A call that Lambda makes with the function's role after a run. The function itself does not send it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a function works on.
+    """The resources that a function works on.
 
-    `bucket` is the team's, `staging_bucket` its other one. `key_arn` is of the KMS key that encrypts the
-    bucket, None where S3 manages the keys. `log_group_arn` is of the function's own log and `audit_group_arn`
-    of the team's audit trail, both with `:*` at the end.
+    `bucket` holds the team's states, `staging_bucket` its uploads. `key_arn` names the KMS key that encrypts
+    the bucket; it is None if S3 manages the keys. `log_group_arn` names the function's own log group, and
+    `audit_group_arn` the team's audit trail. Both end in `:*`.
     """
 
     bucket: str
@@ -108,7 +108,7 @@ LOGS_PERMISSIONS: Final = (
 
 
 class On(Enum):
-    """What a permission is for."""
+    """The kind of resource that a permission applies to."""
 
     OBJECT = "object"
     BUCKET = "the bucket"
@@ -121,9 +121,9 @@ class On(Enum):
 class Row:
     """One action that AWS demands for one kind of call.
 
-    `why` is what needs it, `source` the address of AWS's document. It is demanded only with this `header` and
-    this `query` parameter, `without` that one, if answered with one of these `statuses`, and, if `encrypted`,
-    where a KMS key of the team's encrypts the bucket.
+    `why` is the reason, `source` the address of AWS's document. AWS demands the action only if the call has
+    this `header` and this `query` parameter, does not have the parameter `without`, and gets one of these
+    `statuses`. `encrypted`: only if a KMS key of the team encrypts the bucket.
     """
 
     operation: str
@@ -138,7 +138,7 @@ class Row:
     encrypted: bool = False
 
     def covers(self, call: Call, reach: Reach) -> bool:
-        """Whether AWS demands this for the call."""
+        """Return whether AWS demands this permission for the call."""
         return (
             self.operation == call.operation
             and (not self.header or self.header in call.headers)
@@ -161,7 +161,7 @@ class Row:
 
 
 def _of_object(operation: str, action: str, why: str, *, source: str = "", **only: Any) -> Row:
-    """Make a row for an object; without a source it stands on the page of the operation."""
+    """Make a row for an object. Without a source, its source is the page of the operation."""
     return Row(operation, action, On.OBJECT, why, source or f"{_API}{operation}.html", **only)
 
 
@@ -211,7 +211,7 @@ TABLE: Final = (
     Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
 )
 
-# Parameters for which AWS demands nothing more. A name with `*` at its end covers all that begin so.
+# Parameters for which AWS demands no further permission. A name with `*` at its end is a prefix.
 _SIGNATURE = (
     *("x-amz-content-sha256", "x-amz-date", "x-amz-expected-bucket-owner"),
     *("x-amz-security-token", "x-amz-user-agent"),
@@ -228,7 +228,7 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
         *(*_SIGNATURE, "encoding-type", "key-marker", "max-keys", "prefix", "version-id-marker"),
         "versions",
     ),
-    # The date of a retention comes with its mode, which is in the table.
+    # The date of a retention is sent with its mode, which is in the table.
     "PutObject": (
         *(*_SIGNATURE, *_PRESIGNED, *_CHECKSUM, "x-amz-meta-*"),
         *("if-none-match", "x-amz-object-lock-retain-until-date"),
@@ -247,8 +247,8 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
 class Demand:
     """A permission that one call needs.
 
-    `resource` is the ARN that AWS checks. `pattern` is the ARN that a policy should name for it: not wider,
-    not narrower. `on` is the same in words. `request` is what a policy is asked.
+    `resource` is the ARN that AWS checks. `pattern` is the ARN that a policy should have for it, not wider
+    and not narrower. `on` is the pattern in words. `request` is the request that a policy is evaluated for.
     """
 
     row: Row
@@ -259,7 +259,7 @@ class Demand:
 
 
 def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
-    """What AWS demands for a call; `principal` is the ARN of the function's role.
+    """Return the permissions that AWS demands for a call. `principal` is the ARN of the function's role.
 
     UnknownCallError: the table does not cover the call with all its parameters.
     """
@@ -284,7 +284,7 @@ def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
 
 
 def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
-    """Return on which resource a row demands its action for a call, by which pattern, and in words."""
+    """Return the resource of a row's demand for a call, its pattern, and the pattern in words."""
     bucket = f"arn:aws:s3:::{call.bucket}"
     staged = call.bucket == reach.staging_bucket
     match row.on:
@@ -309,7 +309,7 @@ _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
 
 
 def _context(call: Call, row: Row, reach: Reach) -> dict[str, str | list[str]]:
-    """The condition keys that AWS fills in for a call."""
+    """Return the condition keys that AWS sets for a call."""
     context: dict[str, str | list[str]] = {"aws:SecureTransport": "true"}
     if row.on is On.KEY:
         context["kms:ViaService"] = f"s3.{reach.region}.amazonaws.com"
@@ -324,16 +324,15 @@ def _context(call: Call, row: Row, reach: Reach) -> dict[str, str | list[str]]:
         context["s3:ObjectCreationOperation"] = "true"
     if until := call.headers.get("x-amz-object-lock-retain-until-date"):
         seconds = datetime.fromisoformat(until).timestamp() - call.time
-        # Whole days, as S3 counts what remains.
+        # S3 counts the remaining time in whole days.
         context["s3:object-lock-remaining-retention-days"] = str(int(seconds // 86_400))
     return context
 
 
 def distinct(found: Iterable[Demand]) -> list[Demand]:
-    """One of each kind of demand: those that no policy tells apart are the same question.
+    """Return one demand of each kind: two demands that no policy can tell apart are of the same kind.
 
-    A policy sees an object's name only as far as its pattern goes, and of a retention's end only how many
-    days are left.
+    A policy sees only the pattern of an object's name, and only the remaining days of a retention.
     """
     kinds: dict[object, Demand] = {}
     for demand in found:
@@ -344,7 +343,7 @@ def distinct(found: Iterable[Demand]) -> list[Demand]:
 
 
 def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
-    """What a role lacks: a sentence for each demand that its policy and the bucket's do not allow."""
+    """Return a sentence for each demand that the role's policy and the bucket's policy do not allow."""
     return sorted(
         {
             f"{demand.row.action} on {demand.pattern} is demanded for {demand.row.call} and not allowed"
@@ -355,9 +354,9 @@ def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[s
 
 
 def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
-    """What a role could lose: a sentence for each action and resource of its policy that no call demands.
+    """Return a sentence for each action and resource of a role's policy that no call demands.
 
-    An action or a resource that is wider than what the calls demand is superfluous as a whole.
+    An action or a resource that is wider than the calls demand is superfluous as a whole.
     """
     demanded = {(demand.row.action, demand.pattern) for demand in needed}
     return sorted(
@@ -368,7 +367,7 @@ def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> li
 
 
 def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
-    """Each action with each resource pattern that the statements allow.
+    """Yield each action with each resource pattern that the statements allow.
 
     ValueError: a statement allows by exclusion, which is never least privilege.
     """
@@ -383,7 +382,7 @@ def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
 
 
 def without(statements: Sequence[Statement], action: str, resource: str) -> list[dict[str, Any]]:
-    """The statements, without this one action on this one resource; ValueError if they do not allow it."""
+    """Return the statements without one action on one resource; ValueError if they do not allow it."""
     kept: list[dict[str, Any]] = []
     if (action, resource) not in set(allowed(statements)):
         raise ValueError(f"{action} on {resource} is not allowed anyway")

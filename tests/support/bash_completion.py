@@ -1,4 +1,4 @@
-"""Asks a real bash what it completes."""
+"""Completion by a real bash."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ done
 def completions(
     bash: str, load: str, lines: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return what bash completes the last word of each line to, as it does when Tab is pressed.
+    """Return bash's completions of the last word of each line, as after a press of Tab.
 
-    `load` is what loads the script, as in `~/.bashrc`. Each line begins with `holdfast`; an empty word is
-    `''`. `environment` is all of it; None for that of this process.
+    `load` is the line that loads the script, as in `~/.bashrc`. Each line begins with `holdfast`; an empty
+    word is `''`. `environment` is the whole environment; None for this process's environment.
     """
     done = subprocess.run(
         [bash, "-uc", _ASK, bash, folder, load, *lines],

@@ -9,9 +9,9 @@ from local_aws.server import Certificates
 
 
 def create_certificates(folder: Path) -> Certificates:
-    """Create an authority and a certificate of it for 127.0.0.1 and localhost; the folder need not exist.
+    """Create an authority and its certificate for 127.0.0.1 and localhost. The folder need not exist.
 
-    The authority's private key is not stored, so nothing else can be signed with it later.
+    The authority's private key is not stored, so it cannot sign anything else later.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths = Certificates(ca=folder / "ca.pem", cert=folder / "server.pem", key=folder / "server.key")

@@ -25,7 +25,7 @@ REGION = "eu-central-1"
 
 @contextmanager
 def running() -> Iterator[str]:
-    """Run a server that stands in for AWS, and yield its address."""
+    """Run a server that simulates AWS, and yield its address."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -71,9 +71,9 @@ class Aws:
         return _client(self._endpoint, service)
 
     def deploy(self, team: str, **outputs: object) -> None:
-        """Create a stack as the CDK app does, as far as the command looks at it.
+        """Create the parts of a team's stack that the command reads.
 
-        `outputs` are the only other ones; by default those that every stack has.
+        `outputs` replace the outputs that every stack has.
         """
         outputs = outputs or {"ApiAddress": f"https://{team}.example.com", "BucketName": {"Ref": "Bucket"}}
         template = {
@@ -85,7 +85,7 @@ class Aws:
             TemplateBody=json.dumps(template),
             Tags=[{"Key": "holdfast:team", "Value": team}],
         )
-        # moto's CloudFormation passes over both properties.
+        # moto's CloudFormation ignores both properties.
         s3 = self.client("s3")
         s3.put_bucket_versioning(Bucket=bucket(team), VersioningConfiguration={"Status": "Enabled"})
         s3.put_object_lock_configuration(
@@ -102,7 +102,7 @@ class Aws:
         self.client("s3").put_object(Bucket=bucket(team), Key=key, Body=body)
 
     def make_audit_log(self, team: str, *events: dict[str, object]) -> None:
-        """Create a team's audit log with these events, whose `time` is when they happened."""
+        """Create a team's audit log with these events. Their times are in `time`."""
         logs, group = self.client("logs"), {"logGroupName": f"/holdfast/{team}/audit"}
         stream = {"logStreamName": "backend/2026-11-20"}
         logs.create_log_group(**group)
@@ -121,7 +121,7 @@ class Aws:
         }
 
     def enforce(self, *, authorization: bool) -> None:
-        """Check signatures and policies from now on, or stop to."""
+        """Start or stop to check signatures and policies."""
         free_calls = b"0" if authorization else b"Infinity"
         request = Request(  # noqa: S310 http, to moto's server
             f"{self._endpoint}/moto-api/reset-auth", data=free_calls, headers={"Content-Type": "text/plain"}
@@ -133,10 +133,10 @@ class Aws:
     def faults(
         self, key: str, *faults: Fault, before: Callable[[], object] | None = None, times: int = 1
     ) -> Iterator[dict[str, str]]:
-        """Let writes to a key that ends so go wrong; yield the variable that leads to the bucket that way.
+        """Inject faults into writes to a key with this suffix; yield the variable that sets the proxy.
 
-        `faults` happen to the next writes. `before` is what others do just before the write after these.
-        `times` is how often each fault happens; more than 1 is as often as there are writes.
+        `faults` happen to the next writes. `before` is called just before the write after these. `times` is
+        how often each fault happens; with more than 1 it may happen less often.
         """
         with s3_fault_proxy.running(self._endpoint) as proxy:
             for fault in faults:
@@ -147,7 +147,7 @@ class Aws:
             assert times > 1 or proxy.end_rules() == 0
 
     def run(self, *arguments: str, **environment: str | None) -> subprocess.CompletedProcess[str]:
-        """Run the command; a variable that is None is not set."""
+        """Run the command. A variable of None is not set."""
         variables = {**self.environment, **environment}
         set_ones = {name: value for name, value in variables.items() if value is not None}
         return forked_command.run(arguments, set_ones, timeout=60)
@@ -168,7 +168,7 @@ class Aws:
     def failure_of(self, allowed: str | None, *arguments: str) -> str:
         """Run the command, which must fail, and return its one line.
 
-        `allowed` is the only action of the user who runs it; None for keys that AWS does not know.
+        `allowed` is the only action that the user may take; with None AWS does not know the user's keys.
         """
         environment = {}
         if allowed:
@@ -190,7 +190,7 @@ class Aws:
 
 
 def unread(environment: Mapping[str, str], *arguments: str) -> tuple[int, list[str]]:
-    """Run the command, whose output nobody reads any more; return exit code and lines of standard error."""
+    """Run the command while nobody reads its output; return the exit code and lines of standard error."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

@@ -1,4 +1,4 @@
-"""Raw calls of `cloud {}` and `backend "remote"`, as exact as a test needs them."""
+"""Raw requests of `cloud {}` and `backend "remote"`, for tests that need exact requests."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ JSON_API = "application/vnd.api+json"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a client shows of an answer that is no success: what happened, and the rest."""
+    """The error of a response, in the two parts that a client shows: what happened, and the details."""
 
     status: int
     title: str
@@ -27,7 +27,7 @@ class Refusal:
 
 
 def refusal(response: Response) -> Refusal:
-    """Return the one error of an answer, whose own status must be that of HTTP."""
+    """Return the only error of a response. Its own status must equal the HTTP status."""
     assert response.status >= 400, response
     [error] = response.json()["errors"]
     assert error["status"] == str(response.status), error
@@ -42,9 +42,9 @@ def place(state: str) -> tuple[str, str]:
 
 
 class CloudClient:
-    """A client of the API, which keeps nothing from one call to the next: an ID comes from `open`.
+    """A client of the API that keeps no data between calls: IDs come from `open`.
 
-    Without `credentials` none are sent.
+    Without `credentials` it sends none.
     """
 
     def __init__(self, address: str, credentials: Credentials | None, tls: ssl.SSLContext | None) -> None:
@@ -56,7 +56,7 @@ class CloudClient:
             self._headers["Authorization"] = credentials.bearer
 
     def call(self, method: str, path: str, document: object = None) -> Response:
-        """Send one request; the path is what follows `/api/v2/`, the document becomes JSON."""
+        """Send one request. The path is the part after `/api/v2/`. The document becomes JSON."""
         body = None if document is None else json.dumps(document).encode()
         headers = self._headers if body is None else {**self._headers, "Content-Type": JSON_API}
         return self._api.request(method, urljoin(API, path), body, headers)
@@ -67,7 +67,7 @@ class CloudClient:
         return self.call("GET", _by_name(state))
 
     def open(self, state: str) -> str:
-        """Return a new ID of the workspace of a state, which must exist."""
+        """Return a new ID of a state's workspace, which must exist."""
         found = self.read(state)
         assert found.status == 200, found
         return _id(found)
@@ -78,7 +78,7 @@ class CloudClient:
         return self.call("POST", f"organizations/{quote(organization)}/workspaces", {"data": data})
 
     def delete(self, state: str) -> Response:
-        """`DELETE` a workspace by name, as a client does that has no safe way."""
+        """`DELETE` a workspace by name, as clients without a safe delete do."""
         return self.call("DELETE", _by_name(state))
 
     # --- the lock ----------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class CloudClient:
         return self.call("POST", f"workspaces/{workspace}/actions/unlock")
 
     def force_unlock(self, workspace: str) -> Response:
-        """Remove the lock that was seen when the ID was made."""
+        """Remove the lock that was held when the ID was created."""
         return self.call("POST", f"workspaces/{workspace}/actions/force-unlock")
 
     # --- the state ---------------------------------------------------------------------------------------
@@ -98,8 +98,7 @@ class CloudClient:
     def announce(self, workspace: str, body: bytes, **changes: object) -> Response:
         """Create a state version for a document, without the document.
 
-        `changes` are announced instead of its serial, lineage and MD5, or beside them, such as `force` or
-        `state`.
+        `changes` replace the announced serial, lineage and MD5, or add attributes such as `force` or `state`.
         """
         document = json.loads(body)
         attributes = {
@@ -112,13 +111,13 @@ class CloudClient:
         return self.call("POST", f"workspaces/{workspace}/state-versions", {"data": data})
 
     def write_at_once(self, workspace: str, body: bytes) -> Response:
-        """Create a state version together with its document, as clients before Terraform 1.6 do."""
+        """Create a state version together with its document, as Terraform before 1.6 does."""
         return self.announce(workspace, body, state=base64.b64encode(body).decode())
 
     def upload(self, announced: Response, body: bytes, json_state: bytes | None = None) -> list[int]:
-        """`PUT` a document, and what goes beside it, where the answer to `announce` says.
+        """`PUT` a document, and its JSON form if given, to the addresses in the response to `announce`.
 
-        Return the statuses of the answers.
+        Return the statuses of the responses.
         """
         attributes = announced.json()["data"]["attributes"]
         bodies = {"hosted-state-upload-url": body}
@@ -127,18 +126,18 @@ class CloudClient:
         return [self.put(attributes[name], content).status for name, content in bodies.items()]
 
     def put(self, address: str, body: bytes) -> Response:
-        """`PUT` bytes at an address that was signed in advance, without credentials."""
+        """`PUT` bytes to a presigned address, without credentials."""
         url = urlsplit(address)
         bucket = Client(f"{url.scheme}://{url.netloc}", self._tls, None)
         headers = {"Content-Type": "application/octet-stream"}
         return bucket.request("PUT", f"{url.path}?{url.query}", body, headers)
 
     def commit(self, announced: Response) -> Response:
-        """`GET` the state version that `announce` answered, which writes what was uploaded."""
+        """`GET` the state version from the response to `announce`. That commits the upload."""
         return self.call("GET", f"state-versions/{_id(announced)}")
 
     def write(self, workspace: str, body: bytes) -> Response:
-        """Announce, upload and commit a document; return the answer that decided."""
+        """Announce, upload and commit a document; return the last response."""
         announced = self.announce(workspace, body)
         if announced.status >= 300:
             return announced
@@ -147,11 +146,11 @@ class CloudClient:
         return self.commit(announced)
 
     def current(self, workspace: str) -> Response:
-        """`GET` which version is current."""
+        """`GET` the current state version."""
         return self.call("GET", f"workspaces/{workspace}/current-state-version")
 
     def download(self, current: Response) -> Response:
-        """`GET` the state of an answer to `current`; a redirect is not followed."""
+        """`GET` the state from a response to `current`, without following a redirect."""
         address = attributes(current)["hosted-state-download-url"]
         api, path, version = address.partition(API)
         assert (api, path) == (self._address, API), "clients follow it as it stands"
@@ -162,7 +161,7 @@ class CloudClient:
 
 
 def attributes(response: Response) -> Mapping[str, Any]:
-    """Return the attributes of the one resource of an answer."""
+    """Return the attributes of the only resource in a response."""
     found: Mapping[str, Any] = response.json()["data"]["attributes"]
     return found
 

@@ -8,22 +8,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from infra.config import Memory, TeamConfig, snap_start_price
+from infra.config import Memory, TeamConfig
 from infra.functions import FUNCTIONS
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
-_RUNS: Final = (10, 100, 1_000, 10_000)
+_RUNS: Final = (100, 1_000, 10_000)
 
 _INIT: Final = (READ, READ)
 _PLAN: Final = (*_INIT, READ, ACQUIRE, READ, RELEASE)
 _APPLY: Final = (*_INIT, READ, ACQUIRE, READ, WRITE, RELEASE)
-"""What Terraform 1.15.5 asks for, and the requests to S3 of each. Terraform 1.11.4 reads twice less."""
+"""Requests of Terraform 1.15.5, with those to S3 of each. Terraform 1.11.4 reads twice less."""
 _VERIFY: Final = ("GET", "GET")
 """To S3, when a session is used: its record and the trust records."""
 _SESSION: Final = ("GET", "PUT", *_VERIFY)
 """To S3, for a session: the ID token is verified, the session stored, and verified when it is used."""
 _TRUST_READS: Final = 4
-"""Of the trust records, for each run: twice for each command."""
+"""Reads of the trust records for each run: two for each command."""
 _AUTHORIZED: Final = 2
 """Calls of the authorizer for each command: the ID token, then the session, cached for 60 seconds."""
 
@@ -39,7 +39,7 @@ _AUDIT_COLD_SECONDS: Final = 4.0
 _AUDIT_WARM_SECONDS: Final = 0.3
 
 _LOG_KB: Final = 3
-"""Of all log groups, for each request to the API, rounded up from lines of the local AWS."""
+"""In all log groups, for each request to the API; rounded up from lines of the local AWS."""
 _S3_LOG_KB: Final = 1
 _STATE_KB: Final = 100
 
@@ -58,8 +58,10 @@ _LOG_GB_MONTH: Final = 0.03
 _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
 _TRAIL_EVENT: Final = 0.10 / 100_000
+_SNAPSHOT_GB_SECOND: Final = 0.0000015046
 _KB_OF_A_GB: Final = 1024 * 1024
 _DAYS_OF_A_MONTH: Final = 30
+_SECONDS_OF_A_MONTH: Final = 730 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,12 @@ def _operators(memory: Memory) -> float:
     return _API_REQUEST + _AND_ITS_AUDIT * _INVOCATION + billed
 
 
+def snap_start_price(memory: Memory) -> float:
+    """Return what the snapshots of a team's functions cost a month when nobody calls them."""
+    megabytes = sum(memory.of(spec) for spec in FUNCTIONS if spec.snap_start)
+    return megabytes / 1024 * _SNAPSHOT_GB_SECOND * _SECONDS_OF_A_MONTH
+
+
 def cents() -> float:
     """Return what 100 runs cost, without the key."""
     return sum(month(100).parts()) * 100
@@ -202,88 +210,66 @@ def document() -> str:
 
 <!-- Generated from tests/support/cost_document.py by `make generated`: change it there. -->
 
-A team's stack costs one dollar a month for its key, and about {cents():.1f} cents for every
-100 runs. A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**: nothing
-ran on an AWS account yet.
+For people who pay for a team's stack: estimate the bill, and see what raises it.
+
+A team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for every 100 runs.
+A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**.
 
 {table}
 
-All amounts are US dollars for a month. "Together" contains the key.
-
-- **Prices** are those of US East (N. Virginia), first tier, noted in November 2026 for
+- **All amounts** are US dollars a month. "Together" includes the key.
+- **Prices** are those of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
-  [KMS](https://aws.amazon.com/kms/pricing/) and
-  [CloudWatch](https://aws.amazon.com/cloudwatch/pricing/). Other regions have other prices, and AWS
-  changes them. The pages have today's prices.
-- **The free tier is not counted.** An account has it once, for all that runs in it.
-- **The key** costs one dollar a month in its first year. KMS rotates it every year. The first and the
-  second rotation each add one dollar a month, later ones nothing: it is three dollars from the third
-  year on. With `key = "s3"` a team has no key and sends nothing to KMS.
+  [KMS](https://aws.amazon.com/kms/pricing/), [CloudWatch](https://aws.amazon.com/cloudwatch/pricing/).
+  The free tier is not counted.
+- **The key** costs three dollars from the third year on: KMS rotates it every year, and the first two
+  rotations each add one dollar. `key = "s3"` costs nothing.
 
 ## What is counted
 
-The assumptions are on the expensive side:
-
-| Part | Assumed |
+| Part | Assumption |
 | --- | --- |
-| a command | a CI job of its own: it signs in with an ID token, gets a session and runs `init`, with \
-Terraform 1.15.5; Terraform 1.11.4 sends two reads less |
-| requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, and 1 for each session |
-| requests to S3 | {plan} for a plan and {apply} for an apply, as \
-[a test counts them](../understand/design.md#what-a-request-costs), with `init` and \
-without what a process remembers; {len(_SESSION)} for each session; `DELETE` is free |
-| functions | the default `memory`; each command meets a cold start of every function; \
-the audit function is called for each request to the API and for each of the {_AUTHORIZED} calls of the \
-authorizer |
-| time of a function | {backend} ms for a cold start of the backend, {authorizer} ms of the authorizer, \
-{sessions} ms of the session function; {_WARM_MS} ms for each request; \
-{_AUDIT_COLD_SECONDS} s for a cold start of the audit function, {_AUDIT_WARM_SECONDS} s for each later call, \
-at {_AUDIT_MEGABYTES} MB |
-| requests to KMS | one for each `GET` and `PUT`; the bucket key makes them fewer, AWS does not say \
-by how many |
+| plan, apply | a CI job that gets a session with an ID token, and runs `init` (Terraform 1.15.5) |
+| requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
+| [requests to S3](../understand/design.md#what-a-request-costs) | {plan} for a plan, {apply} for an apply, \
+{len(_SESSION)} for a session; `DELETE` is free |
+| functions | the default `memory`; each command causes a cold start of every function; \
+the audit function runs for each request and each of {_AUTHORIZED} authorizer calls |
+| cold start | {backend} ms of the backend, {authorizer} ms of the authorizer, {sessions} ms of the session \
+function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB |
+| each request | {_WARM_MS} ms of its function; {_AUDIT_WARM_SECONDS} s of the audit function |
+| requests to KMS | one for each `GET` and `PUT`; the S3 Bucket Key reduces their number |
 | logs | {_LOG_KB} KB for each request to the API, kept for {team.audit_retention} days; \
-{_S3_LOG_KB} KB of S3's access log for each request to S3, kept for {team.log_retention} days |
-| data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, uncompressed, to the internet |
-| versions | {_STATE_KB} KB for each run; all of them are kept; at the end of the first year |
-
-Code, records and the bucket that `cdk bootstrap` makes are some megabytes, less than a cent.
+{_S3_LOG_KB} KB for each request to S3, kept for {team.log_retention} days |
+| data out | {_PLAN.count(READ)} reads for each command, {_STATE_KB} KB each, to the internet |
+| versions | {_STATE_KB} KB for each run, all kept for the first year |
 
 ## What raises it
 
 | What | Costs |
 | --- | --- |
-| `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, whether or not anybody calls; \
-{smaller:.2f} with `memory = {{ authorizer = 512 }}` |
-| versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones, \
-`retention` keeps each until it ends |
-| a larger state | "Data out" and "Versions" grow with its size: ten times as much for 1 MB; \
-API Gateway bills each 512 KB of it as a request |
-| operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests to the \
-management API, if each meets a cold start; S3's requests come to it: one for each 1,000 states \
-that are listed, and one for each version, lock or state that is read |
-| a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes: Terraform saves about every 20 seconds |
-| `log_retention`, `audit_retention` | {_LOG_GB_MONTH} dollars a month for each GB that is kept; \
-{_LOG_GB:.2f} dollars to write it |
+| `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, also without requests; \
+{smaller:.2f} dollars with `memory = {{ authorizer = 512 }}` |
+| versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
+| a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |
+| operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
+cold start, and S3's requests |
+| a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes |
+| `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, \
+{_LOG_GB_MONTH} dollars a month to store it |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
-{_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events: \
+{_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events, \
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
 """
 
 
 def _table() -> Iterator[str]:
-    heads = (
-        "Runs a month",
-        "API Gateway",
-        "Lambda",
-        "S3 requests",
-        "KMS requests",
-        "Logs",
-        "Data out",
-        "Versions",
+    yield (
+        "| Runs a month | API Gateway | Lambda | S3 requests | KMS requests | Logs | Data out | Versions "
+        "| Together |"
     )
-    yield f"| {' | '.join(heads)} | Together |"
-    yield "|" + " --- |" * (len(heads) + 1)
+    yield "|" + " --- |" * 9
     for runs in _RUNS:
         spent = month(runs)
         cells = map(dollars, spent.parts())

@@ -1,6 +1,8 @@
-"""What a deployed team's template says about its roles, with every reference resolved."""
+"""The roles in a deployed team's template, with every reference resolved."""
 
+import io
 import json
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 Credentials = Mapping[str, str]
-"""As IAM and STS give them: `AccessKeyId`, `SecretAccessKey` and, of a session, `SessionToken`."""
+"""Credentials in the form of IAM and STS: `AccessKeyId`, `SecretAccessKey`; a session has `SessionToken`."""
 
 HANDLERS = {spec.name: spec.folder for spec in functions.FUNCTIONS}
-"""By the name of a function, as its log group has it, the folder with its handler."""
+"""The folder with the handler of each function, by the function's name in its log group."""
 FUNCTIONS = tuple(HANDLERS)
 
 _BY_HAND = "by-hand"
@@ -43,13 +45,21 @@ def client(aws: LocalAws, service: str, credentials: Credentials = ROOT, config:
     )
 
 
+def zipped(name: str, code: str) -> bytes:
+    """The code of a function of one module."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(name, code)
+    return packed.getvalue()
+
+
 def policy(*statements: Mapping[str, Any]) -> str:
-    """A policy's document."""
+    """Return the document of a policy."""
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
 def new_user(iam: Any, name: str, *statements: Mapping[str, Any]) -> Credentials:
-    """Make an IAM user whom these statements allow something, and return an access key."""
+    """Create an IAM user with these statements as policy, and return an access key."""
     iam.create_user(UserName=name)
     if statements:
         iam.put_user_policy(UserName=name, PolicyName="of-a-test", PolicyDocument=policy(*statements))
@@ -58,7 +68,7 @@ def new_user(iam: Any, name: str, *statements: Mapping[str, Any]) -> Credentials
 
 
 def function_name(aws: LocalAws, stack: str, name: str) -> str:
-    """Return the physical name of a function that a stack deployed; `name` is as its log group has it."""
+    """Return the physical name of a stack's function; `name` is its name in its log group."""
     (found,) = (
         item["PhysicalResourceId"]
         for page in client(aws, "cloudformation")
@@ -71,11 +81,11 @@ def function_name(aws: LocalAws, stack: str, name: str) -> str:
 
 
 def route_through(aws: LocalAws, functions: Iterable[str], endpoint: str | None) -> None:
-    """Let functions send their S3 requests to another endpoint, such as that of a proxy.
+    """Let functions send their S3 requests to another endpoint, such as a proxy.
 
-    As an operator would do it: the function's environment, a new version, and the alias, which the API calls,
-    moved to it. A deployment puts the endpoint back only if it changes the function. `functions` are their
-    physical names. `endpoint` has no trailing slash; None = S3 itself.
+    It works as an operator would: change the function's environment, publish a version, and move the alias
+    that the API calls. A later deployment resets the endpoint only if it changes the function. `functions`
+    are physical names. `endpoint` has no trailing slash; None = S3 itself.
     """
     lambda_ = client(aws, "lambda")
     for function in functions:
@@ -90,16 +100,16 @@ def route_through(aws: LocalAws, functions: Iterable[str], endpoint: str | None)
 
 @cache
 def _session() -> boto3.Session:
-    """Return the session of all clients, which reads the descriptions of the services once."""
+    """Return the session of all clients. It parses the descriptions of the services once."""
     return boto3.Session(region_name=REGION)
 
 
 class DeployedRole:
-    """The role of a deployed function, which is one of `FUNCTIONS`.
+    """The role of a deployed function of `FUNCTIONS`.
 
-    `name` is the role's in IAM. `principal` is the ARN of the function's session, which its requests are
-    signed as; `by_hand` is that of a session that a test makes with this role. `key_policy` is of the key
-    that encrypts the bucket; empty where S3 manages the keys.
+    `name` is the role's name in IAM. `principal` is the ARN of the function's session, with which it signs
+    its requests; `by_hand` is the ARN of a test's session with this role. `key_policy` is the policy of the
+    key that encrypts the bucket; empty if S3 manages the keys.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
@@ -136,13 +146,13 @@ class DeployedRole:
         return self.reach.log_group_arn.split(":")[6]
 
     def calls(self) -> Iterator[Call]:
-        """What the local AWS has noted of the function so far, oldest first."""
+        """Return the calls of this role that the local AWS has recorded so far, oldest first."""
         return (Call.noted(line) for line in _noted(self._aws, self.principal))
 
     def session(self) -> Credentials:
-        """Credentials of this role, as Lambda gets them.
+        """Return credentials of this role, as Lambda gets them.
 
-        Only Lambda may assume it, so root is let in for this moment.
+        Only Lambda may assume the role, so its trust policy names root while this runs.
         """
         iam = client(self._aws, "iam")
         trust = iam.get_role(RoleName=self.name)["Role"]["AssumeRolePolicyDocument"]
@@ -160,16 +170,16 @@ class DeployedRole:
         return credentials
 
     def log_lines(self) -> list[str]:
-        """The lines of the function's own log."""
+        """Return the lines of the function's own log."""
         logs = client(self._aws, "logs")
         pages = logs.get_paginator("filter_log_events").paginate(logGroupName=self.log_group)
         return [event["message"] for page in pages for event in page["events"]]
 
     def requests_to_s3(self, state: str) -> list[str]:
-        """The function's requests to S3 so far for a state and its lock, such as `PutObject .tfstate`.
+        """Return the function's requests to S3 so far for a state and its lock, such as `PutObject .tfstate`.
 
-        As the local AWS noted them before it answered. The function's log has them too, but gets some lines
-        only when the function is invoked again.
+        The local AWS recorded them before it answered. The function's log has them too, but some of its lines
+        appear only after the next invocation.
         """
         key = f"states/{state}."
         return [
@@ -180,17 +190,17 @@ class DeployedRole:
 
     @cached_property
     def s3(self) -> "S3Client":
-        """An S3 client with this role's permissions, whose requests are not taken for the function's."""
+        """An S3 client with this role's permissions. Its requests do not count as the function's."""
         found: S3Client = client(self._aws, "s3", self.session())
         return found
 
     def lacking(self, action: str, resource: str) -> AbstractContextManager[None]:
-        """Take one action on one resource away from the deployed role meanwhile."""
+        """Remove one action on one resource from the deployed role's policy within the context."""
         return self.having(without(self.statements, action, resource))
 
     @contextmanager
     def having(self, statements: Sequence[Statement]) -> Iterator[None]:
-        """Give the deployed role other statements meanwhile."""
+        """Replace the statements of the deployed role's policy within the context."""
         iam = client(self._aws, "iam")
         (name,) = iam.list_role_policies(RoleName=self.name)["PolicyNames"]
         put = partial(iam.put_role_policy, RoleName=self.name, PolicyName=name)
@@ -203,7 +213,7 @@ class DeployedRole:
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack as it was deployed; `physical_ids` are by logical ID."""
+    """A deployed stack. `physical_ids` has the physical ID of each logical ID."""
 
     template: Mapping[str, Any]
     physical_ids: Mapping[str, str]
@@ -214,7 +224,7 @@ class Stack:
 
     @property
     def key_arn(self) -> str | None:
-        """The KMS key that the bucket encrypts with, None if S3 manages the keys."""
+        """The KMS key that encrypts the bucket, None if S3 manages the keys."""
         rules = self.template["Resources"]["StateBucket"]["Properties"]["BucketEncryption"]
         (rule,) = rules["ServerSideEncryptionConfiguration"]
         by_default = self.resolve(rule["ServerSideEncryptionByDefault"])
@@ -237,7 +247,7 @@ class Stack:
         return found
 
     def only(self, resource_type: str, **wanted: Any) -> tuple[str, dict[str, Any]]:
-        """The logical ID and the properties of the one resource of a type with these properties."""
+        """Return the logical ID and the properties of the only resource of a type with these properties."""
         ((logical_id, properties),) = (
             (logical_id, resource["Properties"])
             for logical_id, resource in self.template["Resources"].items()
@@ -247,7 +257,7 @@ class Stack:
         return logical_id, properties
 
     def resolve(self, value: Any) -> Any:
-        """Replace every reference by what it stands for."""
+        """Replace every reference by the physical ID or the value that it refers to."""
         return resolve(value, self.template, self.physical_ids.__getitem__)
 
 
@@ -261,12 +271,12 @@ def stack(aws: LocalAws, team: str) -> Stack:
 
 
 def callers(aws: LocalAws) -> set[str]:
-    """The ARN of every session of a role, a function's or another, that the local AWS has noted calls of."""
+    """Return the ARN of every role session, of a function or not, whose calls the local AWS recorded."""
     return {line["principal"] for line in _noted(aws)}
 
 
 def deploying_roles(aws: LocalAws) -> set[str]:
-    """The names of the roles that CDK takes for a deployment; `cdk bootstrap` made them."""
+    """Return the names of the roles that CDK uses for a deployment. `cdk bootstrap` created them."""
     return {
         resource["PhysicalResourceId"]
         for resource in _resources(aws, "CDKToolkit")
@@ -275,7 +285,7 @@ def deploying_roles(aws: LocalAws) -> set[str]:
 
 
 def _noted(aws: LocalAws, principal: str = "") -> Iterator[dict[str, Any]]:
-    """What is noted of a principal, or of all."""
+    """Yield the recorded calls of a principal, or of every principal."""
     assert aws.calls is not None
     with aws.calls.open() as lines:
         found = (json.loads(line) for line in lines if principal in line)

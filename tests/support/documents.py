@@ -15,7 +15,7 @@ OPERATOR = Caller("token:operator", Role.MAINTAINER, ("*",))
 def lock_info(
     lock_id: str | None = None, *, operation: str = "OperationTypeApply", who: str = "ada@laptop"
 ) -> bytes:
-    """A lock request's body."""
+    """Return the body of a lock request."""
     return json.dumps(
         {
             "ID": lock_id or str(uuid4()),
@@ -30,7 +30,7 @@ def lock_info(
 
 
 def only_id(lock_id: str) -> bytes:
-    """OpenTofu's force-unlock."""
+    """Return the body of OpenTofu's force-unlock."""
     return json.dumps(
         {
             "ID": lock_id,
@@ -49,7 +49,7 @@ def lock_id(info: bytes) -> str:
 
 
 def state(serial: object = 1, *, lineage: object = LINEAGE, content: str = "") -> bytes:
-    """A state document as Terraform prints it; `content` makes two of the same serial differ."""
+    """Return a state document as Terraform writes it. With `content` documents of the same serial differ."""
     document = {
         "version": 4,
         "terraform_version": "1.15.5",
@@ -63,20 +63,20 @@ def state(serial: object = 1, *, lineage: object = LINEAGE, content: str = "") -
 
 
 def probe_state(serial: int = 1) -> bytes:
-    """A state document that tracks nothing, which is all that a probe may be."""
+    """Return a state document without resources, the only content that a probe may have."""
     document = {**json.loads(state(serial)), "outputs": {}}
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def next_serial(body: bytes) -> bytes:
-    """The same state document with the next serial, as a client makes it that changes something."""
+    """Return the same state document with the next serial, as a client does after a change."""
     document = json.loads(body)
     document["serial"] += 1
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def encrypted_state(serial: int, data: str) -> bytes:
-    """OpenTofu's encrypted form: no version, compact."""
+    """Return a state in OpenTofu's encrypted form: no version, compact."""
     return json.dumps(
         {
             "serial": serial,

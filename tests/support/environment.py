@@ -1,4 +1,4 @@
-"""The environment of the functions: every variable that a deployment sets for one of them."""
+"""The environment of the functions: every variable that a deployment sets for any function."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ CREDENTIALS: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "tes
 def set_environment(patch: pytest.MonkeyPatch, **more: str) -> None:
     """Set the environment of a function, with made-up credentials.
 
-    `more` has variables with other values than `SETTINGS`, and optional ones.
+    `more` has optional variables, and variables with other values than in `SETTINGS`.
     """
     for name, value in {**SETTINGS, **CREDENTIALS, **more}.items():
         patch.setenv(name, value)

@@ -10,18 +10,19 @@ from tests.support.pages import page
 
 PATH: Final = page("errors.md")
 TABLE: Final = re.compile(r"(<!-- Begin of the codes: .*? -->\n).*?(<!-- End of the codes\. -->)", re.DOTALL)
-FAULT: Final = (500, "fault", "A fault in Holdfast")
-"""Any other exception: it has no class."""
+FAULT: Final = (500, "fault", "Holdfast has a bug")
+"""The row for any other exception, which has no class."""
 
 
 def codes() -> set[tuple[int, str, str]]:
     """Return status, code and meaning of every error."""
-    leaves = [error for error in vars(errors).values() if isinstance(error, type) and "code" in vars(error)]
+    classes = [each for each in vars(errors).values() if isinstance(each, type)]
+    leaves = [each for each in classes if issubclass(each, HoldfastError) and "code" in vars(each)]
     return {(error.status, error.code, _first_sentence(error)) for error in leaves} | {FAULT}
 
 
 def errors_document() -> str:
-    """Return the page as it is, with the table as the errors are."""
+    """Return the page with a new table of the errors."""
     table = "\n".join(_table())
     return TABLE.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", PATH.read_text(encoding="utf-8"))
 

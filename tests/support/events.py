@@ -24,7 +24,7 @@ class Context:
 
 
 def authorizer_of(caller: Caller) -> dict[str, dict[str, str]]:
-    """Return what an event has as `authorizer` for a caller with an access token."""
+    """Return the `authorizer` part of an event, for a caller with an access token."""
     return {"lambda": authorizer_context.encode(Authenticated(caller, AuthMethod.TOKEN))}
 
 

@@ -1,7 +1,7 @@
-"""A relay in front of an HTTP server that makes requests go wrong, one by one, as it is told.
+"""A relay in front of an HTTP server that injects faults into single requests.
 
-It passes on what it does not touch byte by byte, so that nothing but the fault differs from a direct
-connection, and keeps its connections, so that it costs next to nothing.
+It passes all other requests on byte by byte, so that only the fault differs from a direct connection. It
+keeps its connections, so that it costs next to nothing.
 """
 
 import itertools
@@ -21,22 +21,22 @@ from urllib.parse import urlsplit
 
 
 class Fault(Enum):
-    """What happens to a request."""
+    """The faults of a request."""
 
     NEVER_ARRIVES = "never arrives"
     """The connection is closed; the server does not see the request."""
     ANSWER_LOST = "answer lost"
-    """The server carries the request out; the connection is closed instead of answering."""
+    """The server carries out the request; the connection is closed in place of the response."""
     RESET = "reset in the body"
     """Both connections are reset in the middle of the request's body, so the server gets half of it."""
     HALF_AN_ANSWER = "half an answer"
-    """The connection is closed in the middle of the answer's body; of its headers where it has none."""
+    """The connection is closed in the middle of the response's body, or of its headers if it has no body."""
     HALF_THE_HEADERS = "half the headers"
-    """The connection is closed in the middle of the answer's headers."""
+    """The connection is closed in the middle of the response's headers."""
     SERVER_ERROR = "500"
     """500; the server does not see the request."""
     SERVER_ERROR_AFTERWARDS = "500 afterwards"
-    """The server carries the request out; the answer is 500."""
+    """The server carries out the request; the response is 500."""
     SLOW_DOWN = "503"
     """503 SlowDown; the server does not see the request."""
     CONFLICT = "409"
@@ -44,20 +44,20 @@ class Fault(Enum):
     DENIED = "403"
     """403 AccessDenied."""
     CLOCK_SKEWED = "403 clock"
-    """403 RequestTimeTooSkewed, which passes."""
+    """403 RequestTimeTooSkewed, a transient error."""
     LATE = "late"
     """The connection is closed at once; the server sees the request only some time later."""
     LATENCY = "latency"
-    """The request, or its answer, takes longer."""
+    """The request, or its response, takes longer."""
     HANG = "hang"
-    """The request, or its answer, takes longer than anybody waits for it."""
+    """The request, or its response, takes longer than anybody waits for it."""
     TRICKLE = "trickle"
-    """The answer comes in small pieces, with pauses in which nobody gives up yet."""
+    """The response comes in small pieces, with pauses that no client gives up in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is known of a request before its body is read; `path` is without the query."""
+    """The head of a request, before its body is read. `path` has no query."""
 
     method: str
     path: str
@@ -65,12 +65,12 @@ class Request:
 
     @property
     def has_body(self) -> bool:
-        """Whether there is a body that can be cut, of two bytes or more."""
+        """Return whether the body has two bytes or more, so that it can be cut."""
         return int(self.headers.get("content-length", 0)) > 1
 
     @property
     def is_conditional_write(self) -> bool:
-        """Whether S3 could find it in conflict with another."""
+        """Return whether S3 could refuse the request as a conflict with another request."""
         return self.method in ("PUT", "POST", "DELETE") and not self.headers.keys().isdisjoint(
             ("if-match", "if-none-match")
         )
@@ -78,11 +78,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """A fault that shall happen to a request.
+    """A fault to inject into a request.
 
-    `seconds` is how long, where time is what goes wrong. `at` is where it is cut, or which side of the
-    exchange waits; 0 = at the beginning, 1 = at the end. `after` is where an answer is cut, as the number of
-    bytes that come of it; None = `at` says it.
+    `seconds` is the length of a delay. `at` says where the request is cut, or which side of the exchange
+    waits; 0 = at the beginning, 1 = at the end. `after` is the number of bytes after which a response is cut;
+    None = `at` applies.
     """
 
     fault: Fault
@@ -93,11 +93,11 @@ class Injected:
 
 @dataclass(slots=True)
 class Exchange:
-    """A request that came, and what became of it.
+    """A request that arrived, and its result.
 
-    `body` is only a part of it where the connection was reset. `answered` is the status that the server
-    answered; None if it did not get the request whole. `told` is the status that the client got, with a whole
-    answer; None if it got none. `answer` is what the server gave, from its status line on.
+    `body` is incomplete if the connection was reset. `answered` is the status of the server's response; None
+    if the server did not get the whole request. `told` is the status of the response that the client got;
+    None if it got no whole response. `answer` is the server's response, from its status line on.
     """
 
     method: str
@@ -116,11 +116,11 @@ REFUSALS: Final = {
     Fault.DENIED: (403, "AccessDenied"),
     Fault.CLOCK_SKEWED: (403, "RequestTimeTooSkewed"),
 }
-"""Status and S3's code of the faults that are an answer."""
+"""Status and S3's code of the faults that are a response."""
 
 
 def s3_refusal(fault: Fault) -> tuple[int, str, bytes]:
-    """Status, content type and body of a fault, as S3 answers."""
+    """Return status, content type and body of a fault, as S3 sends them."""
     status, code = REFUSALS[fault]
     text = f"<Error><Code>{code}</Code><Message>made by a test</Message></Error>"
     return status, "application/xml", f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode()
@@ -139,9 +139,9 @@ class _EndedError(Exception):
 class Relay:
     """The relay, on a loopback port for as long as its context lasts.
 
-    `decide` tells, once a request, what shall happen to it; None = pass it on. `refusal` makes the faults
-    that are an answer. `happened` is told about every fault that did happen. `heard` is told about every
-    request once its client has got all that it gets. Many threads call them.
+    `decide` is called once for each request and returns the fault to inject; None = pass the request on.
+    `refusal` makes the faults that are a response. `happened` is called for each fault that did happen,
+    `heard` for each request after the client has got everything that it will get. Many threads call them.
     """
 
     def __init__(
@@ -197,14 +197,14 @@ class Relay:
 
     @property
     def under_way(self) -> int:
-        """Requests that have come and did not end yet, the late ones among them."""
+        """How many requests have arrived and not ended yet, including late requests."""
         with self._idle:
             return self._under_way
 
     def settle(self, seconds: float = 60.0) -> None:
-        """Wait until no request is under way, also none whose client has gone: then all that comes has come.
+        """Wait until no request is in flight, including those whose client has gone.
 
-        TimeoutError: one still is.
+        TimeoutError: a request still is.
         """
         with self._idle:
             if not self._idle.wait_for(lambda: self._under_way == 0, seconds):
@@ -356,7 +356,7 @@ class _Server(ThreadingTCPServer):
     request_queue_size = 256
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that fails is what this is for; everything else is a fault of the relay's own."""
+        """Ignore failed connections, which the relay causes on purpose. Report every other exception."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # the base class's types
 
@@ -382,7 +382,7 @@ class _Answer:
         return self.head + self.body
 
     def cut(self, injected: Injected) -> bytes:
-        """A part of it that is never all of it."""
+        """Return a part of the response that is never the whole response."""
         if injected.after is not None:
             return self.content[: min(injected.after, len(self.content) - 1)]
         if injected.fault is Fault.HALF_AN_ANSWER and len(self.body) > 1:
@@ -432,7 +432,7 @@ def _read_body(stream: BufferedIOBase, head: _Head) -> bytes:
 
 
 class _Upstream:
-    """A connection to the server, made when it is needed and kept."""
+    """A connection to the server. It is opened when it is needed, and kept."""
 
     def __init__(self, address: tuple[str, int], track: Callable[..., None]) -> None:
         self._address = address
@@ -484,7 +484,7 @@ class _Upstream:
             self._socket.sendall(content)
 
     def _open(self) -> BufferedIOBase:
-        # Readable without a request under way: the server has closed it.
+        # Readable while no request is in flight: the server has closed it.
         if self._socket and select.select([self._socket], [], [], 0)[0]:
             self.close()
         if self._socket is None or self._stream is None:
@@ -497,24 +497,24 @@ class _Upstream:
 
 @dataclass(frozen=True, slots=True)
 class _Connection:
-    """A client's connection, and the one to the server that belongs to it."""
+    """A client's connection, and its own connection to the server."""
 
     client: socket.socket
     stream: BufferedIOBase
     upstream: _Upstream
 
     def ask(self, exchange: Exchange, head: _Head) -> _Answer:
-        """Let the server carry a request out."""
+        """Send a request to the server, and return its response."""
         answer = self.upstream.exchange(head.content + exchange.body, exchange.method)
         exchange.answered, exchange.answer = answer.status, answer.content
         return answer
 
     def tell(self, exchange: Exchange, answer: _Answer) -> None:
-        """Give the client a whole answer."""
+        """Send the client a whole response."""
         self.client.sendall(answer.content)
         exchange.told = answer.status
 
     def reset(self) -> None:
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
-        self.stream.close()  # the socket closes with the last that uses it
+        self.stream.close()  # the socket closes with its last user
         self.client.close()

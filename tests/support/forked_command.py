@@ -1,7 +1,7 @@
 """Runs the `holdfast` command in processes whose imports are done.
 
-Each run is a process of its own, with its own environment, folder, files and exit code, and ends as the
-installed script does. It is forked from a server that has imported everything, which is most of a run's cost.
+Each run is a separate process with its own environment, folder, files and exit code, and ends as the
+installed script does. It is forked from a server that has done the imports, most of a run's cost.
 """
 
 import atexit
@@ -30,7 +30,7 @@ from holdfast_cli.main import main
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _OF_PYTHON: Final = ("PYTHON", "LC_", "LANG")
-"""How the names of variables begin that Python reads when it starts: a server cannot follow them."""
+"""The prefix of variables that Python reads when it starts. A running server cannot follow them."""
 
 
 def run(
@@ -71,9 +71,9 @@ def _number(connection: socket.socket) -> int:
 
 @cache
 def _server() -> socket.socket:
-    """Start the server of this process; it ends with it."""
+    """Start the server of this process. It ends with this process."""
     ours, theirs = socket.socketpair()
-    # As the command's own environment is: without a locale of the user's.
+    # Without the user's locale, like the environment of the command.
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{_ROOT}:{_ROOT / 'functions'}"}
     with theirs:
         server = subprocess.Popen(
@@ -95,7 +95,7 @@ def _server() -> socket.socket:
 def _serve() -> tuple[list[str], dict[str, str], str] | None:
     """Fork for each request.
 
-    Return what is to run in the process that is to run it; in the server None, at its end.
+    Return the request in the process that is to run it; in the server None, at its end.
     """
     connection = socket.socket(fileno=os.dup(0))
     waiting: list[int] = []
@@ -111,13 +111,13 @@ def _serve() -> tuple[list[str], dict[str, str], str] | None:
             os.close(file)
         waiting = [earlier for earlier in waiting if os.waitpid(earlier, os.WNOHANG) == (0, 0)]
         waiting.append(pid)
-    for pid in waiting:  # what they took of the processor counts as ours
+    for pid in waiting:  # so that their processor time counts as this process's
         os.waitpid(pid, 0)
     return None
 
 
 def _become(told: int, *standard: int) -> tuple[list[str], dict[str, str], str]:
-    """Stay behind as the one who waits, and return in the process that is waited for."""
+    """Fork again. The parent reports ID and exit code of the child; the child returns its request."""
     with socket.socket(fileno=told) as teller:
         with teller.makefile("rb") as asked:
             arguments, environment, folder = json.load(asked)
@@ -134,7 +134,7 @@ def _become(told: int, *standard: int) -> tuple[list[str], dict[str, str], str]:
 
 
 def _import_everything() -> None:
-    """Import what the command imports where it needs it, and parse what boto3 knows of the services once."""
+    """Import the modules that the command imports late, and parse boto3's service descriptions once."""
     parse = cache(JSONFileLoader().load_file)
     mock.patch.object(JSONFileLoader, "load_file", lambda _, path: parse(path)).start()
     for module in walk_packages(holdfast_cli.__path__, "holdfast_cli."):

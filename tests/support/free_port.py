@@ -4,7 +4,7 @@ import socket
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nothing listens on."""
+    """Return a TCP port of 127.0.0.1 on which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""`make up`, `demo`, `down` and `clean` as a user types them, on a folder and a port of their own."""
+"""`make up`, `demo`, `down` and `clean` as a user types them, with a separate folder and port."""
 
 import json
 import os
@@ -22,7 +22,7 @@ TIME_LIMIT = 300
 
 @dataclass
 class FrontDoor:
-    """The commands, on a folder instead of `.local`; `port` is of the last `up` that named one."""
+    """The commands, with another folder than `.local`. `port` is the last port that an `up` named."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -33,7 +33,7 @@ class FrontDoor:
 
     @property
     def environment(self) -> dict[str, str]:
-        # A home of its own: the user's cache, which jsii unpacks aws-cdk-lib into, stays as it is.
+        # A separate home, so that jsii does not unpack aws-cdk-lib into the user's cache.
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent)}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -77,12 +77,12 @@ class FrontDoor:
         return content
 
     def team(self) -> dict[str, Any]:
-        """The team whose token lies there: the first of teams.toml."""
+        """The team whose token is in the folder: the first team of teams.toml."""
         team: dict[str, Any] = self.read("deployment.json")["teams"][0]
         return team
 
     def serials(self) -> list[str]:
-        """The serials of the demo's state, newest first."""
+        """Return the serials of the demo's state, newest first."""
         s3, bucket = s3_client(self.aws), self.team()["bucket_name"]
         key = "states/demo/hello.tfstate"
         heads = (
@@ -95,7 +95,7 @@ class FrontDoor:
 
 @contextmanager
 def cleaned(front_door: FrontDoor) -> Iterator[None]:
-    """Afterwards everything is stopped and removed, even if the tests are killed."""
+    """Stop and remove everything at the end, even if the tests are killed."""
     program = f"import subprocess, sys; sys.stdin.read(); subprocess.run({[*front_door.argv, 'clean']!r})"
     cleaner = subprocess.Popen(
         [sys.executable, "-c", program],

@@ -1,4 +1,4 @@
-"""Raw requests to a deployed API, as exact as a test needs them."""
+"""Raw requests to a deployed API, for tests that need exact requests."""
 
 import base64
 import http.client
@@ -25,18 +25,18 @@ class Credentials:
 
     @property
     def cloud_token(self) -> str:
-        """ID and secret as one word, as `cloud {}` and `backend "remote"` are given them."""
+        """ID and secret as one word, in the form that `cloud {}` and `backend "remote"` use."""
         return f"{self.username}.{self.password}"
 
     @property
     def bearer(self) -> str:
-        """The value of `Authorization` where those send it."""
+        """The `Authorization` header of `cloud {}` and `backend "remote"`."""
         return f"Bearer {self.cloud_token}"
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer, whose body is as it came."""
+    """A response. Its body is not decoded."""
 
     status: int
     headers: Mapping[str, str]
@@ -47,7 +47,7 @@ class Response:
 
     @property
     def error(self) -> tuple[int, str]:
-        """Status and error code of a refusal; its message must say something."""
+        """Return status and error code of a refusal, whose message must not be empty."""
         assert self.status >= 400, self
         document = self.json()
         assert len(document["message"]) > 20, document
@@ -55,7 +55,7 @@ class Response:
 
 
 class Client:
-    """A client of an API, with a connection for each request; without `credentials` none are sent."""
+    """A client of an API, with a connection for each request. Without `credentials` it sends none."""
 
     def __init__(self, address: str, tls: ssl.SSLContext | None, credentials: Credentials | None) -> None:
         self.credentials = credentials
@@ -65,7 +65,7 @@ class Client:
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Send one request as it stands: the path is not encoded, a body is JSON unless told otherwise."""
+        """Send one request. The path is not encoded. A body is JSON unless `headers` say otherwise."""
         sent = {"Content-Type": "application/json"} if body is not None else {}
         if self.credentials:
             sent["Authorization"] = self.credentials.header
@@ -93,7 +93,7 @@ class Client:
         return self.request("GET", f"/outputs/{state}")
 
     def write(self, state: str, body: bytes, lock_id: str | None = None) -> Response:
-        """`POST` the state, with the ID of the lock if there is one."""
+        """`POST` the state, with the lock's ID if it is given."""
         return self.request("POST", f"/states/{state}" + (f"?ID={lock_id}" if lock_id else ""), body)
 
     def delete(self, state: str) -> Response:
@@ -103,5 +103,5 @@ class Client:
         return self.request("PUT", f"/locks/{state}", body)
 
     def unlock(self, state: str, body: bytes | None) -> Response:
-        """`DELETE` the lock; without a body it is a force-unlock."""
+        """`DELETE` the lock. Without a body this is a force-unlock."""
         return self.request("DELETE", f"/locks/{state}", body)

@@ -1,8 +1,8 @@
 """Evaluates IAM policy statements as AWS does, as far as Holdfast's policies and their tests need it.
 
 The rules are those of the IAM user guide ("Policy evaluation logic", "IAM JSON policy elements: Condition
-operators", "Multivalued context keys"). What is not known here raises, so that no statement is silently
-without effect.
+operators", "Multivalued context keys"). An unknown element raises, so that no statement is silently
+ignored.
 """
 
 import operator
@@ -21,8 +21,8 @@ Value = str | list[str]
 class Request:
     """One action, as in `s3:PutObject`, on one resource.
 
-    `principal` is the ARN of who asks, or a service's name; only a policy with principals looks at it.
-    `context` has the condition keys of the request; a list is a key of several values.
+    `principal` is the ARN of the caller, or the name of a service; only a policy with principals looks at it.
+    `context` has the condition keys of the request; a list is a key with several values.
     """
 
     action: str
@@ -32,9 +32,9 @@ class Request:
 
 
 def evaluate(statements: Sequence[Statement], request: Request) -> Literal["allow", "deny", "nothing"]:
-    """Decide what statements say of a request; one that denies outweighs all that allow.
+    """Evaluate statements for a request. A deny outweighs every allow.
 
-    They are as `resolved` makes them. ValueError: one has something that this module does not know.
+    The statements come from `resolved`. ValueError: a statement has something that this module does not know.
     """
     effects = {statement["Effect"] for statement in matching(statements, request)}
     if "Deny" in effects:
@@ -43,11 +43,11 @@ def evaluate(statements: Sequence[Statement], request: Request) -> Literal["allo
 
 
 def matching(statements: Sequence[Statement], request: Request) -> list[Statement]:
-    """The statements that apply to a request.
+    """Return the statements that apply to a request.
 
-    ValueError: one has something that this module does not know, whether it applies or not.
+    ValueError: a statement has something that this module does not know, whether it applies or not.
     """
-    # All of them are read to the end, so that what is not known raises for every request.
+    # Every statement is read to its end, so that an unknown element raises for every request.
     return [statement for statement in statements if all([*_checks(statement, request)])]
 
 
@@ -91,7 +91,7 @@ _WILDCARDS: Final = {"*": ".*", "?": "."}
 
 
 def _like(pattern: str, text: str, flags: int = 0) -> bool:
-    """`*` is any number of characters and `?` is one; all others are themselves."""
+    """Match a pattern: `*` is any number of characters, `?` is one character."""
     parts = re.findall(r"\$\{[^}]*\}|.", pattern, re.DOTALL)
     expression = "".join(_ESCAPED.get(part) or _WILDCARDS.get(part) or re.escape(part) for part in parts)
     if variables := [part for part in parts if len(part) > 1 and part not in _ESCAPED]:
@@ -100,7 +100,7 @@ def _like(pattern: str, text: str, flags: int = 0) -> bool:
 
 
 def _arn(pattern: str, arn: str) -> bool:
-    """Each of the six parts of an ARN for itself: a wildcard reaches beyond a colon in the last one only."""
+    """Match the six parts of an ARN one by one. Only in the last part a wildcard can match a colon."""
     if pattern == "*":
         return True
     patterns, parts = pattern.split(":", 5), arn.split(":", 5)
@@ -124,7 +124,7 @@ def _is_principal(wanted: str, principal: str, kind: str) -> bool:
         return True
     if kind != "AWS":
         return False
-    # An account stands for everybody in it whom it lets.
+    # An account as principal matches every principal in that account.
     account = re.fullmatch(r"(?:arn:[^:]+:iam::)?([0-9]{12})(?::root)?", wanted)
     return wanted == "*" or (account is not None and principal.split(":")[4:5] == [account[1]])
 
@@ -143,7 +143,7 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
 
 
 def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
-    """One key under the operator `name`; what is `found` is None if the request has no value."""
+    """Evaluate one key under the operator `name`. `found` is None if the request has no value."""
     if name == "Null":
         if any(value.lower() not in ("true", "false") for value in wanted):
             raise ValueError(f"Null takes true or false: {wanted}")
@@ -156,7 +156,7 @@ def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
         return negated
     if isinstance(found, list):
         raise ValueError(f"{name} compares one value, and there are several: {found}")  # noqa: TRY004 as in _text
-    # Of several values in a policy one must match; under a negated operator none may.
+    # One of a policy's values must match. Under a negated operator no value may match.
     matched = [compare(one, found) for one in wanted]
     return all(matched) if negated else any(matched)
 
@@ -168,9 +168,9 @@ REGION: Final = "eu-central-1"
 
 
 def resolved(template: Mapping[str, Any], value: Any) -> Any:
-    """Replace the CloudFormation functions in a part of a template, as if it were deployed.
+    """Replace the CloudFormation functions in a part of a template, as a deployment does.
 
-    A resource that gets its name from CloudFormation has its logical ID, in lower case, as its name.
+    A name that CloudFormation would make becomes the logical ID in lower case.
     UnsupportedTemplateError: a function, or an attribute of a resource, is not known.
     """
     return resolve(value, template, lambda name: _name(template, name), account=ACCOUNT, region=REGION)
@@ -190,7 +190,7 @@ def _name(template: Mapping[str, Any], logical_id: str) -> str:
 
 
 def bucket_policy(template: Mapping[str, Any], bucket: str = "StateBucket") -> list[dict[str, Any]]:
-    """The statements of a bucket's policy, resolved; `bucket` is its logical ID."""
+    """Return the resolved statements of a bucket's policy; `bucket` is the bucket's logical ID."""
     (policy,) = (
         resource["Properties"]
         for resource in template["Resources"].values()

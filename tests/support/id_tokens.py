@@ -1,4 +1,4 @@
-"""ID tokens as issuers sign them, and what issuers publish, made by another JWT library than ours."""
+"""ID tokens and published documents of issuers, made with another JWT library than the product's."""
 
 import base64
 import hmac
@@ -27,22 +27,29 @@ RSA = RSAKey.generate_key(2048, {"kid": "one"})
 
 
 def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
-    """A trust record that matches `claims`."""
-    settings: dict[str, Any] = {
-        "issuer": ISSUER,
-        "audience": AUDIENCE,
-        "claims": {"repository": "acme/network"},
+    """Return a trust record that matches `claims`."""
+    sent_by = {"issuer": ISSUER, "audience": AUDIENCE, "claims": {"repository": "acme/network"}}
+    return trust.new_oidc(name, **{**_granted(), **sent_by, **changed})
+
+
+def aws_record(name: str = "people", **changed: Any) -> trust.AwsTrust:
+    """Return a trust record for an IAM role, with the same role and scope."""
+    aws_role = "AWSReservedSSO_Developer_0123456789abcdef"
+    return trust.new_aws(name, **{**_granted(), "aws_role": aws_role, **changed})
+
+
+def _granted() -> dict[str, Any]:
+    return {
         "role": Role.WRITER,
         "scope": ["network/*"],
         "description": "",
         "created_by": "x",
         "now": datetime.now(UTC),
     }
-    return trust.new_oidc(name, **{**settings, **changed})
 
 
 def claims(**changed: Any) -> dict[str, Any]:
-    """A token's claims; None leaves one out."""
+    """Return the claims of a token. A claim of None is left out."""
     now = int(time.time())
     every = {
         "iss": ISSUER,
@@ -58,7 +65,7 @@ def claims(**changed: Any) -> dict[str, Any]:
 
 
 def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **header: Any) -> str:
-    """A token with its key's ID, unless it names another or none."""
+    """Return a token with its key's ID, unless `header` has another `kid`, or None."""
     protected = {"alg": alg, "kid": key.as_dict(private=False).get("kid"), **header}
     protected = {name: value for name, value in protected.items() if value is not None}
     payload = body if isinstance(body, str) else json.dumps(body)
@@ -67,30 +74,30 @@ def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **hea
 
 
 def raw(header: object, body: object, signature: bytes = b"x") -> str:
-    """A token of any content."""
+    """Return a token with any content."""
     return encoded(header, body, signature)
 
 
 def encoded(*parts: object) -> str:
-    """Parts of a token; those that are no bytes become JSON."""
+    """Encode the parts of a token. A part that is not bytes becomes JSON."""
     contents = [part if isinstance(part, bytes) else json.dumps(part).encode() for part in parts]
     return ".".join(base64.urlsafe_b64encode(content).decode().rstrip("=") for content in contents)
 
 
 def forged(header: object, body: object, sign: Callable[[bytes], bytes]) -> str:
-    """A token of any content, and anything for a signature."""
+    """Return a token with any content and any signature."""
     return f"{(unsigned := encoded(header, body))}.{encoded(sign(unsigned.encode()))}"
 
 
 def hmac_over(secret: bytes, digest: str = "sha256") -> Callable[[bytes], bytes]:
-    """Sign with HMAC, as whoever knows only the public key can."""
+    """Sign with HMAC, as an attacker who knows only the public key can."""
     return lambda unsigned: hmac.digest(secret, unsigned, digest)
 
 
 class Published:
-    """What issuers publish, without a network: `documents`, by address.
+    """Published documents of issuers, without a network: `documents`, by address.
 
-    `asked` has every address that was fetched. `issuers` fetch from here; `now` is their clock, in seconds.
+    `asked` has every address that was fetched. `issuers` fetch from here. `now` is their clock, in seconds.
     """
 
     def __init__(self, *keys: Key, issuer: str = ISSUER) -> None:
@@ -104,7 +111,7 @@ class Published:
         self.publish_jwks([key.as_dict(private=False) for key in keys], issuer=issuer)
 
     def publish_jwks(self, jwks: object, *, issuer: str = ISSUER) -> None:
-        """Replace an issuer's keys by anything."""
+        """Replace an issuer's keys by any value."""
         self.documents[f"{issuer}{DISCOVERY}"] = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
         self.documents[f"{issuer}/keys"] = {"keys": jwks}
 

@@ -1,11 +1,11 @@
-"""Initialises one function in a process of its own, and tells in JSON what that did.
+"""Initialises one function in a separate process, and prints the observed effects as JSON.
 
     python -m tests.support.initialization draws FUNCTION
     python -m tests.support.initialization serve FUNCTION EVENT
 
-`draws` tells what the import of the handler draws from sources of random numbers, and what it loads. `serve`
-imports the handler, does what Lambda does between a snapshot and a request if the handler has asked for it,
-and has it serve an event.
+`draws` lists the random numbers that the import of the handler draws, and the packages that it loads. `serve`
+imports the handler, calls its restore hooks if it has any, as Lambda does after a snapshot, and lets it serve
+an event.
 """
 
 import gc
@@ -27,17 +27,17 @@ SLOW: Final = (
     "multiprocessing",
     "jwt",
 )
-"""Packages that take long to load, and that no function needs for its first request that people wait for."""
+"""Packages that load slowly. No function needs them for a first request that people wait for."""
 
 RESTORED_AFTER: Final = timedelta(days=1)
-"""How long after the snapshot a copy is restored."""
+"""The time between the snapshot and the restore."""
 
 
 def draws(function: str) -> dict[str, Any]:
     """Import a handler and return its random draws with their callers, generators, and slow packages.
 
-    Numbers that C code draws for itself do not pass here. So the generators that have a seed are told, and
-    the TLS contexts, for each of which OpenSSL draws keys.
+    Numbers that C code draws itself are not seen here. So the result also lists the generators with a seed,
+    and the TLS contexts, because OpenSSL draws keys for each of them.
     """
     drawn: list[tuple[str, str]] = []
 
@@ -50,7 +50,7 @@ def draws(function: str) -> dict[str, Any]:
         return wrapped
 
     os.urandom = noted("os.urandom", os.urandom)
-    # After that: they keep what they import from `os`.
+    # Imported after the replacement, because they keep the functions that they import from `os`.
     import random
     import uuid
 
@@ -65,7 +65,7 @@ def draws(function: str) -> dict[str, Any]:
     ssl.SSLContext.__new__ = noted("ssl.SSLContext", ssl.SSLContext.__new__)  # type: ignore[method-assign]
 
     importlib.import_module(f"{function}.handler")
-    gc.unfreeze()  # what is frozen is not told
+    gc.unfreeze()  # `gc.get_objects` does not list frozen objects
     found = [each for each in gc.get_objects() if isinstance(each, random.Random)]
     seeded = [each for each in found if not isinstance(each, random.SystemRandom)]
     return {
@@ -76,7 +76,7 @@ def draws(function: str) -> dict[str, Any]:
 
 
 def serve(function: str, event: str) -> dict[str, Any]:
-    """Import a handler, restore it if it asked for that, serve an event, and return what that did."""
+    """Import a handler, call its restore hooks if it has any, serve an event, and return the effects."""
     import random
 
     from tests.support.events import Context
@@ -98,7 +98,7 @@ def serve(function: str, event: str) -> dict[str, Any]:
             for restored in hooks.after_restore:
                 restored()
             numbers.append(random.random())  # noqa: S311 what a library would draw
-        # The clock by which the SDK decides whether to renew the credentials.
+        # With this clock the SDK decides whether to renew the credentials.
         signer = vars(vars(handler)["_function"].s3)["_request_signer"]
         vars(vars(signer)["_credentials"])["_time_fetcher"] = lambda: datetime.now(UTC) + RESTORED_AFTER
     loaded = set(sys.modules)

@@ -1,4 +1,4 @@
-"""Commands on the management API, against a server on this machine that stands in for it."""
+"""Run commands against a stub of the management API on this machine."""
 
 import json
 import os
@@ -17,7 +17,7 @@ CREDENTIALS: Final = {"TF_HTTP_USERNAME": ID, "TF_HTTP_PASSWORD": SECRET}
 
 
 def environment(stub: ApiStub | None, **changed: str | None) -> dict[str, str]:
-    """Return the variables of a user who has signed in to a stub; one that is None is not set."""
+    """Return the variables of a user who has signed in to a stub. A variable of None is not set."""
     variables: dict[str, str | None] = {
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
@@ -58,7 +58,7 @@ def refusal(status: int, code: str, message: str, lock: Mapping[str, Any] | None
 
 
 def ago(**span: float) -> str:
-    """Return a time of so long ago, as the API writes it."""
+    """Return a time in the past, as the API writes it. `span` is how long ago it is."""
     return f"{datetime.now(UTC) - timedelta(**span):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -94,7 +94,7 @@ def freeze(**changed: object) -> dict[str, Any]:
 
 
 def held(lock_id: str = "4fe1c2a0", who: str = "bob@desk") -> dict[str, str]:
-    """Return a lock info as Terraform has it."""
+    """Return a lock info of Terraform."""
     return {
         "ID": lock_id,
         "Who": who,
@@ -143,7 +143,7 @@ def resolved(
     *,
     current: bool = True,
 ) -> Reply:
-    """Return what a reference means, where v-14 is current or nothing; `next_` is that of a longer search."""
+    """Return a response that resolves a reference; v-14 is current. `next_`: the search must go on there."""
     found = {"version": version_id, "serial": serial, "time": time, "status": status}
     newest = {"version": "v-14", "serial": 14, "time": "2026-11-20T14:00:00Z", "status": "acknowledged"}
     return answer(

@@ -1,4 +1,4 @@
-"""An OpenID Connect issuer that can fail in every way, and ID tokens that somebody has forged."""
+"""An OpenID Connect issuer that can fail in every way, and forged ID tokens."""
 
 import base64
 import json
@@ -19,11 +19,11 @@ from tests.support.id_tokens import forged
 
 AUDIENCE: Final = "holdfast"
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
-"""What the trust records of the tests ask for."""
+"""The claims that the tests' trust records require."""
 
 
 class Fault(Enum):
-    """What can be wrong with an issuer."""
+    """Faults of an issuer."""
 
     SLOW = auto()
     SERVER_ERROR = auto()
@@ -37,10 +37,10 @@ class Fault(Enum):
 
 
 class Issuer:
-    """An issuer on a port of its own, for as long as its context lasts.
+    """An issuer on a free port, for as long as its context lasts.
 
-    `keys` are what it signs with, and publishes. `asked` has the path of every request, oldest first.
-    `address` is its URL, once the context was entered.
+    `keys` are the keys that it signs with and publishes. `asked` has the path of every request, oldest first.
+    `address` is its URL after the context was entered.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Issuer:
 
     @contextmanager
     def unreachable(self) -> Iterator[None]:
-        """Refuse every connection meanwhile."""
+        """Refuse every connection within the context."""
         self._open.close()
         try:
             yield
@@ -87,7 +87,7 @@ class Issuer:
         algorithm: Algorithm = Algorithm.RS256,
         now: datetime | None = None,
     ) -> str:
-        """A good ID token, unless something else is asked for; no two are the same."""
+        """Return an ID token, which is valid unless an argument makes it invalid. Each token is different."""
         return id_token(
             self.keys,
             self.address,
@@ -100,7 +100,7 @@ class Issuer:
         )
 
     def claims(self) -> dict[str, Any]:
-        """What a good token says, to be signed by somebody else."""
+        """Return the claims of a valid token, to be signed with another key."""
         found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token().split(".")[1] + "=="))
         return found
 
@@ -135,7 +135,7 @@ class Issuer:
 
 
 def signed_well(keys: SigningKeys, header: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
-    """A JWT with any header and any claims, signed well with the issuer's key for RS256."""
+    """Return a JWT with any header and claims, and a valid signature of the issuer's key for RS256."""
     key = keys.current[Algorithm.RS256]
     assert isinstance(key, RSAKey)
     assert key.private_key
@@ -148,10 +148,10 @@ def signed_well(keys: SigningKeys, header: Mapping[str, Any], claims: Mapping[st
 
 
 def basic(token: str) -> str:
-    """The `Authorization` header that Terraform makes of user name `oidc` and this password."""
+    """Return Terraform's `Authorization` header for the user name `oidc` and this password."""
     return f"Basic {base64.b64encode(f'oidc:{token}'.encode()).decode()}"
 
 
 def bearer(token: str) -> str:
-    """The `Authorization` header of RFC 6750."""
+    """Return the `Authorization` header of RFC 6750."""
     return f"Bearer {token}"

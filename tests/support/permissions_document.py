@@ -1,288 +1,193 @@
-"""The text of `permissions.md`: what each function may do, for which call, why, and where AWS says so."""
+"""The text of `permissions.md`: what each role may do, and what the bucket policy denies to everybody.
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+Both are as the CDK app synthesizes them. That no role has a permission too many or too few is what
+`test_permissions.py` compares with the calls of the deployed functions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from infra.functions import FUNCTIONS
-from tests.support.aws_permissions import TABLE, Demand
+from tests.support.aws_permissions import OBJECTS, STAGED
 
+Permission = tuple[str, str]
+"""An action, and what it is on: a place of `PLACES`."""
+Denied = Mapping[str, frozenset[str]]
+"""The deny statements that meet a request, each with the teams whose buckets have it."""
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Something that a function must never be allowed: each action on each resource.
-
-    `on` has patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
-    `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` is the ARN of the team's key.
-    `why` is what it protects. `by_bucket`: the bucket's policy denies it to everybody, whatever their own
-    policies say.
-    """
-
-    functions: tuple[str, ...]
-    actions: tuple[str, ...]
-    on: tuple[str, ...]
-    why: str
-    by_bucket: bool = False
-
-
-KEY: Final = "{key}"
-
-_ALL: Final = tuple(spec.name for spec in FUNCTIONS)
-_STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
-_STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
-_RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
-_AUDIT: Final = "arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any"
-_ANOTHERS_AUDIT: Final = (
-    "arn:aws:logs:{region}:{account}:log-group:/holdfast/another-team/audit:log-stream:any"
-)
-_USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
-
-REFUSED: Final = (
-    Refused(
-        ("backend", "cloud", "management"),
-        _USE,
-        _RECORDS,
-        "whoever finds a hole in the protocol finds no tokens behind it, and cannot create any",
-    ),
-    Refused(
-        ("authorizer", "sessions"),
-        _USE,
-        (*_STATES, "workspaces/*.json", *_STAGED),
-        "whoever finds a hole in the sign-in finds no states behind it",
-    ),
-    Refused(
-        ("backend",),
-        _USE,
-        _STAGED,
-        "workspaces and uploads belong to the other protocol",
-    ),
-    Refused(
-        ("backend",),
-        ("s3:PutObject", "s3:DeleteObject"),
-        ("workspaces/*.json",),
-        "a typing error declares no name",
-    ),
-    Refused(
-        ("management",),
-        _USE,
-        ("probes/*", *_STAGED),
-        "operators work on states, and on nothing that is on its way to one",
-    ),
-    Refused(
-        ("management",),
-        ("s3:DeleteObject",),
-        ("workspaces/*.json",),
-        "a name that was declared stays declared, and a workspace keeps its tags",
-    ),
-    Refused(
-        ("cloud",),
-        _USE,
-        ("probes/*",),
-        "`holdfast doctor` tries the deployment by the other protocol",
-    ),
-    Refused(
-        ("cloud",),
-        ("s3:GetObject",),
-        _STAGED[1:],
-        "what a client sends beside a state may be that state in plain text, and nobody reads it",
-    ),
-    Refused(
-        ("authorizer",),
-        ("s3:PutObject", "s3:DeleteObject"),
-        _RECORDS,
-        "who verifies credentials cannot create any",
-    ),
-    Refused(
-        ("sessions",),
-        _USE,
-        ("tokens/*.json",),
-        "tokens are created and removed by people, with their own AWS credentials",
-    ),
-    Refused(
-        ("sessions",),
-        ("s3:PutObject", "s3:DeleteObject"),
-        ("trust/records.json",),
-        "people alone say whom a team trusts",
-    ),
-    Refused(
-        ("sessions",),
-        ("s3:GetObject", "s3:DeleteObject"),
-        ("sessions/*.json",),
-        "who makes sessions sees no other's, and ends none",
-    ),
-    Refused(
-        _ALL,
-        ("kms:Decrypt", "kms:GenerateDataKey"),
-        (KEY,),
-        "whoever has a function's credentials decrypts only what S3 lets the function read",
-    ),
-    Refused(
-        ("health", "audit_trail"),
-        (*_USE, "s3:ListBucket"),
-        ("", *_STATES, *_RECORDS, "workspaces/*.json", *_STAGED),
-        "anybody may call the one, and the other has lines of logs and nothing else",
-    ),
-    Refused(
-        tuple(function for function in _ALL if function != "audit_trail"),
-        ("logs:PutLogEvents", "logs:CreateLogStream"),
-        (_AUDIT,),
-        "what stands in the audit trail came through the log of the function that did it",
-    ),
-    Refused(
-        _ALL,
-        ("logs:DeleteLogStream", "logs:DeleteLogGroup", "logs:PutRetentionPolicy"),
-        (_AUDIT,),
-        "nobody whom the trail records can remove anything from it",
-    ),
-    Refused(
-        tuple(function for function in _ALL if function != "management"),
-        ("logs:FilterLogEvents",),
-        (_AUDIT,),
-        "the trail is read by the one function that shows each operator what is in their scope",
-    ),
-    Refused(
-        _ALL,
-        ("s3:DeleteObjectVersion", "s3:BypassGovernanceRetention"),
-        ("states/*.tfstate",),
-        "a version of a state stays; only the bucket's lifecycle rules remove old ones",
-        by_bucket=True,
-    ),
-    Refused(
-        _ALL,
-        ("s3:DeleteObjectVersion",),
-        (*_RECORDS, "workspaces/*.json"),
-        "a record that was revoked or removed does not come back",
-        by_bucket=True,
-    ),
-    Refused(
-        tuple(function for function in _ALL if function not in ("cloud", "management")),
-        ("s3:GetObjectVersion", "s3:ListBucketVersions"),
-        ("states/*.tfstate", ""),
-        "the history is for the operators, through `holdfast state`",
-    ),
-    Refused(
-        ("cloud", "management"),
-        ("s3:GetObjectVersion",),
-        (*_STATES[1:], *_RECORDS, "workspaces/*.json"),
-        "they read versions of states and of nothing else",
-    ),
-    Refused(
-        _ALL,
-        (
-            "s3:PutBucketPolicy",
-            "s3:PutBucketVersioning",
-            "s3:PutBucketObjectLockConfiguration",
-            "s3:PutLifecycleConfiguration",
-            "s3:PutEncryptionConfiguration",
-            "s3:DeleteBucket",
-        ),
-        ("",),
-        "the bucket's own rules are changed by a deployment and by nothing else",
-    ),
-    Refused(
-        _ALL,
-        (*_USE, "s3:ListBucket"),
-        ("arn:aws:s3:::holdfast-another-team", "arn:aws:s3:::holdfast-another-team/states/*.tfstate"),
-        "one team's functions reach nothing of another's",
-    ),
-    Refused(
-        ("audit_trail", "management"),
-        ("logs:PutLogEvents", "logs:FilterLogEvents"),
-        (_ANOTHERS_AUDIT,),
-        "one team's functions reach nothing of another's",
-    ),
-)
+_OBJECTS: Final = "<StateBucket.Arn>/"
+_STAGED: Final = "<StagingBucket.Arn>/"
+PLACES: Final = {
+    "<StateBucket.Arn>": "the state bucket",
+    "<StagingBucket.Arn>": "the staging bucket",
+    "<StateKey.Arn>": "the team's KMS key, through S3 alone",
+    "<Audit.Arn>": "the team's audit trail",
+    "<OwnLog>": "the function's own log",
+}
+"""Resources in words. The objects of a bucket go by the pattern of their keys."""
 
 _INTRODUCTION: Final = """\
 # Permissions
 
-What each function may do in AWS, for which of its calls and why, and where AWS's documents say so.
+For people who review what Holdfast may do in an AWS account: look up each function's permissions, and the
+requests that the bucket policy denies to everybody. The tables are generated from the policies that the CDK
+app deploys.
 
-This file is generated. The local AWS of the end-to-end tests notes every call that the deployed functions
-make, with its parameters. A reviewed table, `tests/support/aws_permissions.py`, says what AWS demands for
-each. The tests compare that with the deployed policies. They fail where a call needs a permission that the
-policy lacks. They also fail where the policy has a permission that no call needs, or one that is wider
-than the calls need. After a change `make generated` writes this file anew.
+Each team has its own functions, roles, buckets and KMS key. Functions for states cannot read tokens, and
+functions for sign-in cannot read states.
 
-Each team has its own functions and roles, for its own buckets and key. `*` stands for a state's name, or for
-the ID of a token or a session; `probes/*` is a probe or its lock. `uploads/*` and `json/*` are in the staging
-bucket; everything else is in the bucket with the states. S3 uses the permissions of the KMS key on
-behalf of the function, which never calls KMS itself: the condition `kms:ViaService` of each role's policy
-admits S3 of the region alone. The key's own policy gives the account's root `kms:*`, which is the CDK's
-default and leaves the decision to IAM. No function's role has more on the key than the tables say.
 """
+_ROLES: Final = """\
+## What each function may do
 
+An empty cell means no permission. Tests compare the deployed functions' calls with these roles, and fail if a
+permission is missing or unused. `tests/support/aws_permissions.py` names the permissions that each call
+needs, and where AWS documents them.
+
+"""
 _LISTING: Final = """\
-`s3:ListBucket` also lets a function list the names of the bucket's keys. There is no smaller permission for
-a clean 404. The names tell which states there are, and the IDs of tokens and sessions. They tell neither a
-state's content nor a secret.
+The functions need `ListBucket` because S3 otherwise returns `403` for a missing object. With `ListBucket` a
+function can list the names of states, and the IDs of tokens and sessions. Clients of `cloud {}` upload and
+download states at addresses that the cloud function signs. The KMS key's policy lets IAM decide on access.
+
+"""
+_BUCKET: Final = """\
+## What the bucket policy denies
+
+The state bucket denies these requests to everybody, also to administrators and root. Where a cell is empty,
+the caller's own permissions decide. Under any prefix, `*.tfstate` objects are states and `*.tflock` objects
+are locks.
+[The design](../understand/design.md#what-the-bucket-itself-refuses) gives the reasons.
+
+"""
+_LIMITS: Final = """\
+The policy stops neither lifecycle rules nor people who may change the policy. Removing the stack removes the
+policy. IAM decides who may change versioning, lifecycle rules and the policy, and who may delete the bucket.
+S3 itself refuses to suspend versioning under Object Lock, and to delete a bucket that has objects. The tests
+evaluate the policy by IAM's documented rules; nobody has tried the policy on AWS yet.
 """
 
+Roles = Mapping[str, Iterable[Permission]]
+"""The permissions of each function."""
 
-def text(needed: Mapping[str, Iterable[Demand]]) -> str:
-    """The whole document; `needed` is by function, of all teams together."""
-    sources = list(dict.fromkeys(row.source for row in TABLE))
-    numbers = {source: number for number, source in enumerate(sources, start=1)}
-    parts = [_INTRODUCTION]
-    for spec in FUNCTIONS:
-        rows = sorted(
-            {(demand.row.action, demand.on, TABLE.index(demand.row)) for demand in needed[spec.name]},
-            key=lambda row: (not row[0].startswith("s3:"), row),
+
+def text(
+    of_all_settings: Roles,
+    without: Mapping[str, Sequence[Roles]],
+    denied: Mapping[str, Mapping[str, Denied]],
+    when: Mapping[frozenset[str], str],
+) -> str:
+    """Return the whole document.
+
+    Args:
+        of_all_settings: the permissions of each function, of a team with every setting that adds some.
+        without: the same, of teams that lack a setting, by the setting in words.
+        denied: the statements that deny a request, by the request and by the kind of the key.
+        when: the setting that some teams share, in words, by these teams.
+    """
+    everywhere = {name: kinds for name, kinds in denied.items() if _same_everywhere(kinds)}
+    by_kind = {name: kinds for name, kinds in denied.items() if name not in everywhere}
+    kinds = list(next(iter(denied.values())))
+    return "".join(
+        (
+            *(_INTRODUCTION, _functions(), _ROLES, _matrix(of_all_settings, without), _LISTING),
+            *(_others(of_all_settings, without), _BUCKET),
+            _table(
+                ("Request for an object", *kinds),
+                [(name, *(_denial(row[kind], when) for kind in kinds)) for name, row in by_kind.items()],
+            ),
+            _table(
+                ("Request for any object", "Denied by"),
+                [(name, _denial(row[kinds[0]], when)) for name, row in everywhere.items()],
+            ),
+            _LIMITS,
         )
-        lines = [
-            f"| `{action}` | {on} | {TABLE[row].call} | {TABLE[row].why} | [{numbers[TABLE[row].source]}] |"
-            for action, on, row in rows
-        ]
-        parts += [
-            f"## The {_name(spec.name)} function\n\n{spec.purpose}\n",
-            _table(("Action", "On", "For", "Why", "Source"), lines),
-        ]
-    parts += [
-        _LISTING,
-        "## What no function may do\n\nThe same tests ask the deployed policies for all of this.\n",
-    ]
-    parts.append(_table(("Who", "What", "On", "So that"), [_refused(one) for one in REFUSED]))
-    parts.append(
-        "Where it says everybody, the bucket's policy denies it, also to the account's administrators.\n"
-        "Whoever may change that policy can remove the deny statement. CloudTrail records that.\n"
     )
-    # Definitions of links are not shown, so each address stands in a list too.
-    parts.append("## Sources\n\n" + "".join(f"{number}. <{source}>\n" for source, number in numbers.items()))
-    parts.append("".join(f"[{number}]: {source}\n" for source, number in numbers.items()))
-    return "\n".join(parts)
 
 
-def _table(head: tuple[str, ...], lines: list[str]) -> str:
-    return "\n".join([f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}", *lines]) + "\n"
+def _functions() -> str:
+    return _table(("Function", "Purpose"), [(_name(spec.name), spec.purpose) for spec in FUNCTIONS])
 
 
-def _refused(one: Refused) -> str:
-    who = "everybody" if one.by_bucket else _who(one.functions)
-    actions = ", ".join(f"`{action}`" for action in one.actions)
-    on = ", ".join(_place(place) for place in one.on)
-    return f"| {who} | {actions} | {on} | {one.why} |"
+def _matrix(of_all: Roles, without: Mapping[str, Sequence[Roles]]) -> str:
+    """Return place x function, with the actions of S3."""
+    found = {
+        function: [(action, on) for action, on in permissions if action.startswith("s3:")]
+        for function, permissions in of_all.items()
+    }
+    columns = [function for function, permissions in found.items() if permissions]
+    rows = [
+        (
+            _place(place),
+            *(
+                ", ".join(
+                    _conditional(action, on, function, without)
+                    for action, on in found[function]
+                    if on == place
+                )
+                for function in columns
+            ),
+        )
+        for place in sorted({on for permissions in found.values() for _, on in permissions}, key=_order)
+    ]
+    return _table(("S3", *map(_name, columns)), rows)
 
 
-def _who(functions: tuple[str, ...]) -> str:
-    if functions == _ALL:
-        return "every function"
-    *others, last = map(_name, functions)
-    if not others:
-        return f"the {last} function"
-    return f"the {', '.join(others)} and {last} functions"
+def _others(of_all: Roles, without: Mapping[str, Sequence[Roles]]) -> str:
+    """Return the actions of other services, with the functions that may use them."""
+    having: dict[Permission, list[str]] = {}
+    for function, permissions in of_all.items():
+        for permission in permissions:
+            if not permission[0].startswith("s3:"):
+                having.setdefault(permission, []).append(function)
+    rows: dict[tuple[str, str], list[str]] = {}
+    for (action, on), functions in having.items():
+        who = "all" if len(functions) == len(FUNCTIONS) else ", ".join(map(_name, functions))
+        rows.setdefault((on, who), []).append(_conditional(action, on, functions[0], without))
+    return _table(
+        ("Other services", "On", "Functions"),
+        [(", ".join(sorted(actions)), _place(on), who) for (on, who), actions in sorted(rows.items())],
+    )
+
+
+def _conditional(action: str, on: str, function: str, without: Mapping[str, Sequence[Roles]]) -> str:
+    """Return an action, and the settings without which a team's function may not use it there."""
+    needs = [
+        setting
+        for setting, teams in without.items()
+        if all((action, on) not in roles[function] for roles in teams)
+    ]
+    return " if ".join((f"`{action.removeprefix('s3:')}`", *needs))
+
+
+def _order(place: str) -> tuple[bool, bool, int]:
+    kinds = [*OBJECTS, *STAGED, *PLACES]
+    key = place.removeprefix(_OBJECTS).removeprefix(_STAGED)
+    return place.startswith(_STAGED[:-1]), place in PLACES, kinds.index(key)
 
 
 def _place(place: str) -> str:
-    if place == KEY:
-        return "the team's KMS key, in a request of the function's own to KMS"
-    if place.startswith("arn:aws:logs:"):
-        return "another team's audit trail" if "another-team" in place else "the audit trail"
-    if "{staging}" in place:
-        return f"`{place.partition('/')[2]}`"
-    if place.startswith("arn:"):
-        return "another team's " + ("states" if "/" in place else "bucket")
-    return f"`{place}`" if place else "the bucket"
+    if place in PLACES:
+        return PLACES[place]
+    if place.startswith(_STAGED):
+        return f"`{place.removeprefix(_STAGED)}` in the staging bucket"
+    return f"`{place.removeprefix(_OBJECTS)}`"
 
 
 def _name(function: str) -> str:
     return function.replace("_", " ")
+
+
+def _same_everywhere(kinds: Mapping[str, Denied]) -> bool:
+    first, *others = kinds.values()
+    return bool(first) and all(other == first for other in others)
+
+
+def _denial(denied: Denied, when: Mapping[frozenset[str], str]) -> str:
+    return ", ".join(f"`{sid}`{when[teams]}" for sid, teams in denied.items())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines += [f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in rows]
+    return "\n".join(lines) + "\n\n"

@@ -1,4 +1,4 @@
-"""Makes the functions of a team do everything that they can do, so that no call to AWS is left out."""
+"""Makes a team's functions send every kind of call to AWS that they can send."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,12 +20,12 @@ from tests.support.team import Team
 
 
 def new_client(team: Team, role: Role = Role.MAINTAINER) -> Client:
-    """A client with a token that the gateway has never seen, so that it asks the authorizer."""
+    """Return a client with a new token, so that the gateway must call the authorizer."""
     return team.client_with(new_token(team, role)[1])
 
 
 def retain_lock(team: Team, state: str) -> None:
-    """Put the current lock under retention, as a bucket's default would have."""
+    """Put the current lock under retention, as a bucket's default retention would."""
     key = f"states/{state}.tfstate.tflock"
     team.s3.put_object_retention(
         Bucket=team.bucket,
@@ -36,9 +36,9 @@ def retain_lock(team: Team, state: str) -> None:
 
 
 def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, declared: bool) -> None:
-    """Send every verb, as every role and into every branch that asks AWS for something else.
+    """Send every verb, as every role, and reach every branch that sends another call to AWS.
 
-    The names of the states begin with `name`, which nobody has used. `locks_retained`: the team's bucket puts
+    The names of the states begin with `name`, which must be new. `locks_retained`: the team's bucket puts
     every lock under retention. `declared`: names must be declared.
     """
     if declared:
@@ -67,10 +67,10 @@ def _expect(answer: Response, status: int) -> None:
 
 
 def sign_in(team: Team, name: str) -> None:
-    """Sign in as every role, and as nobody."""
+    """Authenticate as every role, and with unknown and invalid credentials."""
     for role in Role:
         reading = new_client(team, role)
-        # A state that is not there, by the route that every role may read at.
+        # A state that does not exist, on a route that every role may read.
         _expect(reading.outputs(f"{name}/none"), 204)
     unknown = team.client_with(Credentials("0" * 20, "holdfast_unknown"))
     _expect(unknown.read(f"{name}/none"), 403)
@@ -85,7 +85,7 @@ def sessions(team: Team, name: str) -> None:
     session = caller.session(team)
     _expect(team.client_with(session).read(f"{name}/none"), 204)
     with without_trust(team):
-        # Another header, so that the gateway asks again for the same session.
+        # Another header, so that the gateway calls the authorizer again for the same session.
         again = Credentials(session.username, f"{session.password}x")
         _expect(team.client_with(again).read(f"{name}/none"), 403)
     unknown = Credentials(f"session-{'0' * 20}", "holdfast_unknown")
@@ -94,7 +94,7 @@ def sessions(team: Team, name: str) -> None:
 
 @contextmanager
 def without_trust(team: Team) -> Iterator[None]:
-    """Take all trust records away meanwhile."""
+    """Remove all trust records within the context."""
     records = team.object(trust.KEY)
     team.s3.delete_object(Bucket=team.bucket, Key=trust.KEY)
     try:
@@ -108,14 +108,14 @@ def states(team: Team, state: str) -> None:
     maintainer, info = new_client(team), documents.lock_info()
     lock_id = documents.lock_id(info)
     _expect(maintainer.lock(state, info), 200)
-    for serial in (1, 2, 2):  # new, over the one before, and the same bytes
+    for serial in (1, 2, 2):  # a new state, a successor, and the same bytes
         _expect(maintainer.write(state, documents.state(serial), lock_id), 200)
     _expect(maintainer.unlock(state, info), 200)
     _expect(maintainer.write(state, documents.state(3), lock_id), 409)
     _expect(maintainer.read(state), 200)
     _expect(new_client(team, Role.OUTPUTS).outputs(state), 200)
 
-    # A state that another program wrote has to be read before it is written over.
+    # A write must read the content of a state that another program wrote.
     team.put(f"states/{state}.tfstate", documents.state(5))
     _expect(maintainer.lock(state, info), 200)
     _expect(maintainer.write(state, documents.state(6), lock_id), 200)
@@ -178,7 +178,7 @@ def manage(client: Client, method: str, path: str, document: Mapping[str, object
 
 
 def undeclared(team: Team, state: str) -> None:
-    """Ask for a name that nobody has declared."""
+    """Send requests for a name that nobody has declared."""
     client = new_client(team)
     _expect(client.read(state), 423)
     _expect(client.lock(state, documents.lock_info()), 423)
@@ -217,7 +217,7 @@ def management(team: Team, state: str) -> None:
 
 
 def retained_freeze(team: Team, state: str) -> None:
-    """Freeze a state, and unfreeze it when the lock may not be removed."""
+    """Freeze a state, and unfreeze it while its lock is under retention."""
     client = new_client(team)
     _expect(manage(client, "PUT", f"freeze/{state}", {"reason": "a test", "id": "f" * 32}), 200)
     retain_lock(team, state)
@@ -225,7 +225,7 @@ def retained_freeze(team: Team, state: str) -> None:
 
 
 def probe(team: Team, _: str) -> None:
-    """Write and remove a probe, which has a name of its own."""
+    """Write and delete a probe, which has a reserved name."""
     state = f"{RESERVED}/{uuid4().hex}"
     maintainer, info = new_client(team), documents.lock_info()
     _expect(maintainer.lock(state, info), 200)
@@ -237,7 +237,7 @@ def probe(team: Team, _: str) -> None:
 
 
 def retained_lock(team: Team, state: str) -> None:
-    """Release a lock that may not be removed."""
+    """Release a lock that is under retention."""
     maintainer, info = new_client(team), documents.lock_info()
     _expect(maintainer.lock(state, info), 200)
     retain_lock(team, state)

@@ -1,4 +1,4 @@
-"""What the functions of the deployed teams have called, against what their roles allow."""
+"""Compares the calls of the deployed teams' functions with what their roles allow."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Roles = Mapping[tuple[str, str], DeployedRole]
 
 
 def needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
-    """Return what AWS demands for every call of a function so far, and of Lambda in its name."""
+    """Return the demanded permissions of all calls so far, by a function and by Lambda with its role."""
     logs = client(aws, "logs")
     streams = logs.describe_log_streams(logGroupName=role.log_group)["logStreams"]
     calls = [*role.calls(), *([WRITES_LOG] if streams else [])]
@@ -21,22 +21,22 @@ def needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
 
 
 def statements(role: DeployedRole) -> list[Any]:
-    """Return what decides whether a call is allowed: the role's policy, and the bucket's deny statements."""
+    """Return the statements that decide about a call: the role's policy, and the bucket's deny statements."""
     return [*role.statements, *(one for one in role.bucket_policy if one["Effect"] == "Deny")]
 
 
 def unknown_callers(aws: LocalAws, roles: Iterable[DeployedRole]) -> set[str]:
     """Return the names of the roles that have called and belong to no function, no test and not to CDK."""
-    # The isolation tests send requests in a role's name, and CDK has roles of its own for a deployment.
+    # The isolation tests send requests with a function's role, and CDK deploys with its own roles.
     known = {principal for role in roles for principal in (role.principal, role.by_hand)}
     others = {one.rpartition("/")[0].rpartition("/")[2] for one in callers(aws) - known}
     return {one for one in others - deploying_roles(aws) if not one.startswith(aws_caller.PREFIX)}
 
 
 def judge(aws: LocalAws, roles: Roles) -> None:
-    """Check everything that the functions have been made to do on this local AWS.
+    """Check every call that the functions have made on this local AWS.
 
-    AssertionError: a function's role does not allow a call of its own, or somebody unknown has called.
+    AssertionError: a function's role does not allow a call that it made, or an unknown role has called.
     """
     assert unknown_callers(aws, roles.values()) == set()
     lacking = {key: missing(needed(aws, role), statements(role)) for key, role in roles.items()}

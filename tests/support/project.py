@@ -27,8 +27,8 @@ _TIME_LIMIT = 90
 class Done:
     """A command that has ended.
 
-    `out` is its standard output. `text` is everything that it wrote, on one line, without the frame that
-    Terraform draws.
+    `out` is its standard output. `text` is its whole output on one line, without the frame that Terraform
+    draws.
     """
 
     code: int
@@ -38,9 +38,9 @@ class Done:
 
 @dataclass
 class Run:
-    """A command that runs, in a process group of its own, for as long as its context lasts at most.
+    """A running command in its own process group. It ends with its context at the latest.
 
-    `answers` is what its user types.
+    `answers` is the input that its user types.
     """
 
     process: subprocess.Popen[str]
@@ -66,19 +66,19 @@ class Run:
 
 @dataclass(frozen=True)
 class Project:
-    """A configuration in a folder of its own; its `environment` has nothing of the user's own settings."""
+    """A configuration in its own folder. Its `environment` has none of the user's settings."""
 
     terraform: Terraform
     folder: Path
     environment: dict[str, str] = field(repr=False)
 
     def write(self, **files: str) -> None:
-        """Write `<name>.tf` for each."""
+        """Write each file as `<name>.tf`."""
         for name, text in files.items():
             (self.folder / f"{name}.tf").write_text(text)
 
     def start(self, *arguments: str, answers: str = "", **environment: str) -> Run:
-        """Start a command; without answers it may ask nothing."""
+        """Start a command. Without `answers` it must not ask for input."""
         asks = {"TF_INPUT": "1"} if answers else {}
         process = subprocess.Popen(
             [*self.terraform.argv, *arguments],
@@ -102,21 +102,21 @@ class Project:
         return done
 
     def refused(self, *arguments: str, **environment: str) -> str:
-        """Run a command that must fail, and return what it said."""
+        """Run a command that must fail, and return its output."""
         done = self.run(*arguments, **environment)
         assert done.code == 1, done.text
         return done.text
 
     def pull(self) -> dict[str, Any]:
-        """The state as the client sees it."""
+        """Return the state as the client sees it."""
         document: dict[str, Any] = json.loads(self.ok("state", "pull").out)
         return document
 
     @contextmanager
     def applying(self) -> Iterator["Run"]:
-        """An apply that is in the middle of its work, and goes on when `proceed` is called or at the end.
+        """Run an apply that waits in the middle of its work until `proceed` is called.
 
-        The configuration must contain `WAITS`.
+        The configuration must contain `WAITS`. The end of the context kills the apply if it still runs.
         """
         gate = self.folder / "gate"
         os.mkfifo(gate)
@@ -135,7 +135,7 @@ class Project:
             try:
                 gate = os.open(self.folder / "gate", os.O_WRONLY | os.O_NONBLOCK)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # nobody reads yet
+                if error.errno != errno.ENXIO:  # no process reads yet
                     raise
                 return False
             os.write(gate, b"go\n")
@@ -152,11 +152,11 @@ resource "terraform_data" "waits" {
   }
 }
 """
-"""A resource whose creation lasts until the test lets it go on."""
+"""A resource whose creation waits until the test lets it go on."""
 
 
 def backend(team: Team, state: str, *options: str) -> str:
-    """The backend block that the command prints for a state, or what else the options ask for."""
+    """Return the backend block that the command prints for a state, or its output with other options."""
     done = subprocess.run(
         [HOLDFAST, "backend-config", state, *options, "--address", team.gateway.address],
         capture_output=True,
@@ -168,15 +168,15 @@ def backend(team: Team, state: str, *options: str) -> str:
 
 
 def cloud(team: Team, state: str, workspaces: str = "") -> str:
-    """A `cloud` block for a state, or for others of its organization.
+    """Return a `cloud` block for a state, or for other states of its organization.
 
-    `workspaces` is what the block of that name has in it, such as `prefix = "prod-"`.
+    `workspaces` is the content of the block `workspaces`, such as `prefix = "prod-"`.
     """
     return _block("cloud", team, state, workspaces)
 
 
 def remote(team: Team, state: str, workspaces: str = "") -> str:
-    """A block of `backend "remote"`, as `cloud`."""
+    """Return a block of `backend "remote"`; the arguments are as in `cloud`."""
     return _block('backend "remote"', team, state, workspaces)
 
 
@@ -196,7 +196,7 @@ terraform {{
 
 
 def native(team: Team, state: str, *, locks: bool = True) -> str:
-    """A block of `backend "s3"` on a state, past Holdfast."""
+    """Return a block of `backend "s3"` for a state, past Holdfast."""
     return f"""
 terraform {{
   backend "s3" {{
@@ -213,16 +213,16 @@ terraform {{
 
 
 def reads_output(team: Team, state: str, output: str) -> str:
-    """The data source that the command prints for a state, and an output of that name that it reads there."""
+    """Return the data source that the command prints for a state, and an output with a value from it."""
     source = data_source_name(names.parse(state))
     reads = f"data.terraform_remote_state.{source}.outputs.{output}"
     return f'{backend(team, state, "--outputs")}\noutput "{output}" {{\n  value = {reads}\n}}\n'
 
 
 def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> dict[str, str]:
-    """What a Terraform sees: a home of its own, the certificate authority, a token, and the PATH.
+    """Return the variables of a Terraform: a separate home, the authority, a token, and the PATH.
 
-    `cloud {}` and `backend "remote"` trust what the system does, which on Linux a variable can change.
+    `cloud {}` and `backend "remote"` trust the system's certificates. On Linux a variable can replace these.
     """
     return {
         **own_environment(home),
@@ -233,7 +233,7 @@ def clean_environment(home: Path, ca: Path, credentials: Mapping[str, str]) -> d
 
 
 def own_environment(home: Path) -> dict[str, str]:
-    """What every Terraform sees, and nothing of the user's own: a home of its own, and the PATH."""
+    """Return the variables of every Terraform: a separate home and the PATH, without the user's settings."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -245,9 +245,9 @@ def own_environment(home: Path) -> dict[str, str]:
 
 
 def sign_in(team: Team, credentials: Credentials) -> dict[str, str]:
-    """The variables with which a Terraform signs in, whichever protocol it speaks.
+    """Return the variables with a Terraform's credentials, for every protocol.
 
-    No shell could export the last one, because of the port in its name, which no API on AWS has.
+    No shell could export the last variable, because its name contains a port. An API on AWS has no port.
     """
     return {
         "TF_HTTP_USERNAME": credentials.username,
@@ -258,14 +258,14 @@ def sign_in(team: Team, credentials: Credentials) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class NewProject:
-    """Makes projects of one Terraform, each in a folder of its own below `home`."""
+    """Makes projects of one Terraform, each in its own folder below `home`."""
 
     terraform: Terraform
     home: Path
     ca: Path
 
     def __call__(self, team: Team, state: str | None, credentials: Credentials, **files: str) -> Project:
-        """Make a project that signs in with these credentials; without a state it has no backend of its own.
+        """Make a project with these credentials. Without a state it has no backend block.
 
         `files` are written as `<name>.tf`.
         """

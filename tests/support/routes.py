@@ -28,7 +28,7 @@ def routes() -> Sequence[Route[Any]]:
                 del sys.modules[name]
             router = vars(import_module(f"{folder}.handler")).get("_ROUTER")
             found += router.routes if router else ()
-            # Nobody else gets this one, whose settings are made up.
+            # The module has made-up settings, so it is not kept for others.
             for name in [name for name in sys.modules if name.startswith(f"{folder}.")]:
                 del sys.modules[name]
             sys.modules.update(imported)
@@ -36,7 +36,7 @@ def routes() -> Sequence[Route[Any]]:
 
 
 def as_described(path: str) -> str:
-    """Return a path as OpenAPI writes it, which has no word for "the rest of the path"."""
+    """Return a path as OpenAPI writes it. OpenAPI has no pattern for "the rest of the path"."""
     return path.replace("+}", "}")
 
 

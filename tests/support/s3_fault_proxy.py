@@ -1,4 +1,4 @@
-"""A proxy in front of an S3 server: what a test names goes wrong, or lets others go first."""
+"""A proxy in front of an S3 server: it fails the requests that a test names, or lets the test act first."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ class _Rule:
 
 
 class S3FaultProxy:
-    """What shall happen to which request; `endpoint` is where the proxy listens."""
+    """Rules for requests, each with a fault or a function to call. The proxy listens at `endpoint`."""
 
     endpoint: str
 
@@ -28,15 +28,15 @@ class S3FaultProxy:
         self._lock = threading.Lock()
 
     def fail(self, method: str, suffix: str, fault: Fault, *, times: int = 1) -> None:
-        """Let the next requests with this method, to a key that ends so, go wrong."""
+        """Fail the next requests with this method to a key with this suffix."""
         self._rules.append(_Rule(method, suffix, fault, times))
 
     def before(self, method: str, suffix: str, act: Callable[[], object]) -> None:
-        """Do something just before the next such request reaches the server, then let it through."""
+        """Call a function just before the next such request reaches the server, then pass the request on."""
         self._rules.append(_Rule(method, suffix, act, 1))
 
     def end_rules(self) -> int:
-        """Forget every fault and say how many of those that were asked for did not happen."""
+        """Remove every rule, and return how many of the faults and calls did not happen."""
         unused = sum(rule.left for rule in self._rules)
         self._rules.clear()
         return unused

@@ -1,4 +1,4 @@
-"""The table of `settings.md`: all settings of a team, from their declarations in infra/config.py."""
+"""The two tables of `settings.md`: every setting of a team, from the declarations in infra/config.py."""
 
 import re
 from collections.abc import Iterator
@@ -13,17 +13,34 @@ PATH = page("settings.md")
 
 
 def settings_document() -> str:
-    """Return the document as it is, with the table as the settings are."""
-    table = "\n".join(_table())
-    return re.sub(r"\| Setting \| Write \|.*?(?=\n\n)", lambda _: table, PATH.read_text(), flags=re.DOTALL)
+    """Return the document with the tables as the settings are."""
+    document = PATH.read_text()
+    for head, *rows in (_table(), _changes()):
+        before, _, rest = document.partition(head)
+        document = "\n".join((before + head, *rows)) + rest[rest.index("\n\n") :]
+    return document
 
 
 def _table() -> Iterator[str]:
-    yield "| Setting | Write | Default | What it is | On a deployed team |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| Setting | Write | Default | Meaning |"
+    yield "| --- | --- | --- | --- |"
+    first: dict[str, str] = {}
     for name, one, field in _settings(TeamConfig):
-        cells = [f"`{name}`", _written(one), _default(one, field), one.sentence, one.deployed]
-        yield f"| {' | '.join(cells)} |"
+        written = _written(one)
+        if written.count(",") > 9 and first.setdefault(written, name) != name:
+            written = f"as for `{first[written]}`"
+        yield f"| `{name}` | {written} | {_default(one, field)} | {one.sentence} |"
+
+
+def _changes() -> Iterator[str]:
+    yield "| Setting | On a deployed team |"
+    yield "| --- | --- |"
+    alike: dict[str, list[str]] = {}
+    for name, one, _ in _settings(TeamConfig):
+        if one.deployed:
+            alike.setdefault(one.deployed, []).append(f"`{name}`")
+    for sentence, names in alike.items():
+        yield f"| {', '.join(names)} | {sentence} |"
 
 
 def _settings(table: type, prefix: str = "") -> Iterator[tuple[str, Setting, Field[Any]]]:
@@ -38,14 +55,16 @@ def _written(one: Setting) -> str:
         case Table(example=example) | NamedTexts(example=example):
             return f"`{example}`"
         case _:
-            return one.kind.written
+            written = one.kind.written.replace("true or false", "flag").removeprefix("a whole number from ")
+            return re.sub(r"\b(the|an) .*, as in ", "", written)
 
 
 def _default(one: Setting, field: Field[Any]) -> str:
     if one.default:
         return one.default
     if field.default is MISSING:
-        return "must be given"
+        return "required"
     if isinstance(one.kind, Table):
-        return f"`{as_toml(asdict(field.default))}`"
+        default = as_toml(asdict(field.default))
+        return "the same" if default == one.kind.example else f"`{default}`"
     return f"`{as_toml(field.default)}`"

@@ -1,4 +1,4 @@
-"""A deployed team as the tests see it: its API from outside, its bucket from inside."""
+"""A deployed team: its API as clients see it, and its bucket."""
 
 import json
 import ssl
@@ -29,7 +29,7 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a state, in the bucket; `metadata` is as S3 keeps it, encoded."""
+    """A version of a state in the bucket. `metadata` is encoded as S3 stores it."""
 
     id: str
     body: bytes
@@ -44,9 +44,9 @@ class Version:
 class Team:
     """A deployed team.
 
-    `gateway` is what clients reach it through, with AWS's limits. `direct_address` is the API itself, which
-    also passes LOCK and UNLOCK. `staging_bucket` is the one for uploads. `s3` is a client of root's, which
-    sees and may do everything. `environment` has AWS settings of root's.
+    Clients reach it through `gateway`, which has AWS's limits. `direct_address` is the API itself, which also
+    passes LOCK and UNLOCK. `staging_bucket` is for uploads. `s3` is a client with root's permissions.
+    `environment` has root's AWS settings.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Team:
 
     @cache  # noqa: B019 a team lives as long as the tests
     def token(self, role: str, *scope: str) -> Credentials:
-        """An access token, the same every time; without a scope for every state."""
+        """Return an access token, the same for the same arguments. Without a scope it covers every state."""
         return self.new_token(role, *scope)
 
     def new_token(self, role: str, *scope: str) -> Credentials:
-        """A new access token, made by the real command."""
+        """Create an access token with the real command."""
         scopes = [argument for pattern in scope or ("*",) for argument in ("--scope", pattern)]
         done = subprocess.run(
             [HOLDFAST, "token", "create", "--team", self.name, "--role", role, *scopes, "--json"],
@@ -78,14 +78,14 @@ class Team:
         return Credentials(made["id"], made["secret"])
 
     def client(self, role: str | None, *scope: str) -> Client:
-        """A client through the gateway with a token, or with none."""
+        """Return a client through the gateway, with a token or without."""
         return Client(self.gateway.address, self.tls, self.token(role, *scope) if role else None)
 
     def client_with(self, credentials: Credentials) -> Client:
         return Client(self.gateway.address, self.tls, credentials)
 
     def direct_client(self, role: str) -> Client:
-        """A client that bypasses the gateway."""
+        """Return a client that bypasses the gateway."""
         return Client(self.direct_address, self.tls, self.token(role))
 
     def declare(self, state: str) -> None:
@@ -110,17 +110,17 @@ class Team:
 
     @property
     def host(self) -> str:
-        """What a `cloud` block has as `hostname`."""
+        """The `hostname` for a `cloud` block."""
         return urlsplit(self.gateway.address).netloc
 
     def cloud_client(self, role: str, *scope: str) -> CloudClient:
-        """A client as `cloud {}` is one, through the gateway, with a token."""
+        """Return a client that speaks the protocol of `cloud {}` through the gateway, with a token."""
         return CloudClient(self.gateway.address, self.token(role, *scope), self.tls)
 
     # --- the bucket ----------------------------------------------------------------------------------
 
     def versions(self, state: str) -> list[Version]:
-        """Every version of a state, oldest first."""
+        """Return every version of a state, oldest first."""
         key = f"states/{state}.tfstate"
         listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key).get("Versions", [])
         found = []
@@ -133,7 +133,7 @@ class Team:
         return self.object(f"states/{state}.tfstate")
 
     def lock(self, state: str) -> dict[str, Any] | None:
-        """The lock info that lies in the bucket, None if the state is not locked."""
+        """Return the lock info in the bucket, None if the state is not locked."""
         body = self.object(f"states/{state}.tfstate.tflock")
         return json.loads(body) if body is not None else None
 
@@ -144,7 +144,7 @@ class Team:
             return None
 
     def staged(self, state: str) -> list[str]:
-        """The keys of everything that is uploaded for a state and was not removed."""
+        """Return the keys of a state's uploads that were not removed."""
         listed = self.s3.list_objects_v2(Bucket=self.staging_bucket).get("Contents", [])
         return [item["Key"] for item in listed if f"/{state}/" in item["Key"]]
 
@@ -153,7 +153,7 @@ class Team:
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=body)
 
     def versions_and_markers(self, key: str) -> tuple[int, int]:
-        """How many versions and how many delete markers of an object lie in the bucket."""
+        """Return how many versions and how many delete markers of an object the bucket has."""
         listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key)
         versions = [item for item in listed.get("Versions", []) if item["Key"] == key]
         markers = [item for item in listed.get("DeleteMarkers", []) if item["Key"] == key]
@@ -161,14 +161,14 @@ class Team:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Expect that nothing in the whole bucket changes meanwhile."""
+        """Check that nothing in the whole bucket changes within the context."""
         before = self._everything()
         yield
         assert self._everything() == before
 
     @cached_property
     def _listing(self) -> "S3Client":
-        """A client as `s3` that reads no times: reading thousands of them takes most of a long listing."""
+        """A client as `s3` that does not parse times, which takes most of the time of a long listing."""
         session = botocore.session.Session()
         session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
         made: S3Client = boto3.Session(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class Terminal(io.StringIO):
-    """Takes text, and says that somebody looks at it."""
+    """A text stream that says that it is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -26,9 +26,9 @@ def run(
     typed: str | None = None,
     code: int = 0,
 ) -> str:
-    """Run a command on a terminal of that width, and return what was printed there.
+    """Run a command on a terminal of this width, and return its output.
 
-    `typed` is what is typed there; None for nothing on its standard input. `code` is how it must end.
+    `typed` is the typed input; with None its standard input is empty. `code` is the expected exit code.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
@@ -53,5 +53,5 @@ def run(
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # nobody has it open any more
+    except OSError:  # no process has it open any more
         return b""

@@ -1,4 +1,4 @@
-"""Keeping what the user has set for AWS, Holdfast, proxies and Terraform away from tests and measurements."""
+"""Keeps the user's settings for AWS, Holdfast, proxies and Terraform away from tests and measurements."""
 
 import os
 
@@ -6,7 +6,7 @@ from local_aws.server import for_local_commands
 
 
 def forget_user_settings() -> None:
-    """Take the user's settings out of the environment of this process and of all that it starts."""
+    """Remove the user's settings from the environment of this process and of all processes that it starts."""
     kept = for_local_commands(os.environ)
     kept = {name: value for name, value in kept.items() if not name.startswith(("TF_", "HOLDFAST_"))}
     files = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "HOLDFAST_CONFIG_FILE")

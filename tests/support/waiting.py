@@ -1,4 +1,4 @@
-"""Waiting for something real, for a limited time."""
+"""Waits with a time limit."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
-    """Come back as soon as the condition holds; AssertionError if it does not in time."""
+    """Return as soon as the condition holds; AssertionError if it does not hold in time."""
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, f"not in {seconds} s: {what}"
@@ -14,7 +14,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.
 
 
 def lives(pid: int) -> bool:
-    """Whether a process lives; one that ended and waits to be collected does not."""
+    """Return whether a process lives. A process that ended but was not waited for (a zombie) does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

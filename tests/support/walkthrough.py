@@ -1,7 +1,7 @@
-"""The walks through documents: every block is typed as it stands, and prints what stands below it.
+"""The walks through documents: every block is typed as printed, and prints the lines below it.
 
-But for three things: another folder and other ports than a user has, so that both can be at work; and the
-block of docs/use/access.md that waits for a minute, which tests/e2e/test_access_revocation.py measures.
+There are two exceptions. The folder and the ports differ from a user's, so that both can run at once. The
+minute's wait of docs/use/access.md is left out: tests/e2e/test_access_revocation.py measures it.
 """
 
 import os
@@ -31,14 +31,14 @@ until holdfast audit --state network/prod | grep -c ' serial=2 '; do
   if [ $SECONDS -ge $last ]; then break; fi
 done > /dev/null
 """
-"""Before the trail is asked: what the document calls some seconds. Without an end what follows tells why."""
+"""Typed before a read of the audit trail: waits for the event, for a minute at most."""
 LATER_ACTIVITY: Final = """\
 last=$((SECONDS + 60))
 until holdfast activity shop/prod | grep -c state.undeleted; do
   if [ $SECONDS -ge $last ]; then break; fi
 done > /dev/null
 """
-"""The same before the activity is asked for, with a token."""
+"""Typed before a read of the activity: waits in the same way, with a token."""
 
 
 TWO_STATES: Final = """\
@@ -56,14 +56,14 @@ for name in dev prod; do (cd envs/$name && terraform init && terraform apply -au
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A block that is typed; `printed` are lines that it prints, in that order and among others."""
+    """A block that is typed. It prints the lines of `printed` in this order, among others."""
 
     typed: str
     printed: tuple[str, ...]
 
 
 def steps(document: str, heading: str = HEADING) -> list[Step]:
-    """The blocks of a document's walk, in order."""
+    """Return the blocks of a document's walk, in order."""
     _, _, rest = page(document).read_text().partition(f"\n## {heading}\n")
     walk, _, _ = rest.partition("\n## ")
     blocks = re.findall(r"^```(sh)?\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
@@ -76,7 +76,7 @@ def steps(document: str, heading: str = HEADING) -> list[Step]:
 
 @contextmanager
 def issuer(front_door: FrontDoor) -> Iterator[str]:
-    """`make issuer` in a second shell, until the end; its host and port."""
+    """Run `make issuer` in a second process until the context ends, and yield its host and port."""
     port = free_port()
     with subprocess.Popen(
         [*front_door.argv, "issuer", "--port", str(port)],
@@ -94,18 +94,18 @@ def issuer(front_door: FrontDoor) -> Iterator[str]:
 
 
 def _plain(line: str) -> str:
-    """A line without the frame that Terraform draws in colour, and with columns as narrow as they can be."""
+    """Return a line without the frame that Terraform draws in colour, and with one space between columns."""
     return " ".join(line.removeprefix("│").split())
 
 
 def pattern(line: str) -> re.Pattern[str]:
-    """What a line of the document stands for: `<…>` is a word."""
+    """Return the pattern of a document's line; `<…>` matches a word."""
     parts = re.split(r"<\w+>", _plain(line))
     return re.compile(r"\S+".join(re.escape(part) for part in parts))
 
 
 def walk_access(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/use/access.md, beside an issuer; as `_walk`."""
+    """Walk through docs/use/access.md while an issuer runs; as `_walk`."""
     with issuer(front_door) as address:
         replaced = {
             ".local/": f"{front_door.folder}/",
@@ -166,8 +166,8 @@ def _walk(
 ) -> None:
     """Walk through a document.
 
-    `name` is also that of the folder below /tmp that it works in and removes. `folder` is an empty one.
-    `replaced` has other words for those of the document. AssertionError: a block does not print what it says.
+    `name` is also the name of the folder below /tmp that the walk works in and removes. `folder` is empty.
+    `replaced` maps words of the document to typed words. AssertionError: a block does not print its lines.
     """
     up, *rest = steps(f"{name}.md", heading)
     assert up.printed[0] in front_door(*UPS[up.typed])
@@ -184,7 +184,7 @@ def _waits(step: Step) -> str:
 
 
 def _type(typed: Sequence[Step], replaced: Mapping[str, str], folder: Path) -> None:
-    """Type blocks into one shell, with other words for those of the document, and compare what they print."""
+    """Type blocks into one shell, with some words replaced, and compare what they print."""
     (folder / "bin").mkdir()
     terraform = folder / "bin" / "terraform"
     terraform.write_text(f'#!/bin/sh\nexec {shlex.join(terraforms()[0].argv)} "$@"\n')

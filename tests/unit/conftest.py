@@ -12,7 +12,7 @@ from tests.support.cli_account import Aws
 
 @pytest.fixture(scope="module")
 def moto() -> Iterator[str]:
-    """Address of a server that stands in for AWS."""
+    """The address of a server that acts as AWS."""
     with cli_account.running() as endpoint:
         yield endpoint
 
@@ -32,6 +32,6 @@ def aws(account: Aws) -> Aws:
 
 @pytest.fixture
 def stub() -> Iterator[ApiStub]:
-    """A server that stands in for the team's API; its responses are the test's to set."""
+    """A server that acts as the team's API; the test sets its responses."""
     with api_stub.running() as running:
         yield running

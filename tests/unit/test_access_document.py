@@ -1,4 +1,4 @@
-"""docs/use/access.md: what stands there can be typed, pasted and parsed."""
+"""docs/use/access.md: its commands, policies and pipelines can be typed, pasted and parsed."""
 
 import json
 import re
@@ -101,7 +101,7 @@ def moto() -> Iterator[str]:
 def identity(aws: Aws, statements: list[dict[str, list[str]]]) -> Iterator[dict[str, str]]:
     """The environment of somebody who has these permissions and no others.
 
-    moto knows the resources of requests to S3 alone; to it all others are for `*`.
+    moto knows the resources of requests to S3 alone; it takes all other requests for `*`.
     """
     text = json.dumps([{"Effect": "Allow", **statement} for statement in statements])
     ours = json.loads(text.replace("holdfast-platform-123456789012-eu-central-1", bucket("platform")))

@@ -1,4 +1,4 @@
-"""What becomes of a log line in the audit trail, and how events are put together for a request."""
+"""Log lines become events of the audit trail, and events are batched for requests to CloudWatch."""
 
 import base64
 import gzip
@@ -39,7 +39,7 @@ WRITTEN: Mapping[str, Any] = {
 def delivery(
     *messages: str, kind: str = "DATA_MESSAGE", group: str = GROUP, since: int = NOON
 ) -> dict[str, Any]:
-    """What a subscription filter hands over.
+    """The event with which a subscription filter calls the function.
 
     The lines are a millisecond apart; `since`, when the first was written, is in milliseconds since 1970.
     """

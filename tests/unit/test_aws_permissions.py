@@ -1,4 +1,4 @@
-"""The judgment of roles: what AWS demands for a call, and that what lacks or is superfluous is found."""
+"""The judgment of roles: the permissions that a call demands, that a role lacks, or that are superfluous."""
 
 from dataclasses import replace
 from typing import Any

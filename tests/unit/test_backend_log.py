@@ -1,4 +1,4 @@
-"""What the backend's log lines say for the audit trail, for requests that end before S3 is asked."""
+"""The backend's log lines in the audit trail, for requests that end before a request to S3."""
 
 import json
 import logging
@@ -25,12 +25,12 @@ CONTENT = "confidential"
 
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
-    """The function, started with an S3 that nobody serves."""
+    """The function, started with the address of an S3 that does not exist."""
     set_environment(monkeypatch)
     with pytest.MonkeyPatch.context() as modules:
         modules.delitem(sys.modules, "terraform_http.handler", raising=False)
         yield cast("Handle", import_module("terraform_http.handler").handle)
-        # Nobody else gets this one, whose settings are made up.
+        # No other test may import this module with its made-up settings.
         del sys.modules["terraform_http.handler"]
 
 
@@ -99,7 +99,7 @@ def test_a_request_with_a_malformed_name_or_without_a_caller_is_an_event_too(
 
 
 def test_a_fault_is_an_event_without_its_text(backend: Handle, log: list[str]) -> None:
-    event = request("POST", STATES, caller=READER, body=CONTENT)  # no gateway leaves the name out
+    event = request("POST", STATES, caller=READER, body=CONTENT)  # a gateway never leaves the name out
 
     assert backend(event, Context())["statusCode"] == 500
 

@@ -1,4 +1,4 @@
-"""How the benchmark is asked, what it prints, and its relay; nothing is measured."""
+"""The arguments of the benchmark, its output and its relay; nothing is measured."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Values of options: what the help shows of them can be typed."""
+"""Values of options: a user can type each value that the help shows."""
 
 from argparse import ArgumentTypeError
 from datetime import timedelta

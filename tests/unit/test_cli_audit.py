@@ -1,4 +1,4 @@
-"""`holdfast audit`, against moto's server and one of our own that answers page by page."""
+"""`holdfast audit`, against moto's server, and a server of ours that answers page by page."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ NOW = datetime.now(UTC).replace(microsecond=0)  # other tests may run between he
 
 
 def event(event_id: str, minutes_ago: float, what: str, **fields: object) -> dict[str, object]:
-    """An event as it stands in the audit log."""
+    """An event as the audit log has it."""
     time = NOW - timedelta(minutes=minutes_ago)
     return {
         "id": event_id,
@@ -123,7 +123,7 @@ def test_a_value_that_json_writes_otherwise_is_found_too(aws: Aws) -> None:
 
 
 def test_since_and_until_bound_the_time(aws: Aws) -> None:
-    old = event("0", 60 * 24 * 9, "state.read")  # the log takes none that is older than 14 days
+    old = event("0", 60 * 24 * 9, "state.read")  # the log refuses events older than 14 days
     aws.make_audit_log("payments", old, WRITTEN, READ, REFUSED)
 
     assert found(aws, "--since", "250m") == ["2", "3"]
@@ -142,7 +142,7 @@ def test_an_event_that_was_delivered_twice_is_printed_once(aws: Aws) -> None:
 def test_no_event_is_said_so_and_is_no_failure(aws: Aws) -> None:
     aws.make_audit_log("payments", READ)
 
-    assert "no such event since" in aws.output("audit", "--event", "state.deleted")
+    assert "no matching event since" in aws.output("audit", "--event", "state.deleted")
     assert aws.output("audit", "--event", "state.deleted", "--json") == ""
 
 
@@ -236,7 +236,7 @@ def test_every_audit_field_has_its_place_in_the_table_or_is_left_to_json() -> No
 
 @contextmanager
 def pages(*bodies: bytes) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """A server that gives these pages; the environment that leads to it, and what it is asked."""
+    """A server that answers with these pages: the environment that names it, and its requests."""
     asked: list[dict[str, Any]] = []
     with api_stub.running() as stub:
         stub.reply(*map(partial(Reply, 200), bodies))

@@ -23,7 +23,7 @@ QUIET = output.Progress()
 
 
 class Clock(datetime):
-    """A time that passes when the test says so."""
+    """A clock that the test moves."""
 
     present = NOW
 
@@ -202,7 +202,7 @@ def test_no_more_ids_are_remembered_than_those_of_minutes(logs: Logs, log: Log, 
 
     following.new()
 
-    assert len(following._known) == 11  # noqa: SLF001 no public surface shows what is remembered
+    assert len(following._known) == 11  # noqa: SLF001 no public attribute shows the known events
     clock.present = NOW + DAY
     following.new()
     following.new()
@@ -248,7 +248,7 @@ def test_following_goes_on_after_errors_that_pass_and_tells_them_once(
     told: list[str],
 ) -> None:
     def pause(_: float) -> None:
-        """What happens in the pauses: AWS fails as often as it is to, then an event comes."""
+        """Have AWS fail after each pause, once for each error; then add an event."""
         if errors:
             logs.errors = [errors.pop()]
         elif not logs.lines:

@@ -82,7 +82,7 @@ def test_a_stack_that_aws_would_not_describe_so_is_the_same_line(described: dict
     client.get_paginator.return_value.paginate = lambda: iter([client.describe_stacks()])
 
     teams = ["a"] if described.get("return_value") == {"Stacks": []} else ["a", None]
-    for team in teams:  # for None no stacks are what AWS says, too
+    for team in teams:  # without a team, AWS responds with no stacks too
         with pytest.raises(CommandError) as raised:
             stack.find(session, team)
         assert str(raised.value) == NOT_OF_AWS

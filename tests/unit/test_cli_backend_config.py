@@ -1,4 +1,4 @@
-"""`holdfast backend-config`: what it prints is read by a real Terraform and a real shell."""
+"""`holdfast backend-config`: a real Terraform and a real shell read its output."""
 
 import json
 import os
@@ -80,7 +80,7 @@ def terraform_reads(hcl: str, folder: Path, *options: str, **environment: str) -
 
 
 def shell_exports(*scripts: str) -> dict[str, str]:
-    """The TF_HTTP_* variables that a program sees which a real shell starts after evaluating the scripts."""
+    """The TF_HTTP_* variables of a program that a real shell starts after it evaluated the scripts."""
     done = subprocess.run(
         ["sh", "-euc", 'for script in "$@"; do eval "$script"; done; exec env', "sh", *scripts],
         env={"PATH": os.environ["PATH"]},

@@ -45,7 +45,7 @@ def test_the_other_shells_get_every_command_option_and_choice(
         word for action in parser().actions() for word in (*action.option_strings, *(action.choices or ()))
     ]
 
-    # fish is told the dashes of an option in another way.
+    # A script for fish writes the dashes of an option in another way.
     printed = {word.strip("-") for word in re.findall(r"[\w-]+", script(shell, capsys))}
     assert {"undelete", "--scope", "writer"} <= set(known)
     assert {word.strip("-") for word in known} <= printed

@@ -150,7 +150,7 @@ def test_each_setting_is_asked_with_its_present_value_until_the_answer_is_valid(
     assert profiles.read(file) == {"default": {"address": ADDRESS, "team": "payments", "region": "eu-west-3"}}
     assert capsys.readouterr().err == (
         f"The profile default in {file}. `cdk deploy` and `make up` print the API's address. "
-        "Enter keeps what stands in brackets.\n"
+        "Enter keeps the value in brackets.\n"
         "API address [none]: the address has no scheme: put https:// before it\n"
         "API address [none]: Team [payments]: AWS region [eu-west-1]: "
     )

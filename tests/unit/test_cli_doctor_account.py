@@ -1,4 +1,4 @@
-"""`holdfast doctor --account`: accounts with a fault made on purpose, and what the doctor says of each."""
+"""`holdfast doctor --account`: accounts with a deliberate fault, and the doctor's findings."""
 
 import shlex
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def client(service: str) -> Any:
 
 
 class Session:
-    """Stands in for a session: each service has one answer to each call."""
+    """A session whose services have one answer to each call."""
 
     def __init__(self, answers: Mapping[str, Answer], region: str | None, stubs: ExitStack) -> None:
         self.region_name = region
@@ -149,7 +149,7 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         "token_trail",
         "5 of 5",
     ),
-    "no such trail": ('token_trail = "acme"', FULL, "token_trail", "acme"),
+    "an unknown trail": ('token_trail = "acme"', FULL, "token_trail", "acme"),
     "a trail that is off": (
         'token_trail = "trail-1"',
         {**FULL, "cloudtrail__get_trail_status": {"IsLogging": False}},

@@ -1,4 +1,4 @@
-"""`holdfast doctor STATE`: folders with a fault made on purpose, and a server that stands in for the API."""
+"""`holdfast doctor STATE`: folders with a deliberate fault, and a server that acts as the API."""
 
 import json
 import os
@@ -41,7 +41,7 @@ TOKEN = {"TF_TOKEN_holdfast_local": BEARER}
 
 @dataclass(frozen=True)
 class Done:
-    """What the command did."""
+    """The result of the command."""
 
     code: int
     findings: list[dict[str, str]]
@@ -77,7 +77,7 @@ def hcl(values: Mapping[str, str]) -> str:
 
 
 def note_init(values: Mapping[str, str], kind: str = "http") -> None:
-    """Write what `terraform init` notes."""
+    """Write the file in which `terraform init` notes the backend."""
     Path(".terraform").mkdir(exist_ok=True)
     every = dict.fromkeys(("address", "username", "password", "retry_max")) | dict(values)
     noted = {"version": 3, "backend": {"type": kind, "config": every, "hash": 1}}
@@ -160,7 +160,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
     ),
     "no credentials": ({"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}, "credentials", "TF_HTTP_USERNAME"),
 }
-"""Arguments of the block and variables, the checks that find it, and words of the first."""
+"""Arguments of the block and variables, the checks that find the fault, and words of the first finding."""
 
 
 @pytest.mark.parametrize(("changed", "checks", "says"), FAULTS.values(), ids=FAULTS)
@@ -476,7 +476,7 @@ def test_the_api_is_the_one_of_a_named_profile_or_else_that_of_the_block(stub: A
     profiles = {"HOLDFAST_CONFIG_FILE": "profiles.toml", "HOLDFAST_TEAM": "payments"}
 
     for options, environment, api_address in (
-        ([], {}, stub.address),  # whoever has a default profile may have configurations of other teams
+        ([], {}, stub.address),  # a user with a default profile may have configurations of other teams
         (["--profile", "default"], {}, other),
         ([], {"HOLDFAST_PROFILE": "default"}, other),
         (["--profile", "default", "--address", stub.address], {}, stub.address),
@@ -515,10 +515,8 @@ def test_the_printed_lines_name_level_check_and_what_to_do_and_are_counted(stub:
     assert done.returncode == 1
     findings = done.stdout.splitlines()
     assert "problem  backend.lock_method: lock_method is LOCK (main.tf); " in done.stdout
-    assert (
-        done.stderr == f"holdfast: {len(findings) - 2} ok, 1 note, 1 problem. What to do stands beside each "
-        "problem.\n"
-    )
+    counts = f"{len(findings) - 2} ok, 1 note, 1 problem."
+    assert done.stderr == f"holdfast: {counts} Each problem says what to do.\n"
 
 
 @pytest.mark.parametrize(

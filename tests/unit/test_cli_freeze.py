@@ -121,7 +121,7 @@ def test_what_keeps_a_state_from_a_freeze_is_told_with_who_and_since_when(
 def waiting(
     stub: ApiStub, monkeypatch: pytest.MonkeyPatch, *arguments: str, clock: float = 1.0
 ) -> tuple[int, list[float]]:
-    """Run the command with a clock that goes on by so much at each look; its code, and its pauses."""
+    """Run the command with a clock that moves on at each look; return its exit code and its pauses."""
     for name, value in environment(stub).items():
         monkeypatch.setenv(name, value)
     pauses: list[float] = []
@@ -134,7 +134,7 @@ def waiting(
 def test_it_waits_until_the_lock_is_released_and_freezes_with_the_same_id(
     stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    refused = (LOCKED, of_lock(lock()))  # the error looks for who holds it
+    refused = (LOCKED, of_lock(lock()))  # the error message reads the holder of the lock
     stub.reply(*refused, of_lock(lock()), of_lock(None), *refused, of_lock(None), frozen())
 
     code, pauses = waiting(stub, monkeypatch, "--wait")
@@ -242,6 +242,13 @@ def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: A
 
     assert "The role 'writer'" in line
     assert "It is done for 2 of 3 states" in line
+
+
+def test_a_pattern_that_matches_nothing_fails(stub: ApiStub) -> None:
+    stub.reply(ALL)
+
+    for command in (("state", "unfreeze", "none/*"), (*FREEZE, "none/*", *REASON)):
+        assert "No state in your scope matches none/*" in failure(stub, *command)
 
 
 @pytest.mark.parametrize("pattern", ["*", "*/*"])

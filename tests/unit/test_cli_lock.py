@@ -58,7 +58,7 @@ def test_no_lock_is_said_so(stub: ApiStub) -> None:
     stub.reply(page("locks"))
 
     assert output(stub, "lock", "list") == "No state is locked.\n"
-    assert output(stub, "lock", "list", "--older-than", "1h") == "There are no such locks.\n"
+    assert output(stub, "lock", "list", "--older-than", "1h") == "No locks found.\n"
 
 
 @pytest.mark.parametrize(

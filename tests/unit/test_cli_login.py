@@ -1,4 +1,4 @@
-"""`holdfast login`, against a server on this machine that stands in for the team's API."""
+"""`holdfast login`, against a server on this machine that acts as the team's API."""
 
 import base64
 import hashlib
@@ -261,7 +261,7 @@ NEWER = ("999.0.0+abc", "This command, {}, is older than the deployed code, 999.
     [
         (Reply(404, b'{"message":"Not Found"}'), *OLDER),
         (Reply(403, b'{"message":"Forbidden"}'), *NEWER),
-        (refused(400, "unknown_route", "There is no such path."), *NEWER),
+        (refused(400, "unknown_route", "The path does not exist."), *NEWER),
         (made({"session": session()}), *NEWER),
         (refused(400, "invalid_body", "No."), holdfast.__version__, "No."),
         (refused(400, "invalid_body", "No."), "\x1b[2J", "No. The deployed code has version ?[2J"),

@@ -58,7 +58,7 @@ def signed_in(environment: dict[str, str], **typed: str) -> management.Api:
         ({}, {"HOLDFAST_ADDRESS": A, "TF_HTTP_ADDRESS": f"{B}/states/network/prod"}, A),
         ({}, {"TF_HTTP_ADDRESS": f"{A}/states/network/prod"}, A),
         ({}, {"TF_HTTP_ADDRESS": f"{A}/below/states/states/x"}, f"{A}/below"),
-        # That of another program says nothing.
+        # The address of another program does not count.
         ({}, {"TF_HTTP_ADDRESS": "https://gitlab.example.com/api/v4/terraform/x", **OF_A}, A),
         ({}, OF_A, A),
         ({}, {"TF_TOKEN_eu__central_example_com": BEARER}, "https://eu-central.example.com"),

@@ -1,4 +1,4 @@
-"""What the command tells a terminal, and what it keeps from everything else."""
+"""The command's output: on a terminal, and without its extras everywhere else."""
 
 import io
 import os
@@ -20,7 +20,7 @@ Rows = Sequence[Sequence[str | Sequence[str]]]
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, to be set."""
+    """A clock that the test sets."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     return now
@@ -228,7 +228,7 @@ def test_a_list_whose_reader_went_away_still_tells_of_a_record_that_is_not_valid
     found = stack.Stack("payments", API, "bucket", "123456789012")
     monkeypatch.setenv("HOLDFAST_CONFIG_FILE", "/dev/null")
     monkeypatch.setattr(stack, "open_team", lambda _: (None, found))
-    monkeypatch.setattr(tokens, "read_all", lambda *_: tokens.Listing([], ["a is not valid.", "nor is b"]))
+    monkeypatch.setattr(tokens, "read_all", lambda *_: tokens.Listing([], ["a is not valid.", "b is not."]))
     monkeypatch.setattr(sys, "stdout", closed)
 
     assert main(["token", "list"]) == 1

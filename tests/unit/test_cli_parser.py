@@ -1,4 +1,4 @@
-"""A wrong command line: what it says, at which level, and what it does not repeat."""
+"""Errors about a wrong command line: their words, the level that prints them, and values kept out of them."""
 
 import argparse
 import shlex
@@ -19,7 +19,7 @@ WHO = "--role writer --scope x"
 
 
 def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What is printed for a command line that must be wrong usage: all of it, and its last line."""
+    """The output for a command line that must be wrong usage: the whole output, and its last line."""
     with pytest.raises(SystemExit) as exit_:
         PARSER.parse_args(shlex.split(line))
     printed = capsys.readouterr()
@@ -35,7 +35,7 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         ("state undel network/prod", " state", "there is no command 'undel'. Did you mean undelete?"),
         ("help", "", "there is no command 'help'. Did you mean --help?"),
         ("token x", " token", "no command 'x'. The commands are create, list, show, rotate, revoke."),
-        # A required option that is misspelled is missing too, which is not what to tell.
+        # A misspelled required option is missing too, but the message is about its spelling.
         ("token create --role writer --scop x", " token create", "no option --scop. Did you mean --scope?"),
         ("token create --rol=writer", " token create", "there is no option --rol. Did you mean --role?"),
         (f"{WRITER} --desc x", " token create", "there is no option --desc. Did you mean --description?"),
@@ -81,7 +81,7 @@ def test_a_missing_command_prints_those_that_there_are(
 OPTIONS: Final = [
     pytest.param(command, action, id=f"{command.prog} {action.option_strings[-1]}")
     for command in COMMANDS
-    for action in command._actions  # noqa: SLF001 argparse tells its options in no other way
+    for action in command._actions  # noqa: SLF001 argparse has no public list of its options
     if action.option_strings and action.nargs != 0
 ]
 
@@ -108,12 +108,12 @@ def test_an_option_is_refused_when_it_is_repeated_unless_its_values_add_up(
             "--role outputs --scope a --role writer --scope 'b/*' --scope c --expires 1d",
             ["--expires 1d --role outputs --scope a", "--expires 1d --role writer --scope 'b/*' --scope c"],
         ),
-        # Nobody knows whose scope it is, so no line says so.
+        # The scope could belong to either role, so no line shows it.
         (
             "--scope a --role outputs --scope b --role writer",
             ["--role outputs --scope '<PATTERN>'", "--role writer --scope '<PATTERN>'"],
         ),
-        # Cut, as a message shows it, it would be another scope.
+        # A message would cut the scope, and so show another scope.
         (
             f"--scope {31 * 'a'} --role outputs --role writer",
             ["--scope '<PATTERN>' --role outputs", "--scope '<PATTERN>' --role writer"],
@@ -202,7 +202,7 @@ def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture
         (f"{WRITER} --description '-a note'", "description", "-a note"),
         (f"{WRITER} --description token", "description", "token"),
         ("token list --", "json", False),
-        # What may be left out may stand behind an option.
+        # An optional argument may follow an option.
         ("state diff a --show-values @1 --address https://x.example @2", "to", reference("@2")),
         ("state diff a --show-values -- @1", "from_", reference("@1")),
         ("state list --larger-than 4MB network/", "states", Beginning("network/")),

@@ -67,7 +67,7 @@ def of_api(**typed: str) -> Namespace:
         # Without more the profile `default` is used.
         (asked(), {}, Settings(DEFAULT, TEAM, REGION)),
         (of_stack(), {}, Settings(None, TEAM, REGION)),
-        # A profile is named by the option, or else by the variable. Profiles are not mixed.
+        # The option names a profile, or else the variable. Profiles are not mixed.
         (asked(profile="staging"), {}, Settings(STAGING, THEIRS, None)),
         (asked(), {"HOLDFAST_PROFILE": "staging"}, Settings(STAGING, THEIRS, None)),
         (asked(profile="of-a-team"), OF_STAGING, Settings(None, "payments", "eu-west-3")),
@@ -83,7 +83,7 @@ def of_api(**typed: str) -> Namespace:
         (asked(profile="staging"), AT_A | TEAM_X | EAST, Settings(STAGING, THEIRS, "us-east-1")),
         (asked(profile="of-a-team"), {"HOLDFAST_ADDRESS": A}, Settings(None, "payments", "eu-west-3")),
         (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, Settings(B, THEIRS, None)),
-        # What cannot find a stack has an address, whatever names a team.
+        # A command that finds no stack has an address, also where a team is named.
         (of_api(), {"HOLDFAST_TEAM": "x"}, Settings(DEFAULT, None, None)),
         (of_api(profile="staging"), {"HOLDFAST_TEAM": "x"}, Settings(STAGING, None, None)),
         (of_api(profile="of-a-team"), {"HOLDFAST_ADDRESS": A}, Settings(A, None, None)),
@@ -93,7 +93,7 @@ def of_api(**typed: str) -> Namespace:
         (asked(), {"HOLDFAST_TEAM": "x"}, Settings(None, "x", REGION)),
         (asked(), {"HOLDFAST_TEAM": "x", "HOLDFAST_ADDRESS": B}, Settings(B, "x", REGION)),
         (asked(address=A), {"HOLDFAST_TEAM": "x"}, Settings(A, "x", REGION)),
-        # What does not count is not checked.
+        # A value that does not count is not checked.
         (of_stack(team="x"), {"HOLDFAST_TEAM": "X", "HOLDFAST_ADDRESS": "?"}, Settings(None, "x", REGION)),
     ],
 )
@@ -135,7 +135,7 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
             "AWS_REGION (us-east-1) is used, not the region of the profile of-a-team.",
         ),
         (of_stack(), OF_STAGING | TEAM_X | AT_A, f"HOLDFAST_TEAM (x){NOT_THE_TEAM} staging."),
-        # What hides an address is named for a profile that nobody named, too.
+        # A variable that hides an address is named, also where no profile is named.
         (asked(), TEAM_X, "HOLDFAST_TEAM (x) is used, not the address of the profile default."),
         # A profile that is typed has no address, and the command finds no stack.
         (of_api(profile="of-a-team"), AT_A, f"{TO_A}{NOT_THE_TEAM} of-a-team."),
@@ -157,9 +157,9 @@ def test_the_file_is_below_the_users_configuration(environment: dict[str, str], 
         (of_stack(team="x"), {"HOLDFAST_ADDRESS": A}, None),
         (of_stack(), {"HOLDFAST_ADDRESS": "https://a:hunter2@b.c"}, None),
         (of_stack(), {"HOLDFAST_ADDRESS": DEFAULT}, None),
-        # The same value, what the profile does not have, what was typed, and a profile that nobody named.
+        # The same value, a setting that the profile lacks, typed options, and the default profile.
         (asked(), {"HOLDFAST_PROFILE": "staging", "HOLDFAST_ADDRESS": STAGING}, None),
-        (asked(), {"HOLDFAST_PROFILE": "default", "AWS_REGION": "us-east-1"}, None),  # it is of no region
+        (asked(), {"HOLDFAST_PROFILE": "default", "AWS_REGION": "us-east-1"}, None),  # it has no region
         (of_stack(), {"HOLDFAST_PROFILE": "staging", "HOLDFAST_TEAM": "staging-team"}, None),
         (asked(profile="staging"), {"HOLDFAST_ADDRESS": A, "HOLDFAST_TEAM": "x"}, None),
         (asked(profile="staging", address=B), {"HOLDFAST_ADDRESS": A}, None),

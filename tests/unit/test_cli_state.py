@@ -21,6 +21,7 @@ from tests.support.management import (
     lock,
     output,
     page,
+    refusal,
     run,
     state,
     version,
@@ -84,7 +85,7 @@ def test_options_narrow_a_list_down(stub: ApiStub, options: list[str], query: st
 def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
     stub.reply(page("states"))
 
-    assert output(stub, "state", "list") == "There are no such states in your scope.\n"
+    assert output(stub, "state", "list") == "No states found in your scope.\n"
     assert json.loads(output(stub, "state", "list", "--json")) == []
 
 
@@ -266,3 +267,9 @@ def test_a_file_that_cannot_be_written_is_one_line(stub: ApiStub, tmp_path: Path
 
 def test_json_is_about_a_file(stub: ApiStub) -> None:
     assert "--json goes with --output" in failure(stub, "state", "get", NAME, "--json", code=2)
+
+
+def test_a_refused_read_is_in_the_words_of_the_api(stub: ApiStub) -> None:
+    stub.reply(refusal(404, "no_such_version", "It is a delete marker."))
+
+    assert failure(stub, "state", "get", NAME, "--version", "v") == "holdfast: It is a delete marker."

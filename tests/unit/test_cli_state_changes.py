@@ -147,7 +147,7 @@ def test_an_interrupt_says_that_the_request_may_have_taken_effect(
     stub.reply(MARKER, Reply(503))
 
     assert main(["state", "undelete", NAME]) == 130
-    assert f"`holdfast state show {NAME}` shows what is so now." in capsys.readouterr().err
+    assert f"`holdfast state show {NAME}` shows whether it did." in capsys.readouterr().err
 
 
 # --- delete --------------------------------------------------------------------------------------

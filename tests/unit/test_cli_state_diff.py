@@ -1,4 +1,4 @@
-"""How the command shows what differs between two versions of a state."""
+"""The command shows the differences between two versions of a state."""
 
 import io
 import re

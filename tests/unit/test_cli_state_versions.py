@@ -1,4 +1,4 @@
-"""How a version of a state is named: by its ID, its serial or a time. The API knows what that means."""
+"""A user names a version of a state by its ID, its serial or a time. The API resolves it."""
 
 from datetime import UTC, datetime
 

@@ -35,7 +35,7 @@ def make(
     description: str = "pipeline",
     scope: tuple[str, ...] = ("network/*",),
 ) -> tuple[Token, str]:
-    """Put a token into the team's bucket that was made so long ago, for so many days."""
+    """Put a token of this age and lifetime into the team's bucket."""
     made = datetime.now(UTC) - age
     expires = None if days is None else made + timedelta(days=days)
     token, secret = tokens.create(
@@ -62,7 +62,7 @@ def stored(aws: Aws, token: Token) -> Token:
 
 
 def takes(token: Token, secret: str, *, after: timedelta = timedelta(0)) -> bool:
-    """Whether a token lets the bearer of a secret in."""
+    """Return whether a token lets the bearer of a secret in."""
     credentials = TokenCredentials(token.id, secret)
     outcome = tokens.authenticate(credentials, token, now=datetime.now(UTC) + after)
     return isinstance(outcome, Authenticated)

@@ -270,7 +270,7 @@ def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> 
 
     text = aws.output("trust", "update", "a", "--role", "reader", "--scope", "*")
 
-    assert text == "Nothing is changed: the trust record a of the team payments is so already.\n"
+    assert text == "Nothing is changed: the trust record a of the team payments had these values.\n"
     assert aws.records("payments") == before
 
 

@@ -14,6 +14,9 @@ import pytest
 from holdfast_cli import commands
 from holdfast_cli.commands.table import parser
 from holdfast_cli.terminal.parser import Parser
+from tests.conftest import GeneratedFile
+from tests.support import commands_document
+from tests.support.pages import page
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -69,9 +72,15 @@ print(actions, *{"boto3", "botocore", "urllib3", "rich"} & set(sys.modules))
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
 def test_a_command_is_in_the_documents(command: argparse.ArgumentParser) -> None:
-    documents = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if path.name != "reference.md"]
+    documents = "\n".join(path.read_text(encoding="utf-8") for path in pages)
 
     assert command.prog in documents, "no page of docs/ says what it is for"
+
+
+@pytest.mark.generated
+def test_the_reference_has_every_command_with_its_line_of_help(generated_file: GeneratedFile) -> None:
+    generated_file(page("reference.md"), commands_document.text())
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)

@@ -1,4 +1,4 @@
-"""docs/operate/cost.md is what the code computes, and the README says the same."""
+"""docs/operate/cost.md is computed from counted requests, and the README has the same amounts."""
 
 import re
 from pathlib import Path

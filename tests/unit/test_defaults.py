@@ -17,16 +17,17 @@ from holdfast.team import CREDENTIALS_CACHED
 from infra.config import TeamConfig
 from infra.functions import FUNCTIONS
 from infra.settings import Table, as_toml, settings_of
-from tests.unit.test_documents import BY_HAND, ROOT, text
+from tests.support.pages import ROOT, text
+from tests.unit.test_documents import BY_HAND
 
 PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws")
 MARKED: Final = re.compile(r"([\d,]*)<!-- ([\w./]+) -->(?: (second|minute|hour|day)s?\b)?")
 ASSIGNED: Final = re.compile(r"`([a-z_.]+) = ([^`]+?)`[^.]{0,40}\bdefault\b")
 """As in "with `key = "kms"`, the default"."""
 WITHIN: Final = re.compile(r"\bwithin (\d+) seconds\b")
-"""How long a revocation takes, wherever a document, a help or a message says so."""
+"""The time that a revocation takes, as documents, helps and messages say it."""
 SMALL: Final = 50
-"""A number below stands for too much to be taken for a default that was not marked."""
+"""A smaller number has too many meanings: beside the word "default" alone it needs no mark."""
 
 
 class Place(NamedTuple):
@@ -54,7 +55,7 @@ TIMEOUTS: Final = {f"{spec.name}.seconds": timedelta(seconds=spec.seconds) for s
 
 
 def shown(name: str, unit: str) -> str:
-    """Return what a mark names as a document writes it in front of a unit of time, or of none."""
+    """Return the value of a mark, as a document writes it in front of a unit of time or alone."""
     name, _, part = name.partition("/")
     if part:
         return str(int(str(SETTINGS[name])) // int(part))

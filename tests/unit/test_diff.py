@@ -1,4 +1,4 @@
-"""What differs between two state documents, and what of it is never told."""
+"""The differences between two state documents, without the values that stay secret."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -64,13 +64,13 @@ def changes(diff: Diff) -> list[tuple[str, str, str | None]]:
 def attributes(
     before: Mapping[str, Json], after: Mapping[str, Json], *, values: bool = True
 ) -> list[Attribute]:
-    """What differs between two instances of a resource."""
+    """The attributes in which two instances of a resource differ."""
     diff = compare(state(resource("a", before)), state(resource("a", after)), values=values)
     return [attribute for found in diff.resources for attribute in found.attributes]
 
 
 def told(before: Mapping[str, Json], after: Mapping[str, Json]) -> dict[str, tuple[str | None, str | None]]:
-    """The values that are told of the attributes that differ."""
+    """The values that the diff shows for the attributes that differ."""
     return {found.path: (found.before, found.after) for found in attributes(before, after)}
 
 
@@ -200,7 +200,7 @@ def test_nothing_moves_to_another_type_or_provider_or_into_data(more: Json) -> N
             [resource("a", one({"id": "zero"}, index_key=0), one({"id": "one"}, index_key=1))],
             [resource("a", one({"id": "one"}, index_key=0))],
             [("aws_instance.a[0]", "moved", "aws_instance.a[1]"), ("aws_instance.a[0]", "removed", None)],
-            id="what is left of an identity that moved away is told",
+            id="the rest of an identity that moved away is shown",
         ),
         pytest.param(
             [resource("a", one({"id": "1"})), resource("b", one({"id": "2"}))],
@@ -462,7 +462,7 @@ NUMBER = 777_000
 
 @st.composite
 def instances(draw: st.DrawFn) -> tuple[Json, list[Path]]:
-    """The attributes of a resource, and the paths of what is sensitive in it, which nothing else is like."""
+    """The attributes of a resource, and the paths of its sensitive values, which resemble no other value."""
     numbers = count()
     marked: list[Path] = []
 
@@ -642,7 +642,7 @@ def test_deep_values_are_compared_or_refused(depth: int) -> None:
     if depth <= 200:
         assert compare(nested(b"1"), nested(b"2"), values=True).resources[0].attributes[0].after == "2"
         return
-    with suppress(UnreadableVersion):  # by how deep the caller is, more or less is read
+    with suppress(UnreadableVersion):  # the depth of the caller's stack decides how much is read
         assert compare(nested(b"1"), nested(b"2"), values=True).resources[0].attributes[0].after == "2"
 
 

@@ -1,6 +1,7 @@
-"""What `holdfast doctor` finds of an API that responds other than Holdfast's does."""
+"""The findings of `holdfast doctor` about an API that does not respond as Holdfast's does."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from typing import Any, cast
@@ -30,7 +31,7 @@ def as_it_is(method: str, path: str, response: Response) -> Response:  # noqa: A
 
 
 class Api:
-    """An API as Holdfast's, with one state that all of its names stand for."""
+    """An API like Holdfast's, in which every name means the same state."""
 
     def __init__(self) -> None:
         self.change: Change = as_it_is
@@ -94,7 +95,7 @@ class Api:
 
 
 class Empty:
-    """A bucket in which nothing is left."""
+    """An empty bucket."""
 
     def get_paginator(self, _: str) -> "Empty":
         return self
@@ -116,7 +117,7 @@ def look(credentials: api_probe.Credentials | None = ADA) -> list[Finding]:
 
 
 def problems(findings: list[Finding]) -> list[str]:
-    """The checks that found a problem; each says what to do, and none a secret."""
+    """The checks that found a problem. Each finding says what to do, and shows no secret."""
     found = [finding for finding in findings if finding.level is Level.PROBLEM]
     assert all(finding.do for finding in found)
     assert ADA.password not in repr(findings) + repr(ADA)
@@ -124,7 +125,7 @@ def problems(findings: list[Finding]) -> list[str]:
 
 
 def on(method: str, path: str, change: Callable[[Response], Response]) -> Change:
-    """Change the responses to one verb on paths that begin so."""
+    """Change the responses to one verb on paths with this beginning."""
 
     def changed(asked: str, where: str, response: Response) -> Response:
         return change(response) if asked == method and where.startswith(path) else response
@@ -244,6 +245,17 @@ def test_code_of_another_version_is_a_note_that_says_which_is_older(
     assert findings[0].level is Level.NOTE
     assert text.format(holdfast.__version__) in findings[0].text
     assert do in findings[0].do
+
+
+@pytest.mark.parametrize(("off", "where"), [(100, "ahead of"), (-100, "behind")])
+def test_an_api_with_another_clock_is_found(fake: Api, off: int, where: str) -> None:
+    theirs = {"date": formatdate(time.time() - off, usegmt=True)}
+    fake.change = on("GET", "/health", lambda one: Response(one.status, one.body, theirs))
+
+    findings = look()
+
+    assert problems(findings) == ["api.clock"]
+    assert [f"seconds {where} that of the API" in one.text for one in findings].count(True) == 1
 
 
 def test_without_credentials_only_what_needs_none_is_tried(fake: Api) -> None:

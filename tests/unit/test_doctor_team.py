@@ -1,4 +1,4 @@
-"""What `holdfast doctor` decides about a deployed stack."""
+"""The findings of `holdfast doctor` about a deployed stack."""
 
 import json
 from collections.abc import Callable
@@ -195,7 +195,7 @@ def refusal(code: str, status: int) -> Callable[..., Any]:
 
 
 class Client:
-    """Stands in for a client of AWS: it may make no call but those that it is given."""
+    """A client of AWS that may make the given calls alone."""
 
     def __init__(self, **calls: Callable[..., Any]) -> None:
         self._calls = calls
@@ -270,7 +270,7 @@ STAGING = {
 
 
 def staging(**changed: object) -> list[Finding]:
-    """Look at a staging bucket that is as in its template, but for what is changed."""
+    """Look at a staging bucket that differs from its template in these properties alone."""
     rules = [ONE_DAY | {"ID": "uploads", "Expiration": {"Days": 1}, "Filter": {"Prefix": ""}}]
     encryption = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
     responses = {
@@ -383,7 +383,7 @@ def test_a_reference_that_only_a_newer_command_knows_is_a_problem_that_says_so(
 
 
 class Pages:
-    """The pages of a list in which nothing is."""
+    """The pages of an empty list."""
 
     def paginate(self, **_: str) -> list[dict[str, Any]]:
         return [{"PolicyNames": [], "AttachedPolicies": []}]
@@ -419,7 +419,7 @@ def test_the_boundary_of_a_role_is_compared(wanted: Any, deployed: str | None, c
 
 
 def look(monkeypatch: pytest.MonkeyPatch, rule: str) -> list[Finding]:
-    """Return what is found of a stack whose bucket has one lifecycle rule, where AWS denies the rest."""
+    """Return the findings about a stack whose bucket has one lifecycle rule, where AWS denies the rest."""
 
     def refuse(*_: object, **__: object) -> Response:
         raise CommandError("nobody responds")

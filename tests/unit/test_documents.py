@@ -27,7 +27,7 @@ from tests.support import errors_document
 from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
-GENERATED: Final = frozenset({"settings.md", "bucket-policy.md", "permissions.md", "cost.md"})
+GENERATED: Final = frozenset({"settings.md", "permissions.md", "cost.md", "reference.md"})
 BY_HAND: Final = sorted(
     path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if path.name not in GENERATED
 )
@@ -36,7 +36,7 @@ LONGEST_LINE: Final = 120
 S3_METADATA_LIMIT: Final = 2048
 """Bytes of all keys and values of an object's user metadata (S3 User Guide on object metadata)."""
 S3_METADATA_PREFIX: Final = "x-amz-meta-"
-"""Of each key on the wire. The guide does not say whether it counts, so it does here."""
+"""The prefix of each key on the wire. It counts here, because the guide does not say whether it counts."""
 LARGEST_SERIAL: Final = 2**64 - 1
 
 

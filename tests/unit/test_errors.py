@@ -49,7 +49,7 @@ PARENT_NAMES: Final = [name for name, pair in own(vars(errors)).items() if pair 
 
 
 def tree(parent: type[HoldfastError]) -> str:
-    """Return what the module's head shows of one cause."""
+    """Return the part of the module's docstring about one cause."""
     by_status: dict[int, list[str]] = {}
     for leaf in parent.__subclasses__():
         below = ", ".join(error.__name__ for error in leaf.__subclasses__())

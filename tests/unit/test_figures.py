@@ -1,4 +1,4 @@
-"""The figures are what they say, and one above its bound is named."""
+"""The figures measure what their names say, and the check names a figure above its bound."""
 
 import sys
 from pathlib import Path

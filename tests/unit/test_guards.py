@@ -1,5 +1,6 @@
 """The pure decisions of a write, as tables: lock, same lock, succession, acknowledged or not."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -34,7 +35,7 @@ def lock(
     version_id: str = "v1",
     operation: str = "OperationTypeApply",
 ) -> HeldLock:
-    """A lock, as it was read; without a caller one that another program acquired."""
+    """A lock, as it was read. Without a caller, another program has acquired it."""
     document = lock_info.parse(lock_document(lock_id, operation=operation))
     identity = LockIdentity(version_id, document, caller.principal if caller else None)
     return HeldLock(identity, ObjectVersion('"e"', version_id, 1, ACQUIRED, {}, True), ACQUIRED)
@@ -50,10 +51,14 @@ def current(
     fenced: bool = True,
     size: int = 10,
 ) -> CurrentState:
-    """A current state; without a serial one that is not a state document."""
+    """A current state. Without a serial, it is not a state document."""
     revision = None if serial is None else Revision(serial, lineage)
     version = ObjectVersion('"s"', "s1", size, written, {}, has_own_etag=True)
     return CurrentState(version, "0" * 64, revision, superseded, lock_id, fenced)
+
+
+def refusal(error: type[HoldfastError] | None) -> AbstractContextManager[object]:
+    return pytest.raises(error) if error else nullcontext()
 
 
 LATER_BY_ANOTHER = current(9, lock_id="two", written=ACQUIRED + SECOND, superseded=Revision(5, "L"))
@@ -80,10 +85,7 @@ def test_a_write_goes_ahead_under_its_own_lock_or_where_none_is_needed(
     raised: type[HoldfastError] | None,
     require_lock: bool,
 ) -> None:
-    if raised is None or (raised is LockRequired and not require_lock):
-        guards.check_lock(held, lock_id, caller, require_lock=require_lock)
-        return
-    with pytest.raises(raised):
+    with refusal(None if raised is LockRequired and not require_lock else raised):
         guards.check_lock(held, lock_id, caller, require_lock=require_lock)
 
 
@@ -103,12 +105,8 @@ def test_a_write_goes_ahead_under_its_own_lock_or_where_none_is_needed(
 def test_a_lock_is_the_same_only_if_it_is_the_very_same_object(
     first: HeldLock | None, now: HeldLock | None, same: bool
 ) -> None:
-    before = first.identity if first else None
-    if same:
-        guards.check_same_lock(before, now, "one")
-        return
-    with pytest.raises(LockLost):
-        guards.check_same_lock(before, now, "one")
+    with refusal(None if same else LockLost):
+        guards.check_same_lock(first.identity if first else None, now, "one")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +137,7 @@ def test_a_lock_is_the_same_only_if_it_is_the_very_same_object(
 def test_a_revision_follows_the_last_acknowledged_one(
     new: Revision, now: CurrentState | None, held: HeldLock | None, raised: type[HoldfastError] | None
 ) -> None:
-    if raised is None:
-        guards.check_succession(new, now, held)
-        return
-    with pytest.raises(raised):
+    with refusal(raised):
         guards.check_succession(new, now, held)
 
 

@@ -25,7 +25,7 @@ def health(monkeypatch: pytest.MonkeyPatch) -> Iterator[Handle]:
     """The function, started with a version."""
     monkeypatch.setenv("HOLDFAST_VERSION", "1.2.3+abc")
     yield cast("Handle", import_module("health.handler").handle)
-    # Nobody else gets this one, whose version is made up.
+    # No other test may import this module with its made-up version.
     del sys.modules["health.handler"]
 
 

@@ -96,7 +96,7 @@ def test_a_service_is_a_principal_by_its_name() -> None:
 
 
 def holds(operator: str, wanted: Any, found: str | list[str] | None) -> bool:
-    """Whether a condition on one key holds for a request with this value."""
+    """Return whether a condition on one key holds for a request with this value."""
     context = {} if found is None else {"s3:Key": found}
     statement = allow(Condition={operator: {"s3:key": wanted}})
     return evaluate([statement], Request(GET.action, GET.resource, context=context)) == "allow"

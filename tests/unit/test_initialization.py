@@ -1,4 +1,4 @@
-"""What the functions do before their first request, each in a process of its own."""
+"""The initialization of the functions before their first request, each in its own process."""
 
 import json
 import ssl
@@ -64,7 +64,7 @@ def told(*arguments: str, **environment: str) -> dict[str, Any]:
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> str:
-    """A folder with the module that Lambda's runtime has."""
+    """A folder with the module of Lambda's runtime."""
     (tmp_path / "snapshot_restore_py.py").write_text(RUNTIME)
     return str(tmp_path)
 
@@ -136,7 +136,7 @@ def aws(tmp_path: Path) -> Iterator[Aws]:
 
 
 def event(function: str, aws: Aws) -> str:
-    """Return an event that has the function read from S3."""
+    """Return an event that makes the function read from S3."""
     if function == "terraform_http":
         caller = Caller("token:x", Role.READER, ("*",))
         return json.dumps(request("GET", "/states/{name+}", "a", caller=caller))
@@ -172,7 +172,7 @@ EXPECTED: Final[Mapping[str, tuple[str, int]]] = {
     "authorizer": (f"/bucket/{trust.KEY}", 200),
     "session_exchange": (f"/bucket/{trust.KEY}", 403),
 }
-"""What the event reads, and the status of the response; the authorizer's has none."""
+"""The object that the event reads, and the status of the response, which the authorizer's has not."""
 
 
 def status(response: Mapping[str, Any]) -> int:
@@ -216,7 +216,7 @@ def test_a_snapshot_has_all_that_the_first_request_needs_and_no_connection(
     assert before[0] == ("/bucket/states/.tfstate" if "states/" in key else key)
     assert after[0] == key
     assert before[2] != after[2], "the connection of the snapshot was used after it"
-    # What signs addresses has credentials of its own, which come in between.
+    # The signer of addresses fetches its own credentials in between.
     renewed = "KEY3" if function in ("cloud", "management") else "KEY2"
     assert (before[1], after[1]) == ("KEY1", renewed), "credentials that had expired were not renewed"
 

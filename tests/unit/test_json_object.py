@@ -1,4 +1,4 @@
-"""Reading the members of a JSON object without keeping what is in them, beside a parser that keeps it all."""
+"""The reader of a JSON object's members keeps no content, and agrees with a parser that keeps everything."""
 
 import json
 import tracemalloc
@@ -42,7 +42,7 @@ def _objects(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def _spoiled(draw: st.DrawFn) -> bytes:
-    """The same with a byte more, less, or another one; most of them are no JSON."""
+    """The same with a byte added, removed or replaced; most results are not JSON."""
     body = draw(_objects())
     at, cut = draw(st.integers(0, len(body))), draw(st.integers(0, 2))
     byte = bytes([draw(st.sampled_from([*b'{}[],:"\\/tn0-.e \x00\x0b\x80\xc3\xff']))])

@@ -1,4 +1,4 @@
-"""What a template asks of a bucket reaches a real S3 API."""
+"""The properties of a bucket in a template reach a real S3 API."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ RULES = [
         NoncurrentVersionExpiration={"NewerNoncurrentVersions": 50, "NoncurrentDays": 90},
     ),
 ]
-# As CDK synthesizes it, with everything that a bucket of ours may have.
+# A bucket as CDK synthesizes it, with every property of our buckets.
 STATES: dict[str, Any] = {
     "BucketName": {"Fn::Join": ["-", ["states", {"Ref": "AWS::AccountId"}]]},
     "BucketEncryption": {
@@ -80,7 +80,7 @@ LOGS: dict[str, Any] = {
 
 
 def template(**changed: Any) -> dict[str, Any]:
-    """The stack's, with other properties of the bucket with states; None leaves one out."""
+    """The stack's template, with changed properties of the state bucket; None leaves a property out."""
     states = {name: value for name, value in {**STATES, **changed}.items() if value is not None}
     return {
         "Resources": {
@@ -114,7 +114,7 @@ def physical_ids(s3: "S3Client") -> dict[str, str]:
 
 
 def properties(s3: "S3Client", physical_ids: dict[str, str]) -> dict[str, object]:
-    """Everything that S3 says of the bucket with states."""
+    """Every property of the state bucket in S3."""
     found: dict[str, object] = {}
     for name in (
         *("versioning", "encryption", "ownership_controls", "lifecycle_configuration", "logging", "tagging"),
@@ -123,7 +123,7 @@ def properties(s3: "S3Client", physical_ids: dict[str, str]) -> dict[str, object
         operation = f"get_bucket_{name}" if hasattr(s3, f"get_bucket_{name}") else f"get_{name}"
         try:
             answer = getattr(s3, operation)(Bucket=physical_ids["States"])
-        except ClientError:  # there is none
+        except ClientError:  # the bucket does not have it
             answer = {}
         said = {key: value for key, value in answer.items() if key != "ResponseMetadata"}
         found[name] = json.loads(json.dumps(said).replace(physical_ids["Logs"], "logs"))

@@ -1,4 +1,4 @@
-"""The local AWS notes what functions ask of AWS: enough to tell what AWS demands for it, nothing secret."""
+"""The local AWS notes the functions' calls: enough to judge their permissions, and no secret."""
 
 import json
 from collections.abc import Iterator

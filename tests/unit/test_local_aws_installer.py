@@ -1,4 +1,4 @@
-"""Packages are installed by uv or pip, from the index that pip is told of, and only with their hashes."""
+"""Packages are installed by uv or pip, from the index in pip's settings, and only with their hashes."""
 
 import hashlib
 import os
@@ -65,6 +65,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     index = Index(tmp_path)
     with loopback.serving(index.handler) as address:
         index.url = f"{address}/simple"
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
         yield index
 
 
@@ -81,9 +82,15 @@ def site_packages(venv: Path) -> Path:
 
 
 def with_uv(installer: Installer) -> Installer:
-    if UV.exists():  # else it cannot be had on this machine
+    if UV.exists():  # otherwise this machine has no uv
         (installer.venv / "bin" / "uv").symlink_to(UV)
     return installer
+
+
+def fake_uv(installer: Installer, script: str) -> None:
+    uv = installer.venv / "bin" / "uv"
+    uv.write_text(f"#!/bin/sh\n{script}")
+    uv.chmod(0o700)
 
 
 def requirements(folder: Path, digest: str) -> tuple[str | Path, ...]:
@@ -100,9 +107,8 @@ def installed_by(venv: Path) -> str:
 def test_uv_installs_from_the_index_that_pip_is_told_of(
     index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_by: str
 ) -> None:
-    if told_by == "environment":
-        monkeypatch.setenv("PIP_INDEX_URL", index.url)
-    else:
+    if told_by == "file":
+        monkeypatch.delenv("PIP_INDEX_URL")
         (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = {index.url}\n")
         monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     other = tmp_path / "other"
@@ -116,11 +122,11 @@ def test_uv_installs_from_the_index_that_pip_is_told_of(
     assert list(installer.venv.glob(".uv-*")) == []
 
 
+@pytest.mark.usefixtures("index")
 @pytest.mark.parametrize("uv", [True, False])
 def test_another_content_than_the_pinned_one_is_not_installed(
-    index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
+    installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", index.url)
     monkeypatch.setenv("UV_NO_VERIFY_HASHES", "1")
     if uv:
         with_uv(installer)
@@ -131,10 +137,8 @@ def test_another_content_than_the_pinned_one_is_not_installed(
 
 
 def test_pip_installs_where_the_index_has_no_uv_and_the_user_is_told(
-    index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: Index, installer: Installer, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", index.url)
-
     assert "uv cannot be had here: ERROR: No matching distribution" in (installer.get_uv() or "")
     assert "/simple/uv/" in index.paths
     assert installer.install(*requirements(tmp_path, index.digest)) is None
@@ -142,16 +146,13 @@ def test_pip_installs_where_the_index_has_no_uv_and_the_user_is_told(
 
 
 def test_pip_installs_where_uv_fails_and_the_user_is_told(
-    index: Index, installer: Installer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: Index, installer: Installer, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", index.url)
-    uv = installer.venv / "bin" / "uv"
-    uv.write_text("#!/bin/sh\necho no such luck\nexit 1\n")
-    uv.chmod(0o700)
+    fake_uv(installer, "echo the disk is full\nexit 1\n")
 
     said = installer.install(*requirements(tmp_path, index.digest))
 
-    assert said == "pip installs the packages instead of uv, which takes longer: uv failed: no such luck"
+    assert said == "pip installs the packages instead of uv, which takes longer: uv failed: the disk is full"
     assert installed_by(installer.venv) == "pip"
 
 
@@ -160,10 +161,7 @@ def test_nothing_is_installed_by_settings_that_cannot_be_read(
 ) -> None:
     (tmp_path / "pip.conf").write_text("index-url without a section")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
-
-    uv = installer.venv / "bin" / "uv"
-    uv.write_text("#!/bin/sh\n")
-    uv.chmod(0o700)
+    fake_uv(installer, "")
 
     with pytest.raises(LocalAwsError, match=r"(?i)configuration file"):
         installer.install(*requirements(tmp_path, index.digest))

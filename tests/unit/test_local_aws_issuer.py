@@ -1,11 +1,9 @@
 """The issuer for trying sign-in: what it publishes, and how its commands are used."""
 
 import json
-import os
 import signal
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -20,6 +18,7 @@ from joserfc.jwk import KeySet
 from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys, id_token
 from local_aws.server import ROOT
 from tests.support.free_port import free_port
+from tests.support.front_door import FrontDoor
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -82,23 +81,12 @@ def test_what_is_no_keys_is_refused() -> None:
 # --- the commands --------------------------------------------------------------------------------
 
 
-def command(folder: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "local_aws", "--folder", str(folder), *arguments]
-
-
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(folder, *arguments), cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
-    )
-
-
 @contextmanager
 def running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The issuer, until Ctrl-C."""
     with subprocess.Popen(
-        command(folder, "issuer", *arguments),
+        [*FrontDoor(folder).argv, "issuer", *arguments],
         cwd=ROOT,
-        env=dict(os.environ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -125,8 +113,8 @@ def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys(tmp_path: Path) -> Non
     folder = tmp_path / "local"
     with running(folder, "--port", str(free_port())) as process:
         address = said(process).removeprefix("The issuer is ")
-        old = run(folder, "id-token", "--claim", "repository=acme/network")
-        new = run(folder, "id-token", "--claim", "sub=me", "--claim", "aud=other")
+        old = FrontDoor(folder).run("id-token", "--claim", "repository=acme/network")
+        new = FrontDoor(folder).run("id-token", "--claim", "sub=me", "--claim", "aud=other")
         configuration = got(address, DISCOVERY)
         published = got(configuration["jwks_uri"], "")
     assert configuration["issuer"] == address
@@ -148,25 +136,21 @@ def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys(tmp_path: Path) -> Non
 def test_a_token_that_nobody_could_verify_now_comes_with_a_warning(tmp_path: Path) -> None:
     with running(tmp_path / "local", "--port", str(free_port())) as process:
         said(process)
-    done = run(tmp_path / "local", "id-token")
+    done = FrontDoor(tmp_path / "local").run("id-token")
 
     assert (done.returncode, done.stdout.count(".")) == (0, 2)
     assert "run `make issuer`" in done.stderr
 
 
 def test_without_an_issuer_there_is_no_token(tmp_path: Path) -> None:
-    done = run(tmp_path / "local", "id-token")
+    done = FrontDoor(tmp_path / "local").run("id-token")
     assert (done.returncode, done.stdout) == (1, "")
     assert "make issuer" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["--claim", "repository"], ["--claim", "=x"]],
-    ids=" ".join,
-)
-def test_a_claim_that_is_none_is_refused(tmp_path: Path, arguments: list[str]) -> None:
-    done = run(tmp_path / "local", "id-token", *arguments)
+@pytest.mark.parametrize("claim", ["repository", "=x"])
+def test_a_claim_without_a_name_or_a_value_is_refused(tmp_path: Path, claim: str) -> None:
+    done = FrontDoor(tmp_path / "local").run("id-token", "--claim", claim)
 
     assert done.returncode == 2
-    assert arguments[1] in done.stderr
+    assert claim in done.stderr

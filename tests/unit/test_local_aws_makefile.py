@@ -1,4 +1,4 @@
-"""`make` says what it can do, and what runs in continuous integration does not depend on where from."""
+"""`make` lists its targets, and continuous integration runs the same tests from any folder."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def test_make_alone_lists_every_target_with_one_line() -> None:
         ("up", [], {}, ".venv/bin/python -m local_aws up"),
         ("up", ["PORT=4600"], {}, ".venv/bin/python -m local_aws up --port '4600'"),
         ("up", ["TEAMS=a b"], {}, ".venv/bin/python -m local_aws up --teams 'a b'"),
-        # What a shell has for something else is not taken.
+        # Variables that a shell has for other programs do not count.
         ("up", [], {"PORT": "3000", "TEAMS": "red blue"}, ".venv/bin/python -m local_aws up"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whoever waits at a terminal sees that something is going on; a file gets one line for each step."""
+"""A user at a terminal sees that a step goes on; a file gets one line for each step."""
 
 import sys
 import threading

@@ -1,7 +1,6 @@
 """A local AWS starts, stops, is found again and leaves nothing behind, however it or its starter ends."""
 
 import http.client
-import io
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import ssl
 import subprocess
 import sys
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +21,7 @@ from local_aws.clients import s3_client
 from local_aws.failure import LocalAwsError
 from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
 from tests.support.certificates import create_certificates
-from tests.support.deployed import client
+from tests.support.deployed import client, zipped
 from tests.support.free_port import free_port
 from tests.support.waiting import lives, wait_until
 
@@ -59,16 +57,13 @@ def ask(
 
 def run_function(aws: LocalAws) -> dict[str, Any]:
     """Deploy a function and call it: its own process and environment."""
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("index.py", FUNCTION)
     functions = client(aws, "lambda")
     functions.create_function(
         FunctionName="environment",
         Runtime="python3.13",
         Handler="index.handle",
         Role="arn:aws:iam::000000000000:role/any",
-        Code={"ZipFile": archive.getvalue()},
+        Code={"ZipFile": zipped("index.py", FUNCTION)},
     )
     told: dict[str, Any] = json.loads(functions.invoke(FunctionName="environment")["Payload"].read())
     return told
@@ -131,47 +126,6 @@ def test_of_the_emulators_own_controls_only_the_health_is_open(aws: LocalAws) ->
         assert (status, body) == (403, "Refused: of /_ministack/ only /_ministack/health is open.\n")
     assert ask(aws, "/_ministack/health", {})[0] == http.HTTPStatus.OK
     assert [bucket["Name"] for bucket in s3_client(aws).list_buckets()["Buckets"]] == ["states"]
-
-
-def test_only_the_owner_can_read_what_it_keeps(aws: LocalAws) -> None:
-    s3_client(aws).create_bucket(Bucket="states")
-    s3_client(aws).put_object(Bucket="states", Key="a", Body=b"secret")
-    aws.stop()
-
-    assert aws.data_dir.stat().st_mode & 0o777 == 0o700
-    files = [path for path in aws.data_dir.rglob("*") if path.is_file()]
-    assert any(path.read_bytes() == b"secret" for path in files)
-    assert [path for path in files if path.stat().st_mode & 0o077] == []
-
-
-def test_a_stop_keeps_everything_and_a_kill_all_objects(aws: LocalAws) -> None:
-    s3 = s3_client(aws)
-    s3.create_bucket(Bucket="states")
-    s3.put_bucket_versioning(Bucket="states", VersioningConfiguration={"Status": "Enabled"})
-    bodies = [b"one", b"two", b"after the stop"]
-    s3.put_object(Bucket="states", Key="a", Body=bodies[0])
-    s3.put_object(Bucket="states", Key="a", Body=bodies[1])
-    for end, count in ((aws.stop, 2), (aws.kill, 3)):
-        end()
-        assert not aws.running
-        aws.stop()  # is no error
-        aws.start()
-
-        s3 = s3_client(aws)
-        assert s3.get_bucket_versioning(Bucket="states")["Status"] == "Enabled"
-        assert len(s3.list_object_versions(Bucket="states")["Versions"]) == count
-        assert s3.get_object(Bucket="states", Key="a")["Body"].read() == bodies[count - 1]
-        s3.put_object(Bucket="states", Key="a", Body=bodies[2])
-
-
-def test_another_process_finds_it_and_stops_it(aws: LocalAws) -> None:
-    found = find_running(aws.data_dir)
-    assert found is not None
-    assert found.port == aws.port
-
-    LocalAws(aws.port, aws.data_dir).stop()
-    assert find_running(aws.data_dir) is None
-    assert not lives(found.pid)
 
 
 def test_a_pid_file_that_a_crash_left_points_to_nobody(tmp_path: Path) -> None:
@@ -240,22 +194,6 @@ time.sleep(60)
         starter.wait()
 
     wait_until(lambda: find_running(tmp_path) is None, "it ends")
-
-
-def test_with_stays_it_outlives_the_process_that_started_it(tmp_path: Path) -> None:
-    port = free_port()
-    program = f"""
-from pathlib import Path
-from local_aws.server import LocalAws
-LocalAws({port}, Path({str(tmp_path)!r})).start(stays=True)
-"""
-    aws = LocalAws(port, tmp_path)
-    try:
-        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-        assert s3_client(aws).list_buckets()["Buckets"] == []
-    finally:
-        aws.stop()
-    assert not aws.running
 
 
 def test_with_tls_it_is_trusted_by_whoever_trusts_its_authority_and_stops_beside_an_idle_client(

@@ -1,4 +1,4 @@
-"""What a command needs is installed once, again when it changed, and again when installing it broke off."""
+"""The parts of a command are installed once, and again after a change or an interrupted installation."""
 
 import sys
 from collections.abc import Callable, Sequence

@@ -2,29 +2,20 @@
 
 import base64
 import gzip
-import io
 import json
 import time
-import zipfile
 from pathlib import Path
 from typing import Any
 
 from local_aws.server import ACCOUNT, LocalAws
-from tests.support.deployed import client
+from tests.support.deployed import client, zipped
 from tests.support.free_port import free_port
 
 CODE = "def handle(event, context):\n    print('got ' + event['awslogs']['data'])\n"
 
 
-def zipped(code: str) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("handler.py", code)
-    return packed.getvalue()
-
-
 def delivered(logs: Any) -> list[list[str]]:
-    """The lines of each delivery that the function has told of."""
+    """The lines of each delivery that the function has logged."""
     lines = [event["message"] for event in logs.filter_log_events(logGroupName="/function")["events"]]
     packed = [line.removeprefix("got ") for line in lines if line.startswith("got ")]
     documents = [json.loads(gzip.decompress(base64.b64decode(one))) for one in packed]
@@ -42,7 +33,7 @@ def test_lines_of_the_same_moment_come_together_and_none_is_lost(tmp_path: Path)
             Runtime="python3.12",
             Role=f"arn:aws:iam::{ACCOUNT}:role/none",
             Handler="handler.handle",
-            Code={"ZipFile": zipped(CODE)},
+            Code={"ZipFile": zipped("handler.py", CODE)},
             LoggingConfig={"LogGroup": "/function"},
         )
         logs.put_subscription_filter(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 import subprocess
 from pathlib import Path
 
@@ -10,37 +9,38 @@ import pytest
 
 from local_aws.demo import without_terraform_settings
 from local_aws.failure import LocalAwsError
-from local_aws.terraform import Client, Product, parse_version, terraforms
+from local_aws.terraform import Client, Product, Terraform, parse_version, terraforms
 
 WITHOUT_USER = {"CHECKPOINT_DISABLE": "1", "PATH": "/nonexistent", "HOME": "/nonexistent"}
+
+
+def run(terraform: Terraform, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*terraform.argv, *arguments],
+        cwd=folder,
+        env=WITHOUT_USER,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def write_program(path: Path, script: str = "") -> None:
+    path.write_text(f"#!/bin/sh\n{script}")
+    path.chmod(0o700)
 
 
 def test_the_packaged_terraform_is_a_real_one_and_runs_in_any_folder(tmp_path: Path) -> None:
     packaged = terraforms()[-1]
     assert packaged.name == "packaged"
 
-    done = subprocess.run(
-        [*packaged.argv, "version", "-json"],
-        cwd=tmp_path,
-        env=WITHOUT_USER,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    version = json.loads(done.stdout)["terraform_version"]
+    version = json.loads(run(packaged, tmp_path, "version", "-json").stdout)["terraform_version"]
     assert str(packaged.client) == f"Terraform {version}"
     assert packaged.client.version >= (1, 15, 0)
 
 
 def test_the_packaged_terraform_hands_on_exit_codes_and_errors(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*terraforms()[-1].argv, "plan", "-no-color"],
-        cwd=tmp_path,
-        env=WITHOUT_USER,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(terraforms()[-1], tmp_path, "plan", "-no-color")
     assert done.returncode == 1
     assert "No configuration files" in done.stderr
 
@@ -57,9 +57,7 @@ def test_those_on_the_path_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: list[str], names: list[str]
 ) -> None:
     for name in on_path:
-        program = tmp_path / name
-        program.write_text("#!/bin/sh\n")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        write_program(tmp_path / name)
     monkeypatch.setenv("PATH", str(tmp_path))
 
     found = terraforms()
@@ -81,9 +79,7 @@ def test_those_on_the_path_come_first(
 def test_a_program_is_what_it_says_and_not_what_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, client: Client
 ) -> None:
-    program = tmp_path / "terraform"
-    program.write_text(f"#!/bin/sh\nprintf '{said}'\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    write_program(tmp_path / "terraform", f"printf '{said}'\n")
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert terraforms()[0].client == client

@@ -1,4 +1,4 @@
-"""The lock info document: what is taken, and what a client gets to see of it."""
+"""The lock info document: valid documents, and the fields that a client receives."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The functions' own log line, compared with the one that Powertools' `Logger` writes."""
+"""The functions' own log line, compared with that of Powertools' `Logger`."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def powertools() -> Logger:
-    """Powertools' logger, of which each line is expected to be ours too."""
+    """Powertools' logger, whose every line ours must equal."""
     return Logger(stream=io.StringIO(), json_serializer=partial(json.dumps, default=str))
 
 

@@ -1,4 +1,4 @@
-"""What a process remembers of states, and how much."""
+"""The versions that a process caches for states, and how many."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -44,28 +44,22 @@ def test_it_knows_every_route_and_no_other() -> None:
     ],
 )
 def test_a_wrong_path_gets_the_nearest_right_one(path: str, nearest: str) -> None:
-    assert advice(path) == f"There is no such route. The nearest one is {nearest}; set the address to it."
+    assert advice(path) == f"This route does not exist. The nearest one is {nearest}; set the address to it."
+
+
+NOT_NAMES = ("../x", "a\r\nSet-Cookie: b", "\x1b[2J", "b\u00fcro", "a%2Fb", "x" * 9000)
 
 
 @pytest.mark.parametrize(
-    ("path", "example"),
+    ("path", "route"),
     [
-        ("", "/states/network/prod"),
-        ("/", "/states/network/prod"),
-        ("/state", "/states/network/prod"),
-        ("/states", "/states/network/prod"),
-        ("/states/", "/states/network/prod"),
-        ("/locks/", "/locks/network/prod"),
-        ("/stats/../x", "/states/network/prod"),
-        ("/stats/a\r\nSet-Cookie: b", "/states/network/prod"),
-        ("/stats/\x1b[2J", "/states/network/prod"),
-        ("/stats/b\u00fcro", "/states/network/prod"),
-        ("/stats/a%2Fb", "/states/network/prod"),
-        ("/stats/" + "x" * 9000, "/states/network/prod"),
-        ("/x" * 4000, "/states/network/prod"),
+        *((path, "states") for path in ("", "/", "/state", "/states", "/states/", "/x" * 4000)),
+        *((f"/stats/{name}", "states") for name in NOT_NAMES),
+        ("/locks/", "locks"),
     ],
 )
 def test_a_path_without_a_valid_name_gets_an_example_and_nothing_of_it_is_repeated(
-    path: str, example: str
+    path: str, route: str
 ) -> None:
-    assert advice(path) == f"There is no such route. Name the state in the address, as in {example}."
+    example = f"/{route}/network/prod"
+    assert advice(path) == f"This route does not exist. Name the state in the address, as in {example}."

@@ -1,6 +1,6 @@
-"""docs/openapi.yaml is valid, and says what the functions do and nothing else.
+"""docs/openapi.yaml is valid, and describes what the functions do and nothing else.
 
-That its routes are those that are deployed, tests/e2e/test_openapi_routes.py tells.
+tests/e2e/test_openapi_routes.py compares its routes with the deployed routes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ TEMPLATE = Path(__file__).parent / "infra" / "snapshots" / "payments.yaml"
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT: dict[str, Any] = yaml.safe_load((DOCS / "openapi.yaml").read_text())
 VERBS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-"""What OpenAPI can express and some route answers; LOCK and UNLOCK stand there in words."""
+"""The verbs of the routes that OpenAPI can express; the description names LOCK and UNLOCK."""
 
 
 def described(path: str) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def test_every_error_code_is_described_with_its_status_and_no_other() -> None:
 
 def test_the_description_of_an_error_names_its_codes() -> None:
     for name, response in DOCUMENT["components"]["responses"].items():
-        # One that a status says already need not be told twice.
+        # A description need not repeat the only code of its status.
         codes = _codes({"$ref": f"#/components/responses/{name}"})
         if len(codes) > 1:
             assert all(f"`{code}`" in response["description"] for code in codes), name

@@ -16,7 +16,7 @@ NOISE = base64.b64encode(RANDOM.randbytes(5_000_000))
 
 
 def answer_size(carried: payload.Payload) -> int:
-    """Bytes of a function's answer as Lambda counts them, in the longest JSON there is of it."""
+    """Bytes of a function's answer as Lambda counts them, in its longest form as JSON."""
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store", **carried.headers}
     return len(
         json.dumps(

@@ -43,11 +43,11 @@ BEGINNING: Final = re.compile(
     r"(?<![\w.])(?:terraform|backend|cloud|workspaces|resource|data|output|variable|provider|module|removed"
     r'|import|moved|encryption|locals|host|credentials|credentials_helper)(?:\s+"[^"\s]*")*\s*\{'
 )
-"""Where a block of HCL begins, in whatever text."""
+"""The beginning of a block of HCL in any text."""
 ASSIGNMENT: Final = re.compile(r"\w+ += \S.*")
 
 Piece = tuple[str, str]
-"""Where it stands, and its text."""
+"""The place of a piece, and its text."""
 
 
 def fenced(page: Path) -> Iterator[tuple[int, str, str]]:
@@ -63,7 +63,7 @@ def without_comments(text: str) -> str:
 
 
 def looks_like_hcl(text: str) -> bool:
-    """Whether a text has a block on lines of its own, or nothing but values."""
+    """Return whether a text has a block on its own lines, or consists of values."""
     lines = [line for line in without_comments(text).splitlines() if line]
     return any(BEGINNING.fullmatch(line) for line in lines) or all(map(ASSIGNMENT.fullmatch, lines))
 
@@ -89,13 +89,13 @@ def files_of_commands() -> Iterator[Piece]:
         where = " ".join(arguments)
         if "--env" not in form:  # which prints lines for a shell
             yield where, done.stdout
-        # Who takes a block out of a comment removes the signs.
+        # A user who copies a block out of a comment removes the signs.
         yield from pieces(f"comments of {where}", re.sub("^# ?", "", done.stdout, flags=re.MULTILINE))
     yield "cloud.tfrc", up.cloud_config(Connection(ADDRESSES[1], "id", "secret"))
 
 
 def pieces(where: str, text: str) -> Iterator[Piece]:
-    """Yield every block of HCL in a text, wherever it stands."""
+    """Yield every block of HCL in a text."""
     end = 0
     for found in BEGINNING.finditer(text):
         if found.start() < end:
@@ -128,7 +128,7 @@ def found() -> list[Piece]:
 
 
 def rejected(text: str, folder: Path) -> str:
-    """Return what Terraform says of arguments that it does not know, or that are missing."""
+    """Return Terraform's errors about unknown or missing arguments."""
     if "{" not in text:
         text = f'terraform {{\n  backend "http" {{\n{text}\n}}\n}}\n'
     text = re.sub(r"<\w+>", "eu-central-1", text)  # what the reader fills in

@@ -11,13 +11,20 @@ MODULE = """\"\"\"What there is.\"\"\"
 value = 1  # whoever reads it
 \"\"\"It tells of `whoever`.\"\"\"
 raise ValueError("there is no such state")
+code = "guess = remembered if first else None"
 """
 
 
 @pytest.mark.parametrize("rule", prose.RULES, ids=lambda rule: rule.instead)
 def test_a_rule_finds_its_bad_example_and_not_its_good_one(rule: prose.Rule) -> None:
+    assert any(prose.faults(prose.Text(1, rule.bad.capitalize())))
+    assert [*prose.faults(prose.Text(1, rule.good))] == []
     assert re.search(rule.pattern, rule.bad)
-    assert not any(re.search(other.pattern, rule.good) for other in prose.RULES)
+
+
+@pytest.mark.parametrize("good", ["no such state: network/prod"])
+def test_no_rule_finds_a_sentence_that_is_good(good: str) -> None:
+    assert [*prose.faults(prose.Text(1, good))] == []
 
 
 def test_a_docstring_a_comment_and_a_message_are_looked_at_and_code_in_them_is_not() -> None:

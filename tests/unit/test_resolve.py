@@ -1,4 +1,4 @@
-"""Which version a reference means, in a history of two pages, searched at once or a page a request."""
+"""A reference means one version of a history of two pages, searched at once or one page a request."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -23,7 +23,7 @@ ACKNOWLEDGED, REFUSED, OTHER = Status
 
 
 def version(id_: str, serial: int | None, time: str, status: Status = ACKNOWLEDGED, **more: str) -> Version:
-    """Return a version; one without a serial is another program's."""
+    """Return a version. Without a serial, another program wrote it."""
     at = datetime.fromisoformat(f"2026-11-20T{time}Z")
     metadata = {"sha256": f"of {id_}", "serial": str(serial), **more} if serial is not None else {}
     stored = ObjectVersion("etag", id_, 1, at, metadata, has_own_etag=True)
@@ -54,7 +54,7 @@ PAGES = (
 
 @pytest.fixture(params=[resolve.SECONDS, 0.0], ids=["at once", "a page a request"])
 def find(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resolution]:
-    """Return what searches a history, given in pages, to its end."""
+    """Return a function that searches the given pages of a history to the end."""
     monkeypatch.setattr(resolve, "SECONDS", request.param)
 
     def search(reference: str, *pages: list[Version]) -> Resolution:

@@ -1,4 +1,4 @@
-"""How a stack tells its functions and the command the retention of its states."""
+"""The text in which a stack passes the retention of its states to the functions and the command."""
 
 from datetime import UTC, datetime
 
@@ -23,22 +23,8 @@ def test_mode_and_days_are_read_and_written_the_same(text: str, retention: Reten
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "governance",
-        "30",
-        "Governance 30",
-        "GOVERNANCE 30",
-        "governance 0",
-        "governance 030",
-        "governance -1",
-        "governance 1.5",
-        "governance 36501",
-        "governance 99999",
-        "governance 30 ",
-        "governance 30\n",
-        "governance  30",
-        "governance ٣",
-        "legal 30",
+        *("", "30", "governance", "governance  30", "Governance 30", "GOVERNANCE 30", "legal 30"),
+        *(f"governance {days}" for days in ("0", "030", "-1", "1.5", "36501", "99999", "30 ", "30\n", "٣")),
     ],
 )
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:

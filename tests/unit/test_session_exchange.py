@@ -7,18 +7,16 @@ from typing import NoReturn
 import pytest
 
 from holdfast.access import Caller, Role
-from holdfast.errors import NotAllowed, NotSigned
-from holdfast.identity import trust
+from holdfast.errors import NotAllowed
 from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.session_exchange import for_aws_role, for_id_token
 from holdfast.identity.trust import Records
+from tests.support.id_tokens import aws_record
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 ACCOUNT = "123456789012"
 ARN = f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada"
-DEPLOYERS = trust.new_aws(
-    "deployers", aws_role="Deployer", role=Role.READER, scope=["dns"], description="", created_by="x", now=NOW
-)
+DEPLOYERS = aws_record("deployers", aws_role="Deployer", role=Role.READER, scope=["dns"])
 BEARER = Authenticated(
     Caller("oidc:https://issuer.example#repo", Role.WRITER, ("network/*",)),
     AuthMethod.OIDC,
@@ -56,11 +54,6 @@ def test_a_role_that_a_trust_record_names_gets_what_the_record_grants(partition:
         trust_id=DEPLOYERS.id,
         subject=arn,
     )
-
-
-def test_without_a_signature_that_aws_verified_there_is_no_session() -> None:
-    with pytest.raises(NotSigned, match="not signed with AWS credentials"):
-        for_aws_role(None, ACCOUNT, never_read)
 
 
 @pytest.mark.parametrize(

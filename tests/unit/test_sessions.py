@@ -1,9 +1,9 @@
 """Sessions: their records, their ends, and whose credentials they accept."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -14,22 +14,11 @@ from holdfast.identity.authentication import Authenticated, AuthMethod, DenialRe
 from holdfast.identity.credentials import SessionCredentials
 from holdfast.identity.sessions import Session, authenticate
 from holdfast.identity.trust import Records
+from tests.support.id_tokens import aws_record as record
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ARN = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
-
-
-def record(name: str = "deployers", **changed: Any) -> trust.AwsTrust:
-    settings: dict[str, Any] = {
-        "aws_role": "Deployer",
-        "role": Role.WRITER,
-        "scope": ["network/*"],
-        "description": "",
-        "created_by": "x",
-        "now": NOW,
-    }
-    return trust.new_aws(name, **{**settings, **changed})
 
 
 def bearer(granted_by: trust.AwsTrust, method: AuthMethod = AuthMethod.AWS) -> Authenticated:
@@ -120,31 +109,25 @@ def test_what_is_no_record_is_an_error_and_not_a_denial(body: bytes) -> None:
         Session.from_json(body)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"schema": 0},
-        {"schema": "1"},
-        {"id": "a" * 20},
-        {"id": None},
-        {"secret_sha256": ""},
-        {"secret_sha256": None},
-        {"principal": None},
-        {"subject": 7},
-        {"trust": None},
-        {"trust_id": None},
-        {"source": "token"},
-        {"source": None},
-        {"created": None},
-        {"expires": None},
-        {"expires": "2026-11-20T10:00:00"},
-        {"expires": 1e10},
-    ],
-)
-def test_a_damaged_record_opens_nothing(damage: dict[str, object]) -> None:
+DAMAGE: Mapping[str, list[object]] = {
+    "schema": [0, "1"],
+    "id": ["a" * 20, None],
+    "secret_sha256": ["", None],
+    "principal": [None],
+    "subject": [7],
+    "trust": [None],
+    "trust_id": [None],
+    "source": ["token", None],
+    "created": [None],
+    "expires": [None, "2026-11-20T10:00:00", 1e10],
+}
+
+
+@pytest.mark.parametrize(("member", "value"), [(name, each) for name in DAMAGE for each in DAMAGE[name]])
+def test_a_damaged_record_opens_nothing(member: str, value: object) -> None:
     session, _ = new_session(record())
     with pytest.raises(ValueError, match="not a valid session record"):
-        Session.from_json(json.dumps({**json.loads(session.to_json()), **damage}).encode())
+        Session.from_json(json.dumps({**json.loads(session.to_json()), member: value}).encode())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is read of a state document."""
+"""The fields that are read from a state document."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The tests and the benchmark do not depend on what their user has set."""
+"""The tests and the benchmark do not depend on their user's settings."""
 
 import os
 

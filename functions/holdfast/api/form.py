@@ -1,7 +1,7 @@
 """The JSON form of the API's documents: written by the function, read by the command.
 
-A reader is tolerant, because the deployed API may be older or newer than it: it ignores members that it does
-not know, and takes a missing member for null.
+The reader is tolerant, because the deployed API may be older or newer than the command: it ignores unknown
+members, and reads a missing member as null.
 """
 
 import json
@@ -15,19 +15,19 @@ from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_typ
 
 
 class Presence(Enum):
-    """What a document has for a member, where its type alone does not say it."""
+    """The rule for null and missing values of a member, where its type alone does not say it."""
 
     NEVER_NULL = auto()
-    """The API always sends a value; None stands for that of an API that does not send the member."""
+    """The API always sends a value. The reader gets None if an older API does not send the member."""
     LEFT_OUT = auto()
-    """The member is left out where there is no value."""
+    """The member is left out if it has no value."""
     OPTIONAL = auto()
     """The member may be missing or null, which means the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a schema says of a member beside its type: the `words` of this version, lengths in characters."""
+    """A member's constraints in the schema: its `words` allowed in this release, or lengths in characters."""
 
     words: tuple[str, ...] = ()
     pattern: str | None = None
@@ -44,11 +44,11 @@ Json = Mapping[str, Any]
 _D = TypeVar("_D", bound="Document")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)  # of which each costs a part of the cold start
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # eq and repr would lengthen the cold start
 class Document:
-    """A JSON object of the API. Its members have the names of its fields, without an underscore at the end.
+    """A JSON object of the API. A member has the name of its field, without a trailing underscore.
 
-    `raw` is what it was read from, with members that this version does not know; else empty.
+    `raw` is the JSON object that `read` parsed, unknown members included; empty in a document to be written.
     """
 
     raw: Json = field(default_factory=dict, kw_only=True)
@@ -56,12 +56,12 @@ class Document:
 
 def time(moment: datetime) -> str:
     """Return a time in the form of RFC 3339, in whole seconds."""
-    # A list has a thousand of them, and `strftime` takes five times as long.
+    # A list contains up to a thousand times, and `strftime` takes five times as long.
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def text(value: object) -> str:
-    """Return a text as it is; JSON for something else, so that it can be shown."""
+    """Return a text unchanged, another value as JSON, and None as an empty text."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)
@@ -77,10 +77,10 @@ def write(document: Document) -> dict[str, Any]:
 
 
 def read(kind: type[_D], value: object) -> _D:
-    """Read a document of this class. A JSON value that is no object has no members.
+    """Parse a JSON value as a document of this class. A value that is no object counts as an empty object.
 
-    A member that is missing is None, a text or a list empty. One of another type is the same; where a text is
-    expected, it is the JSON of what is there.
+    A missing member becomes None; a missing text or list becomes empty. A member of the wrong type counts as
+    missing, except that a text member takes any value as JSON.
     """
     raw = value if isinstance(value, dict) else {}
     return kind(**{each.attribute: each.read(raw.get(each.name)) for each in members(kind)}, raw=raw)
@@ -88,7 +88,7 @@ def read(kind: type[_D], value: object) -> _D:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a document: `name` is that in JSON, `type` lacks the annotations, which are `notes`."""
+    """A member of a document: its `name` in JSON, its `type`, and the type's annotations as `notes`."""
 
     name: str
     attribute: str
@@ -98,7 +98,7 @@ class Member:
 
 
 def members(kind: type[Document]) -> Sequence[Member]:
-    key: Any = kind  # mypy takes a class of frozen dataclasses for one that has no hash
+    key: Any = kind  # mypy believes that a class of frozen dataclasses has no hash
     return _members(key)
 
 

@@ -1,6 +1,6 @@
-"""The documents of `/manage/v1/`. Members keep their names and their meanings; new ones may come.
+"""The documents of `/manage/v1/`. Members keep their names and their meanings; new members may be added.
 
-What follows a member is its meaning, in docs/openapi.yaml too.
+The comment behind a member is its description, in docs/openapi.yaml too.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from holdfast.api.form import Document, Flag, Json, Number, Presence, Rule, Time
 
 STATUSES: Final = ("acknowledged", "never_acknowledged", "other_program")
-"""What became of the write that made a version."""
+"""The outcomes of the write that created a version."""
 ACKNOWLEDGED, NEVER_ACKNOWLEDGED, OTHER_PROGRAM = STATUSES
 
 _Status = Annotated[str | None, Rule(words=STATUSES)]
@@ -20,57 +20,57 @@ _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
 _LeftOut = Annotated[str | None, Presence.LEFT_OUT]
 _VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
-# --- what the API responds -----------------------------------------------------------------------
+# --- responses -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlacedFreeze(Document):
-    """A freeze, without who placed it."""
+    """A freeze, without the principal who froze the state."""
 
-    id: str  # of the command that froze the state
-    reason: str  # why, in one line
-    until: datetime | None  # when it ends; null if somebody has to lift it
+    id: str  # the ID of the command that froze the state
+    reason: str  # why the state is frozen, in one line
+    until: datetime | None  # when the freeze ends; null if it lasts until somebody unfreezes the state
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FreezeOfLock(PlacedFreeze):
-    """A freeze, with who placed it."""
+    """A freeze, with the principal who froze the state."""
 
     by: str | None  # the principal who froze the state
-    since: Time  # when
-    ended: Flag  # whether its end has passed, by the clock of S3
+    since: Time  # when the principal froze the state
+    ended: Flag  # whether the end of the freeze has passed, by S3's clock
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lock(Document):
     """A lock. A list shows the first 200 characters of each text."""
 
-    id: str  # as the client chose it
-    version: str  # the ID of the lock's object version, which names this very lock
+    id: str  # the lock ID that the client chose
+    version: str  # the version ID of the lock object, which identifies exactly this lock
     who: str  # the user and the machine, as the client says
-    principal: str | None  # who acquired it; null if another program did
-    operation: str  # what it is for, as the client says
-    info: str  # what else the client says
-    since: Time  # when it was acquired
-    freeze: FreezeOfLock | None  # the freeze, if the lock is one
+    principal: str | None  # who acquired the lock; null if another program than Holdfast acquired it
+    operation: str  # the operation for which the client acquired the lock, as the client says
+    info: str  # a further text from the client
+    since: Time  # when the lock was acquired
+    freeze: FreezeOfLock | None  # the freeze; null if the lock is not a freeze
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListedLock(Lock):
     """A lock in a list of locks, with its state."""
 
-    name: str  # of the state
+    name: str  # the name of the state
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StateItem(Document):
     """A state in a list."""
 
-    name: str  # of the state
-    size: int | None  # bytes of the current version; null if there is none, as where there is only a lock
-    modified: datetime | None  # when that was written, or the state deleted
+    name: str  # the name of the state
+    size: int | None  # bytes of the current version; null if only a lock exists, or the state is deleted
+    modified: datetime | None  # when the current version was written, or the state was deleted
     deleted: Flag  # whether the state is deleted
-    lock: Lock | None  # the lock that is held
+    lock: Lock | None  # the current lock
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -83,114 +83,114 @@ class StatePage(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resources(Document):
-    """How much a state tracks."""
+    """The numbers of instances and outputs in a state."""
 
     managed: Number  # instances of resources
     data: Number  # instances of data sources
-    outputs: Number  # of the root module
+    outputs: Number  # outputs of the root module
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StateDescription(Document):
-    """A state. Most is null where there is only a lock, or a name that was declared."""
+    """A state. Most members are null if it has no version, only a lock or a declared name."""
 
-    name: str  # of the state
+    name: str  # the name of the state
     version: str | None  # the ID of the current version
-    size: int | None  # its bytes
-    modified: datetime | None  # when it was written
-    serial: int | None  # its serial
-    lineage: str | None  # its lineage
-    terraform_version: str | None  # of the client that wrote it
-    principal: str | None  # who wrote it; null for another program's version
+    size: int | None  # bytes of the current version
+    modified: datetime | None  # when the current version was written
+    serial: int | None  # the serial of the current version
+    lineage: str | None  # the lineage of the current version
+    terraform_version: str | None  # the version of the client that wrote the current version
+    principal: str | None  # who wrote the current version; null for another program's version
     who: str | None  # the user and the machine, as the client says
     operation: str | None  # what the client did
-    status: _Status  # what became of its write
-    encrypted: bool | None  # whether the client encrypted it
-    resources: Resources | None  # how much it tracks
-    lock: Lock | None  # the lock that is held
-    record: Flag  # whether the name was declared, or a workspace has it
+    status: _Status  # the outcome of the write of the current version
+    encrypted: bool | None  # whether the client encrypted the current version
+    resources: Resources | None  # the numbers of instances and outputs in the current version
+    lock: Lock | None  # the current lock
+    record: Flag  # whether the name has a record: it was declared, or is a workspace's
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Version(Document):
-    """A version, or a delete marker, which has no more than its ID and its time."""
+    """A version, or a delete marker, which has only an ID and a time."""
 
-    version: str  # its ID
-    time: Time  # when it was written
-    size: int | None  # its bytes
-    current: Flag  # whether it is the newest
-    delete_marker: Flag  # whether it is a delete marker
-    serial: int | None  # of its document; null for another program's version, as the members below but status
-    lineage: str | None  # of its document
-    terraform_version: str | None  # of the client that wrote it
-    principal: str | None  # who wrote it
+    version: str  # the version ID
+    time: Time  # when the entry was written
+    size: int | None  # bytes of the version
+    current: Flag  # whether the entry is the newest of the history
+    delete_marker: Flag  # whether the entry is a delete marker
+    serial: int | None  # the serial; null for another program's version, as all members below but `status`
+    lineage: str | None  # the lineage
+    terraform_version: str | None  # the version of the client that wrote this version
+    principal: str | None  # who wrote the version
     who: str | None  # the user and the machine, as the client says
     operation: str | None  # what the client did
-    lock_id: str | None  # the lock under which it was written
-    sha256: str | None  # of the content, hexadecimal
-    status: _Status  # what became of its write
-    restored_from: str | None  # the version whose content it has, if a restore wrote it
-    reason: str | None  # why it was restored
+    lock_id: str | None  # the ID of the lock under which the version was written
+    sha256: str | None  # the SHA-256 of the content, hexadecimal
+    status: _Status  # the outcome of its write
+    restored_from: str | None  # the version whose content a restore wrote again
+    reason: str | None  # why that version was restored
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VersionPage(Document):
     """A page of the history of a state."""
 
-    name: str  # of the state
+    name: str  # the name of the state
     versions: tuple[Version, ...]  # newest first
     next: str | None  # the cursor of the next page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResolvedVersion(Document):
-    """A version that a reference means."""
+    """The version to which a reference resolves."""
 
-    version: str  # its ID
-    serial: int | None  # its serial; null for a delete marker and another program's version
-    time: Time  # when it was written
-    status: _Status  # what became of its write; null for a delete marker
+    version: str  # the version ID
+    serial: int | None  # the serial; null for a delete marker and another program's version
+    time: Time  # when the version was written
+    status: _Status  # the outcome of the write; null for a delete marker
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resolved(Document):
-    """What a reference means. What changes a state takes the exact IDs alone."""
+    """A resolved reference. Requests that change a state accept exact version IDs alone."""
 
-    name: str  # of the state
-    reference: str  # as it was sent
-    found: ResolvedVersion | None  # the version that it means; null if the search goes on with `next`
-    current: ResolvedVersion | None  # the one that was current when the search began; null if there was none
-    next: str | None  # the cursor with which the search goes on
+    name: str  # the name of the state
+    reference: str  # the reference as the client sent it
+    found: ResolvedVersion | None  # the version that it means; null if the search continues with `next`
+    current: ResolvedVersion | None  # the current version when the search began; null for a deleted state
+    next: str | None  # the cursor with which the search continues
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NamePage(Document):
     """A page of names."""
 
-    names: tuple[str, ...]  # of states, in order
+    names: tuple[str, ...]  # the names of states, in order
     next: str | None  # the cursor of the next page
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Side(Document):
-    """One of two versions that are compared."""
+    """One of the two compared versions."""
 
-    version: str  # its ID
-    serial: Number  # its serial
-    terraform_version: str  # of the client that wrote it
-    time: Time  # when it was written
-    size: Number  # its bytes
+    version: str  # the version ID
+    serial: Number  # the serial
+    terraform_version: str  # the version of the client that wrote it
+    time: Time  # when the version was written
+    size: Number  # bytes of the version
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributeChange(Document):
-    """An attribute of a resource, or a part of one, that differs."""
+    """A difference in an attribute of a resource, or in a part of an attribute."""
 
     path: str  # such as `tags["env"]`
-    change: _Change  # what happened to it
-    before: str | None  # the value as JSON; null if there was none, or it is not told
-    after: str | None  # the same of the newer version
-    sensitive: Flag  # whether a version marks it, so that its value is never told
+    change: _Change  # the kind of change
+    before: str | None  # the older value as JSON; null if it was absent or is hidden
+    after: str | None  # the newer value as JSON; null if it is absent or hidden
+    sensitive: Flag  # whether either version marks the value as sensitive, so that it is always hidden
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -198,77 +198,77 @@ class ResourceChange(Document):
     """A resource that differs."""
 
     address: str  # as clients print it
-    change: _Change  # what happened to it
+    change: _Change  # the kind of change
     moved_from: str | None  # its address in the older version, if it was moved
-    type: str  # of the resource
-    tainted: bool | None  # whether it became tainted; null if it is as tainted as before
-    attributes: tuple[AttributeChange, ...]  # those that differ
+    type: str  # the type of the resource
+    tainted: bool | None  # whether the resource is tainted now; null if this did not change
+    attributes: tuple[AttributeChange, ...]  # the attributes that differ
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OutputChange(Document):
     """An output that differs."""
 
-    name: str  # of the output
-    change: _Change  # what happened to it
-    before: str | None  # the value as JSON; null if there was none, or it is not told
-    after: str | None  # the same of the newer version
-    sensitive: Flag  # whether a version marks it, so that its value is never told
+    name: str  # the name of the output
+    change: _Change  # the kind of change
+    before: str | None  # the older value as JSON; null if it was absent or is hidden
+    after: str | None  # the newer value as JSON; null if it is absent or hidden
+    sensitive: Flag  # whether either version marks the value as sensitive, so that it is always hidden
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Differences(Document):
-    """What differs between two versions of a state."""
+    """The differences between two versions of a state."""
 
-    name: str  # of the state
+    name: str  # the name of the state
     from_: Side  # the older version
     to: Side  # the newer version
-    encrypted: Flag  # whether the client encrypted either, so that their content cannot be compared
-    values: Flag  # whether values are told
+    encrypted: Flag  # whether the client encrypted either version, so that their content cannot be compared
+    values: Flag  # whether values are shown
     lineage_changed: Flag  # whether their lineages differ
-    resources: tuple[ResourceChange, ...]  # those that differ, by address
-    outputs: tuple[OutputChange, ...]  # those that differ, by name
-    summary: Json  # the number of resources of each kind of change, and of outputs
+    resources: tuple[ResourceChange, ...]  # the resources that differ, by address
+    outputs: tuple[OutputChange, ...]  # the outputs that differ, by name
+    summary: Json  # the number of resources for each kind of change, and the number of changed outputs
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Restored(Document):
     """The current version after a restore."""
 
-    name: str  # of the state
+    name: str  # the name of the state
     version: str  # the ID of the current version
-    serial: Number  # its serial
-    restored_from: str  # the version whose content it has
-    restored_serial: Number  # the serial of that one
-    changed: Flag  # false if the state had that content already
+    serial: Number  # the serial of the current version
+    restored_from: str  # the version whose content the current version has
+    restored_serial: Number  # the serial of the version in `restored_from`
+    changed: Flag  # false if the state already had this content
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Deleted(Document):
     """The version that was deleted."""
 
-    name: str  # of the state
-    version: str | None  # the ID of the version; null if there was none any more
+    name: str  # the name of the state
+    version: str | None  # the ID of the version; null if the state was already deleted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undeleted(Document):
     """The current version after an undelete."""
 
-    name: str  # of the state
+    name: str  # the name of the state
     version: str  # the ID of the current version
-    serial: Number  # its serial
-    lineage: str  # its lineage
-    from_version: str  # the version whose content it has
-    from_time: Time  # when that was written
+    serial: Number  # the serial of the current version
+    lineage: str  # the lineage of the current version
+    from_version: str  # the version whose content the current version has
+    from_time: Time  # when the version in `from_version` was written
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Declared(Document):
-    """A name that was declared."""
+    """A declared name."""
 
-    name: str  # of the state
-    created: Flag  # false if it was declared already
+    name: str  # the name of the state
+    created: Flag  # false if the name was already declared
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -283,23 +283,23 @@ class LockPage(Document):
 class LockOfState(Document):
     """The lock of a state."""
 
-    name: str  # of the state
-    lock: Lock | None  # the lock that is held
+    name: str  # the name of the state
+    lock: Lock | None  # the current lock
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Removed(Document):
-    """Whether a lock was removed."""
+    """The result of removing a lock."""
 
-    name: str  # of the state
-    removed: Flag  # false if there was none any more
+    name: str  # the name of the state
+    removed: Flag  # false if the state was already unlocked
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frozen(Document):
-    """A state that is frozen."""
+    """A frozen state."""
 
-    name: str  # of the state
+    name: str  # the name of the state
     freeze: PlacedFreeze  # the freeze
 
 
@@ -317,9 +317,9 @@ class Principal(Document):
 
     principal: str  # who they are
     role: Annotated[str, Rule(words=("outputs", "reader", "writer", "maintainer"))]  # what they may do
-    scope: tuple[str, ...]  # the patterns of the states that they may do it to
-    method: str  # how they proved who they are
-    trust: str | None  # the trust record that says what they may do
+    scope: tuple[str, ...]  # the patterns of the states to which the role applies
+    method: str  # how they authenticated
+    trust: str | None  # the trust record that grants role and scope
     expires: datetime | None  # when their credentials end
 
 
@@ -333,36 +333,36 @@ class Error(Document):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LockedError(Error):
-    """An error about a lock that is in the way."""
+    """An error because of a lock."""
 
     lock: Json  # the holder's lock info, in the form of Terraform
 
 
-# --- what it is sent -----------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Restore(Document):
-    """What is to be current, and why."""
+    """The version to restore, and why."""
 
     version: _VersionId  # the ID of the version whose content is written again
     reason: _Reason  # one line
     id: _CommandId  # random for each command; a retry has the same
-    current: _LeftOut  # the version that was current when the operator looked; another one is refused
+    current: _LeftOut  # the current version that the operator saw; if it has changed, the restore is refused
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Delete(Document):
-    """What the operator saw."""
+    """The version that the operator saw."""
 
-    version: _VersionId  # the ID of the current version; another one is not deleted
+    version: _VersionId  # the ID of the current version; if it has changed, nothing is deleted
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Undelete(Document):
-    """What the operator saw."""
+    """The delete marker that the operator saw."""
 
-    marker: _VersionId  # the version ID of the delete marker that is undone
+    marker: _VersionId  # the version ID of the delete marker to undo
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -370,5 +370,5 @@ class Freeze(Document):
     """Why a state is frozen, and until when."""
 
     reason: _Reason  # one line
-    until: Annotated[datetime | None, Presence.OPTIONAL]  # in the future
+    until: Annotated[datetime | None, Presence.OPTIONAL]  # when the freeze ends, a time in the future
     id: _CommandId  # random for each command; a retry has the same

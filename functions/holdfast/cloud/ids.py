@@ -1,7 +1,7 @@
-"""The IDs of the protocol: what clients carry from one call to the next, and show to nobody.
+"""The protocol's IDs, which clients pass from one call to the next.
 
-An ID holds all that the next call has to know, so that nothing is stored between two calls. It is not signed:
-each call authorizes the state that its ID names, and a made-up ID brings nobody further than an honest one.
+An ID contains everything that the next call needs, so that nothing is stored between two calls. It is not
+signed: each call checks that the caller may access the named state, so a forged ID gives no more access.
 """
 
 import base64
@@ -22,19 +22,19 @@ from holdfast.state.guards import Upload
 
 _RANDOM: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _LARGEST: Final = 4096
-"""Characters of the longest ID. A request's line and headers have 10,240 bytes at most (API Gateway)."""
+"""Characters of the longest ID. API Gateway accepts 10,240 bytes of request line and headers."""
 _TIME_END: Final = 253_402_300_800
-"""The first second that ISO 8601 cannot write with a year of four digits."""
+"""The first second of the year 10000, which ISO 8601 cannot write with four digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceId:
-    """The ID of a workspace, minted for every read by name: one command of a client has one.
+    """The ID of a workspace. Every read by name mints a new ID, so each command of a client has its own ID.
 
     Attributes:
         lock_id: 128 random bits; the ID of the lock that is acquired with this ID.
         minted_at: seconds since 1970.
-        seen_lock: the version ID of the lock object that was there; empty if none was, or nobody looked.
+        seen_lock: the version ID of the lock object; empty if there was no lock, or it was not read.
     """
 
     name: StateName
@@ -75,9 +75,10 @@ class VersionId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadId(Upload):
-    """The ID of an upload: what its creation found, and what was announced, for the commit to compare.
+    """The ID of an upload: the lock and version that its creation found, and the announced document.
 
-    An empty lineage was not announced. The key of the upload names the staged objects as well.
+    The commit compares all of these. The lineage is empty if the client did not announce it. The keys of the
+    staged objects contain the upload's key.
     """
 
     name: StateName
@@ -133,13 +134,13 @@ class OutputId:
 
 
 def _encode(prefix: str, fields: list[Any]) -> str:
-    # In ASCII, so that every text has a form, a lone surrogate too.
+    # `json.dumps` writes ASCII, so that a lone surrogate can be encoded too.
     document = json.dumps(fields, separators=(",", ":")).encode()
     return prefix + base64.urlsafe_b64encode(document).decode().rstrip("=")
 
 
 def _decode(prefix: str, text: str, length: int) -> list[Any]:
-    """Return the fields of an ID that has exactly the form in which `_encode` writes it."""
+    """Return the fields of an ID; raise `InvalidId` if `_encode` would not write exactly this text."""
     if not text.startswith(prefix) or len(text) > _LARGEST:
         raise _invalid()
     coded = text.removeprefix(prefix)
@@ -171,7 +172,7 @@ def _random(value: object) -> str:
 
 def _version_id(value: object) -> str:
     text = _text(value)
-    if not json_object.is_unicode(text):  # it goes into an address
+    if not json_object.is_unicode(text):  # it becomes part of an address
         raise _invalid()
     return text
 

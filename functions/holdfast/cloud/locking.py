@@ -1,4 +1,4 @@
-"""Locks of a workspace: the same lock object as for every other protocol, named by the workspace's ID."""
+"""Lock a workspace: acquire the lock of its state, with the lock ID that the workspace's ID contains."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -11,11 +11,11 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import ForceUnlocked, LockIdentity, Released
 
 OPERATION: Final = "cloud"
-"""The operation of a lock: a client does not say what it locks for."""
+"""The operation of every lock, because clients of this protocol do not send an operation."""
 
 
 def lock_info(workspace: WorkspaceId, caller: Caller) -> LockInfo:
-    """Return a workspace's lock info: a function of its arguments alone, so a retry meets its own lock."""
+    """Return a workspace's lock info. It depends on the arguments alone, so it is the same in a retry."""
     return LockInfo(
         {
             "ID": workspace.lock_id,
@@ -44,18 +44,18 @@ def lock(
 
 
 def unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> Released:
-    """Release the lock that was acquired with this ID; success also if none is held any more.
+    """Release the lock that was acquired with this ID. Succeeds also if the state is no longer locked.
 
     Raises:
-        LockNotMatched: another lock is held. It stays.
+        LockNotMatched: another lock is held, and is not released.
     """
     return locks.release_exactly(store, workspace.name, lock_info(workspace, caller), caller)
 
 
 def force_unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> ForceUnlocked:
-    """Remove the very lock that was held when the ID was minted; success also if none is held any more.
+    """Remove exactly the lock that was held when the ID was minted. Succeeds also if it is already gone.
 
     Raises:
-        LockNotMatched: another lock is held, this one is too young, or none was held.
+        LockNotMatched: another lock is held, this lock is too young, or no lock was held at that time.
     """
     return locks.force_unlock_version(store, workspace.name, workspace.seen_lock, caller)

@@ -1,7 +1,7 @@
-"""Organizations and workspaces, and the names of the states behind them.
+"""Map organizations and workspaces to state names and back.
 
-An organization is the first segment of a state's name, a workspace the rest, with `:` for `/`. No segment
-holds a `:`, so that every state of two or more segments is one workspace.
+An organization is the first segment of a state's name; a workspace is the rest, with `:` instead of `/`. No
+segment contains a `:`, so every state name of two or more segments is exactly one workspace.
 """
 
 from fnmatch import fnmatchcase
@@ -28,7 +28,7 @@ def state_name(organization: str, workspace: str) -> StateName:
 
 
 def check_organization(organization: str) -> None:
-    """Check that a name is the first segment of some state that a workspace can have."""
+    """Raise `InvalidName` unless a name can be the first segment of a workspace's state."""
     segments = names.split(organization)
     if len(segments) != 1:
         raise InvalidName(
@@ -40,7 +40,7 @@ def check_organization(organization: str) -> None:
 
 
 def organization_and_workspace(name: StateName) -> tuple[str, str] | None:
-    """Return the organization and the workspace of a state; None for a name of one segment, which has none.
+    """Return the organization and the workspace of a state; None for a name of one segment, or a probe.
 
     >>> from holdfast.names import parse
     >>> organization_and_workspace(parse("network/eu/prod")), organization_and_workspace(parse("prod"))
@@ -53,7 +53,7 @@ def organization_and_workspace(name: StateName) -> tuple[str, str] | None:
 
 
 def require_organization(organization: str, caller: Caller) -> None:
-    """Check that the caller's scope covers some state of an organization."""
+    """Raise `NotAllowed` unless the caller's scope covers at least one state name of an organization."""
     check_organization(organization)
     if not any(_covers_some(pattern, organization) for pattern in caller.scope):
         raise NotAllowed(

@@ -1,4 +1,4 @@
-"""The record of a workspace: its tags, and that it exists before it has a state."""
+"""The stored record of a workspace. It holds the tags, and makes a workspace exist before it has a state."""
 
 import json
 import re
@@ -16,14 +16,14 @@ MAX_TAGS: Final = 50
 
 _SCHEMA: Final = 1
 _SUFFIX: Final = StateName("").record_key.removeprefix(RECORDS)
-# What HCP Terraform takes as a tag's key and value, ASCII.
+# The characters that HCP Terraform accepts in a tag's key and value, ASCII.
 _KEY: Final = re.compile(r"[A-Za-z0-9_.:@=+\- ]{1,128}", re.ASCII)
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.:@=+/\- ]{0,256}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The record of a workspace; `created_by` is a principal, and `created_at` has whole seconds."""
+    """The record of a workspace; `created_by` is a principal, `created_at` is in whole seconds."""
 
     tags: Mapping[str, str]
     created_by: str
@@ -40,7 +40,7 @@ class Record:
 
     @classmethod
     def from_json(cls, body: bytes) -> "Record":
-        """Parse a stored record; a `ValueError` says that it is none."""
+        """Parse a stored record; raise `ValueError` if the JSON is not a valid record."""
         document: Mapping[str, Any] = json_object.parse(body)
         try:
             tags = check_tags(document["tags"])
@@ -55,14 +55,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as it was read, with the ETag as the condition of the next change."""
+    """A stored record, with its ETag, which is the condition of the next change."""
 
     record: Record
     etag: str
 
 
 def check_tags(tags: object) -> Mapping[str, str]:
-    """Return tags unchanged."""
+    """Return tags unchanged; raise `InvalidDocument` if one is invalid or there are too many."""
     if not isinstance(tags, Mapping) or len(tags) > MAX_TAGS:
         raise InvalidDocument(f"A workspace has at most {MAX_TAGS} tags.")
     for key, value in tags.items():
@@ -78,9 +78,9 @@ def check_tags(tags: object) -> Mapping[str, str]:
 
 
 def listed(store: Store, prefix: str) -> Iterator[str]:
-    """List the names of the states whose workspaces have a record.
+    """Yield the names of the states that have a record and whose names begin with a prefix.
 
-    The prefix is what the names begin with, such as `network/`.
+    The prefix is a text such as `network/`. The names are not validated.
     """
     for key in store.list_keys(RECORDS + prefix):
         if key.endswith(_SUFFIX):
@@ -88,25 +88,25 @@ def listed(store: Store, prefix: str) -> Iterator[str]:
 
 
 def read(store: Store, name: StateName) -> StoredRecord | None:
-    """Read a record, or None if there is none.
+    """Read a record; return None if it does not exist.
 
     Raises:
-        UnreadableRecord: what lies there is no record.
+        UnreadableRecord: the object is not a valid record.
     """
     found = store.read(name.record_key)
     return _stored(found, name) if found else None
 
 
 def create(store: Store, name: StateName, tags: Mapping[str, str], principal: str) -> Record:
-    """Create a record; success also if this caller has created the same one already.
+    """Create a record. Succeeds also if this caller has already created one with the same tags.
 
     Raises:
-        WorkspaceExists: there is another record.
+        WorkspaceExists: another record exists.
     """
     record = Record(tags, principal, datetime.now(UTC).replace(microsecond=0))
     key = name.record_key
     if isinstance(store.write(key, record.to_json(), IfAbsent(), metadata={}), PreconditionFailed):
-        # Our own first attempt, whose response was lost, or somebody else's workspace.
+        # Either our own first attempt, whose response was lost, or somebody else's workspace.
         found = read(store, name)
         if found and (found.record.tags, found.record.created_by) == (tags, principal):
             return found.record
@@ -115,7 +115,7 @@ def create(store: Store, name: StateName, tags: Mapping[str, str], principal: st
 
 
 def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str, str]) -> Record | None:
-    """Replace the tags of a record; None if another request changed it since it was read."""
+    """Replace the tags of a record; return None if another request has changed it since it was read."""
     record = Record(tags, found.record.created_by, found.record.created_at)
     stored = store.write(name.record_key, record.to_json(), IfMatch(found.etag), metadata={})
     return None if isinstance(stored, PreconditionFailed) else record
@@ -124,7 +124,7 @@ def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str
 def delete(store: Store, name: StateName, found: Object) -> None:
     """Delete the record that was read.
 
-    If it was changed since then, it stays: somebody works with the workspace.
+    A record that has changed since then is not deleted, because somebody is using the workspace.
     """
     store.delete(name.record_key, IfMatch(found.version.etag))
 

@@ -1,7 +1,7 @@
-"""Staged uploads: where a client puts a document before its commit reads it.
+"""Staged uploads: a client puts a document into the staging bucket, and its commit reads it there.
 
-The staging bucket has no versions, and S3 removes what lies there after a day. A key holds the state's name,
-who may commit it and 128 random bits, so that no ID reaches what somebody else has uploaded.
+The staging bucket has no versions, and S3 removes its objects after a day. A key consists of the state's
+name, a hash of the uploader's principal and 128 random bits, so nobody can commit somebody else's upload.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from holdfast.s3.presigned import Presigned
 from holdfast.s3.store import Larger, Object, Store
 
 UPLOAD_SECONDS: Final = 900
-"""How long after its creation an upload may begin."""
+"""Seconds within which a client must begin an upload after its creation."""
 
 _PRINCIPAL_DIGITS: Final = 32
 
@@ -25,7 +25,7 @@ def state_key(name: str, principal: str, key: str) -> str:
 
 
 def json_key(name: str, principal: str, key: str) -> str:
-    """Return the key of the document in JSON format that clients upload beside the state. Nobody reads it."""
+    """Return the key of the JSON output format that clients also upload. Holdfast does not read it."""
     return f"json/{_place(name, principal, key)}"
 
 
@@ -35,7 +35,7 @@ def _place(name: str, principal: str, key: str) -> str:
 
 
 def addresses(presigned: Presigned, name: StateName, caller: Caller, key: str) -> tuple[str, str]:
-    """Return the addresses at which a client puts the state and its JSON format."""
+    """Return presigned addresses to which the client uploads the state and its JSON output format."""
     return (
         presigned.put(state_key(name.value, caller.principal, key), UPLOAD_SECONDS),
         presigned.put(json_key(name.value, caller.principal, key), UPLOAD_SECONDS),
@@ -43,12 +43,12 @@ def addresses(presigned: Presigned, name: StateName, caller: Caller, key: str) -
 
 
 def read(staging: Store, name: StateName, caller: Caller, key: str, limit: int) -> Object | Larger | None:
-    """Read a staged state document, or None if there is none; of one above the limit only the length."""
+    """Read a staged state document. Return only its size if it exceeds the limit; None if it is missing."""
     return staging.read_at_most(state_key(name.value, caller.principal, key), limit)
 
 
 def discard(staging: Store, name: StateName, caller: Caller, key: str) -> None:
-    """Delete both objects of an upload. A failure is none of the commit: S3 removes them after a day."""
+    """Delete both objects of an upload. A failure is ignored, because S3 removes them after a day."""
     for staged in (state_key, json_key):
         with suppress(Unsettled):
             staging.discard(staged(name.value, caller.principal, key))

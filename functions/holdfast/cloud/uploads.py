@@ -1,8 +1,8 @@
 """Writes in several requests: create, upload, commit.
 
-Create changes nothing. It says what it found in the ID of the upload: the lock, and the version on which the
-upload builds. The client puts the document into the staging bucket. The commit reads it there, compares it
-with what was announced, and writes it as every other write is written, if lock and version are the same.
+Create changes nothing. It returns an upload ID, which contains the current lock and version. The client puts
+the document into the staging bucket. The commit reads it there and compares it with what was announced. If
+lock and version are unchanged, the commit writes the document like every other fenced write.
 """
 
 import hashlib
@@ -34,18 +34,18 @@ def create(
     body: bytes | None = None,
     declared_only: bool = False,
 ) -> UploadId:
-    """Decide whether a write may be uploaded, and return what its commit has to know. Nothing is changed.
+    """Check whether a document may be written, and return the ID that its commit needs. Nothing is changed.
 
     Args:
-        announced: of the document; an empty lineage was not announced.
-        md5: of the document.
-        force: whether serial and lineage need not follow the current state.
+        announced: the document's revision; its lineage is empty if the client did not announce it.
+        md5: the document's MD5.
+        force: whether to skip the comparison of serial and lineage with the current state.
         body: the document, if it came with the request.
 
     Raises:
         Locked: somebody else holds the lock.
         LockLost: the lock is not held.
-        SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
+        SerialNotNewer, LineageChanged, UnreadableState: the document does not follow the current state.
     """
     name = workspace.name
     caller.require(Action.WRITE, name)
@@ -78,13 +78,13 @@ def commit(
     retention: Retention | None,
     declared_only: bool = False,
 ) -> Written:
-    """Write what was uploaded, fenced; success also if it was written already. A retry is safe.
+    """Write the uploaded document, fenced. Succeeds also if it is already written, so a retry is safe.
 
     Raises:
-        As `write`, and:
+        As `holdfast.state.write.write`, and:
         UploadMissing: nothing was uploaded.
         TooLarge: the document is larger than the limit.
-        UploadAltered: it is not the document that was announced.
+        UploadAltered: the document differs from the announced one.
     """
     name = upload_id.name
     caller.require(Action.WRITE, name)
@@ -100,7 +100,7 @@ def commit(
     if isinstance(found, Larger):
         raise too_large(found.size, limit)
     written = _write(store, upload_id, found.body, caller, retention=retention, declared_only=declared_only)
-    # If another upload wrote these bytes, a retry is told by what is staged, and by nothing else.
+    # If another upload wrote these bytes, a retry needs the staged object to recognize them.
     if written.upload == upload_id.key:
         staging.discard(staged, name, caller, upload_id.key)
     return written
@@ -118,7 +118,7 @@ def write_at_once(
 ) -> Written:
     """Write a document that came with the creation of its upload, as clients before Terraform 1.6 send it.
 
-    It raises what `commit` raises, but UploadMissing.
+    Raises the errors of `commit`, except `UploadMissing`.
     """
     if len(body) > limit:
         raise too_large(len(body), limit)
@@ -151,12 +151,12 @@ def _write(
 def _may_be_current(
     announced: Revision, body: bytes | None, current: CurrentState | None, lock: HeldLock | None
 ) -> bool:
-    """Return whether the announced document may be the current one, which only the write can decide.
+    """Return whether the announced document may be the current document; only the write can decide this.
 
-    A retry sends it once more. So does a client whose first apply is interrupted: it saves the state, reads
-    it back, and saves that under the same lock. If it is refused, it never unlocks. A document that did not
-    come along is known by its revision alone, and only under the lock under which that was written: the write
-    compares the bytes, and refuses another document of the same serial.
+    A retry sends the same document again. So does a client whose first apply is interrupted: it saves the
+    state, reads it back, and saves it again under the same lock. If the second save is refused, the client
+    never unlocks. Without the body only the revision is compared, and only if the current version was written
+    under this lock. The write then compares the bytes, and refuses another document of the same serial.
     """
     if current is None or current.revision is None or announced.serial != current.revision.serial:
         return False
@@ -173,7 +173,7 @@ def too_large(size: int, limit: int) -> TooLarge:
 
 
 def _compare(body: bytes, announced: UploadId) -> StateDocument:
-    """Parse a document, and check that it was announced."""
+    """Parse a document; raise `UploadAltered` if its MD5 or revision differs from the announced one."""
     if hashlib.md5(body, usedforsecurity=False).hexdigest() != announced.md5:
         raise UploadAltered(
             "What was uploaded has another MD5 than was announced: it was cut, altered, or is another file. "

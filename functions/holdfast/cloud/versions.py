@@ -1,4 +1,4 @@
-"""Versions of a workspace's state, and their outputs. One that is gone raises `NoVersion`."""
+"""Versions of a workspace's state, and their outputs. A version that is gone raises `NoVersion`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from holdfast.state.read import require_not_empty
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a state; its revision is None if its metadata does not tell."""
+    """A version of a state; its revision is None if the metadata does not contain it."""
 
     id: VersionId
     revision: Revision | None
@@ -34,10 +34,10 @@ class Outputs:
 
 
 def current(store: Store, name: StateName, caller: Caller, *, declared_only: bool = False) -> Version:
-    """Return which version is current.
+    """Return the current version, without its content.
 
     Raises:
-        NoState: there is none.
+        NoState: the state does not exist.
         UnreadableState: the current object has zero bytes.
     """
     caller.require(Action.READ, name)
@@ -57,7 +57,7 @@ def describe(store: Store, version: VersionId, caller: Caller) -> Version:
 
 
 def read(store: Store, version: VersionId, caller: Caller) -> bytes:
-    """Read a version, byte for byte."""
+    """Return the exact bytes of a version."""
     caller.require(Action.READ, version.name)
     return _read(store, version).body
 
@@ -66,7 +66,7 @@ def outputs(store: Store, workspace: WorkspaceId, caller: Caller, *, declared_on
     """Read the outputs of the current version.
 
     Raises:
-        NoState: there is no state.
+        NoState: the state does not exist.
         UnreadableState: the current object is not a state document.
     """
     name = workspace.name
@@ -79,16 +79,16 @@ def outputs(store: Store, workspace: WorkspaceId, caller: Caller, *, declared_on
 
 
 def output(store: Store, output_id: OutputId, caller: Caller) -> Output:
-    """Read one output of a version; an output that it does not have raises `NoVersion`, too.
+    """Read one output of a version. An unknown output raises `NoVersion`, like a version that is gone.
 
     Raises:
-        UnreadableState: it is not a state document.
+        UnreadableState: the version is not a state document.
     """
     version = output_id.version
     caller.require(Action.READ_OUTPUTS, version.name)
     values = _outputs(_read(store, version))
     if values is None or output_id.output not in values:
-        raise NoVersion("This version of the state has no such output. Run the command again.")
+        raise NoVersion("This version of the state does not have this output. Run the command again.")
     return values[output_id.output]
 
 

@@ -1,7 +1,7 @@
 """Workspaces: read, list, create, tag and delete.
 
-A workspace exists if its state or its record does. So every state of two or more segments is a workspace,
-whichever protocol made it.
+A workspace exists if its state or its record exists. So every state whose name has two or more segments is a
+workspace, whichever protocol created it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,21 +33,21 @@ from holdfast.state.delete import Removed
 from holdfast.state.locks import HeldLock
 
 JUST_DELETED: Final = timedelta(minutes=6)
-"""How long a client retries a request, rounded up: 5 minutes and 45 seconds were measured."""
+"""The time for which a client retries a request: 5 minutes and 45 seconds measured, rounded up."""
 
 _AT_ONCE: Final = 10
-"""How many records are read at the same time: as many as the SDK keeps connections."""
+"""Records that are read in parallel: as many as the SDK keeps connections."""
 _ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A workspace as it was read by name.
+    """A workspace as a request read it.
 
     Attributes:
-        id: made for this reading; what follows of the same command carries it.
-        created_at: when its record was; None if it has none, or nobody looked.
-        lock: the lock that is held on its state; None if none is, or nobody looked.
+        id: minted by a read by name; later requests of the same command send it.
+        created_at: when its record was created; None if it has no record, or the record was not read.
+        lock: its state's lock; None if the state is not locked, or the lock was not read.
     """
 
     id: WorkspaceId
@@ -59,7 +59,7 @@ class Workspace:
     def recorded(
         cls, workspace: WorkspaceId, record: records.Record | None, lock: HeldLock | None = None
     ) -> "Workspace":
-        """Return a workspace with what its record says, if it has one."""
+        """Return a workspace with the tags and the time of its record, if it has one."""
         if record is None:
             return cls(workspace, lock=lock)
         return cls(workspace, record.tags, record.created_at, lock)
@@ -71,13 +71,13 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The workspaces that a list shows.
+    """The filter of a list of workspaces.
 
     Attributes:
-        part: what the name of the workspace holds; empty for all.
-        pattern: what the whole name matches, with `*` for any text; empty for all.
-        tags: keys that it must have, with the value that each must have, or None for any.
-        excluded: keys of which it must have none.
+        part: a text that the name must contain; empty for all names.
+        pattern: a pattern that the whole name must match, with `*` for any text; empty for all names.
+        tags: required keys, each with its required value, or None for any value.
+        excluded: keys that a workspace must not have.
     """
 
     part: str = ""
@@ -97,7 +97,7 @@ class Wanted:
 def read(store: Store, organization: str, workspace: str, caller: Caller) -> Workspace:
     """Read a workspace by name.
 
-    If there is none, `NoWorkspace` is raised, and the client creates it.
+    Raises `NoWorkspace` if it does not exist; the client then creates it.
     """
     name = state_name(organization, workspace)
     caller.require(Action.READ_OUTPUTS, name)
@@ -108,7 +108,7 @@ def read(store: Store, organization: str, workspace: str, caller: Caller) -> Wor
 
 
 def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspace:
-    """Read the workspace of an ID, which it keeps."""
+    """Read the workspace of an ID. The result has the same ID."""
     caller.require(Action.READ_OUTPUTS, workspace.name)
     record = records.read(store, workspace.name)
     lock = locks.read(store, workspace.name)
@@ -124,12 +124,12 @@ def create(
     *,
     declared_only: bool = False,
 ) -> Workspace:
-    """Create a workspace, which has no state yet. A retry is safe.
+    """Create a workspace without a state. A retry is safe.
 
-    Clients create what they do not find: without `declared_only`, each would declare its own typing error.
+    Clients create every workspace that they do not find. `declared_only` prevents this for mistyped names.
 
     Raises:
-        WorkspaceExists: it exists.
+        WorkspaceExists: it exists already.
     """
     name = state_name(organization, workspace)
     caller.require(Action.WRITE, name)
@@ -143,17 +143,17 @@ def create(
 def declare(store: Store, name: StateName, caller: Caller) -> bool:
     """Declare the name of a state, by a record without tags. A retry is safe.
 
-    The name may also have one segment; a probe's raises `InvalidName`.
+    A name of one segment is valid, too. The name of a probe raises `InvalidName`.
 
     Returns:
-        Whether the name was declared just now: False if it has a state or a record.
+        Whether this call declared the name; False if it already has a state or a record.
     """
     caller.require(Action.WRITE, name)
     if name.is_probe:
         raise InvalidName("This is a probe of 'holdfast doctor', which needs no declaration.")
     if any(store.read_version(key) for key in (name.state_key, name.record_key)):
         return False
-    with suppress(WorkspaceExists, UnreadableRecord):  # since it was looked for
+    with suppress(WorkspaceExists, UnreadableRecord):  # somebody created it meanwhile
         records.create(store, name, {}, caller.principal)
         return True
     return False
@@ -168,10 +168,10 @@ def change_tags(
     """Change the tags of a workspace; a workspace that has only a state gets a record.
 
     Args:
-        change: returns the new tags for those that there are. It may be called more than once.
+        change: returns the new tags, given the current ones. It may be called more than once.
 
     Raises:
-        RacedWriter: somebody else kept changing them, or deleted the workspace.
+        RacedWriter: somebody else kept changing the tags, or deleted the workspace.
     """
     name = workspace.name
     caller.require(Action.WRITE, name)
@@ -182,7 +182,7 @@ def change_tags(
         if found is None:
             if store.read_version(name.state_key) is None:
                 raise RacedWriter("This workspace was deleted. Run the command again.")
-            with suppress(WorkspaceExists):  # since it was looked for
+            with suppress(WorkspaceExists):  # somebody created it meanwhile
                 changed = records.create(store, name, tags, caller.principal)
         elif found.record.tags == tags:
             changed = found.record
@@ -196,8 +196,8 @@ def change_tags(
 def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> list[Workspace]:
     """List the workspaces of an organization that the caller's scope covers, by name.
 
-    The IDs are for reading: nobody looked at the locks. A scope that covers none of its states raises
-    `NotAllowed`.
+    Locks are not read, so the IDs cannot force-unlock. Raises `NotAllowed` if the scope covers no state name
+    of the organization.
     """
     require_organization(organization, caller)
     prefix = f"{organization}/"
@@ -212,10 +212,10 @@ def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> l
 
 
 def delete(store: Store, organization: str, workspace: str, caller: Caller) -> Removed:
-    """Delete a workspace and its state by name, whatever the state tracks. The versions stay.
+    """Delete a workspace and its state by name, even if the state tracks resources. The versions stay.
 
-    The request names no version, so a retry could mean what was made since. So for some minutes after a
-    delete, a workspace that was re-created stays.
+    The request names no version, so a retry could delete a workspace that was re-created meanwhile. So a
+    re-created workspace cannot be deleted for some minutes (`JUST_DELETED`) after a delete.
 
     Raises:
         JustDeleted: it was deleted moments ago, and was re-created.
@@ -225,15 +225,16 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
 
 
 def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed:
-    """Delete a workspace and its state, if that tracks no resources. The versions stay.
+    """Delete a workspace and its state, if the state tracks no resources. The versions stay.
 
-    Clients send this by name, too, and then each retry comes with a new ID. So it refuses what `delete`
-    refuses, and besides what was deleted and re-created since the ID was minted. The ID has no version of the
-    state to compare with: with a record nobody has read it, and every plan would pay for that request.
+    Clients can also send this request by name; then each retry has a new ID. So it is refused whenever
+    `delete` is, and also if the workspace was deleted and re-created since the ID was minted. The ID does not
+    contain the state's version, because for a workspace with a record, a read by name does not request the
+    state. With the version in the ID, every plan would pay for that request.
 
     Raises:
         As `delete`, and:
-        ResourcesTracked: it tracks some, or its client encrypted it.
+        ResourcesTracked: the state tracks resources, or its client encrypted it.
         JustDeleted: it was deleted and re-created since the ID was minted.
     """
 
@@ -257,18 +258,18 @@ def _delete(
     check: Callable[[Object], None] | None = None,
 ) -> Removed:
     caller.require(Action.DELETE, name)
-    # The record before the state: one that is created from here on is somebody else's, and stays.
+    # Read the record before the state: a record that is created later is somebody else's, and stays.
     record = store.read(name.record_key)
 
     def check_state(current: Object) -> None:
         if check:
             check(current)
         since, written = _since(current, minted_at), current.version.last_modified
-        # What was deleted may have been a record alone, and have its first state by now.
+        # Perhaps only a record was deleted, and the re-created workspace has its first state by now.
         if _was_deleted(store, name.state_key, since, written) or _was_deleted(store, name.record_key, since):
             raise _just_deleted()
 
-    # The state first: one without a record is a workspace still, a record without a state is an empty one.
+    # Delete the state first: if the second delete fails, a record without a state is an empty workspace.
     removed = state_delete.delete(store, name, caller, check=check_state)
     if removed.version_id is None:
         _check_not_locked(store, name)
@@ -286,14 +287,14 @@ def _found(store: Store, name: StateName, record: records.Record | None) -> Work
 
 
 def _check_not_locked(store: Store, name: StateName) -> None:
-    """Raise `Locked` if somebody is about to write the first state of a workspace that had none to delete."""
+    """Raise `Locked` if a workspace without a state is locked: its first state is about to be written."""
     if lock := locks.read(store, name):
         raise locks.refusal(lock)
 
 
 def _check_record(store: Store, name: StateName, record: Object, since: datetime) -> None:
-    """Check that the record of a workspace without a state was not created after a delete."""
-    # One that is older than the delete of the state was left by a delete that did not come to its end.
+    """Raise `JustDeleted` if the record of a workspace without a state was created after a delete."""
+    # A record that is older than the state's delete marker was left by an interrupted delete.
     until = record.version.last_modified
     if _was_deleted(store, name.state_key, since, until) or _was_deleted(
         store, name.record_key, since, until
@@ -302,16 +303,16 @@ def _check_record(store: Store, name: StateName, record: Object, since: datetime
 
 
 def _since(current: Object, minted_at: datetime | None) -> datetime:
-    """Return from when on a delete may have been an earlier attempt of this request.
+    """Return the time since which a delete may have been an earlier attempt of this request.
 
-    S3's clock covers the time for which a client retries, so for a retry the time in its ID does not matter.
+    It is at least `JUST_DELETED` ago by S3's clock, so retries are recognized even if their ID is newer.
     """
     moments_ago = current.read_at - JUST_DELETED
     return min(moments_ago, minted_at) if minted_at else moments_ago
 
 
 def _was_deleted(store: Store, key: str, since: datetime, until: datetime | None = None) -> bool:
-    """Return whether the object was deleted in that time, both seconds included."""
+    """Return whether the object was deleted between two times, both included."""
     for entry in store.versions(key):
         if entry.last_modified < since:
             return False
@@ -321,8 +322,8 @@ def _was_deleted(store: Store, key: str, since: datetime, until: datetime | None
 
 
 def _just_deleted() -> JustDeleted:
-    # "being processed": of a safe-delete's 409 clients show a text of their own, and with these words one
-    # that says to try again later.
+    # "being processed": clients replace the text of a safe-delete's 409 by their own. If the text contains
+    # these words, theirs says to try again later.
     return JustDeleted(
         "This workspace was deleted and re-created moments ago. Nothing was deleted: this may be a retry of "
         "the earlier request, which may still be being processed. Look at the workspace, and run the command "
@@ -332,7 +333,7 @@ def _just_deleted() -> JustDeleted:
 
 
 def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[StateName]:
-    """Return the states that are workspaces, that the caller may see, and whose workspace's name matches."""
+    """Return the states that are workspaces, are in the caller's scope, and match the filter by name."""
     states = []
     for raw in found:
         try:
@@ -348,7 +349,7 @@ def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[Stat
 def _matches(pattern: str, text: str) -> bool:
     """Return whether a text matches a pattern, in which `*` is any text.
 
-    Not by `fnmatch`, which keeps what it has compiled of thousands of patterns, however long they are.
+    `fnmatch` would cache thousands of compiled patterns of any length.
 
     >>> _matches("*p-*", "app-eu"), _matches("app", "app-eu"), _matches("a*a", "a")
     (True, False, False)
@@ -369,10 +370,10 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def _with_tags(store: Store, states: list[StateName]) -> Mapping[StateName, Workspace | None]:
-    """Read the tags of workspaces; None where nobody can tell them."""
+    """Read the records of workspaces in parallel; None for an unreadable record."""
 
     def read_one(name: StateName) -> Workspace | None:
-        with suppress(UnreadableRecord):  # one must not hide all others; it is named where it is read alone
+        with suppress(UnreadableRecord):  # the list shows the other workspaces; a read by name reports it
             record = records.read(store, name)
             return Workspace.recorded(WorkspaceId.mint(name), record.record if record else None)
         return None

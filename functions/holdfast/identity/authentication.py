@@ -10,7 +10,7 @@ from holdfast.access import Caller
 
 
 class AuthMethod(StrEnum):
-    """How a caller proved who they are. Logs, session records and the authorizer's context have the value."""
+    """The ways to authenticate. Logs, session records and the authorizer's context contain the value."""
 
     TOKEN = "token"  # noqa: S105 the name of a method, not a secret
     SESSION = "session"
@@ -19,7 +19,7 @@ class AuthMethod(StrEnum):
 
 
 class DenialReason(StrEnum):
-    """Why credentials let nobody in. The log has the value; the bearer does not learn it."""
+    """The reasons for a denial. The log contains the value; the response does not."""
 
     MALFORMED = "malformed"
     UNKNOWN_OR_WRONG = "unknown_or_wrong"
@@ -36,17 +36,17 @@ class DenialReason(StrEnum):
 
 
 LOGGED: Final = ("principal", "role", "source", "trust", "subject")
-"""The fields of a log line that say who the caller is."""
+"""The fields of a log line that identify the caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """A caller who proved who they are.
+    """An authenticated caller.
 
     Attributes:
-        trust: empty for a token, like `trust_id` and `subject`.
-        ends: when an ID token ends, in seconds since 1970, as API Gateway may cache this for longer; else 0.
-        expires: when the credentials end, in seconds since 1970; 0 if they do not, or nobody knows.
+        trust: the name of the trust record; for a token it is empty, and so are `trust_id` and `subject`.
+        ends: when an ID token expires, in seconds since 1970; 0 for other methods. Caches may keep it longer.
+        expires: when the credentials expire, in seconds since 1970; 0 if they never do, or it is unknown.
     """
 
     caller: Caller
@@ -59,7 +59,7 @@ class Authenticated:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the credentials end; None if they do not, nobody knows, or no calendar has that day."""
+        """When the credentials expire; None if never, or if the time is unknown or not a valid `datetime`."""
         if self.expires:
             with suppress(OSError, OverflowError, ValueError):
                 return datetime.fromtimestamp(self.expires, UTC)
@@ -73,6 +73,6 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A caller who did not prove who they are. The reason is for the log."""
+    """A caller who is not authenticated. Only the log contains the reason."""
 
     reason: DenialReason

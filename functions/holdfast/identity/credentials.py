@@ -13,19 +13,19 @@ from typing import Final
 OIDC_USER: Final = "oidc"
 """The user name of HTTP Basic whose password is an ID token."""
 
-# An ID is random. A session's has a prefix, so that the two cannot be mistaken for each other.
+# IDs are random. A session ID has a prefix, which distinguishes it from a token ID.
 _ID_ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH = 20
 _SESSION_PREFIX = "session-"
 _ID = re.compile(rf"[{_ID_ALPHABET}]{{{_ID_LENGTH}}}", re.ASCII)
 
 _HEADER = re.compile(r"(basic|bearer) +([!-~]+) *", re.ASCII | re.IGNORECASE)
-# RFC 7515 section 3.1: header, claims, signature. API Gateway accepts no longer header than this.
+# RFC 7515 section 3.1: header, claims, signature. API Gateway accepts headers of at most 10,240 bytes.
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 _MAX_JWT = 10_240
 
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-# 256 bits in base 62, then a CRC-32 of that, so that a secret scanner can tell a secret from a word.
+# 256 bits in base 62, then their CRC-32, by which a secret scanner recognizes a secret.
 _PREFIX = "holdfast_"
 _RANDOM_LENGTH = 43
 _CHECKSUM_LENGTH = 6
@@ -42,7 +42,7 @@ class TokenCredentials:
     secret: str = field(repr=False)
 
     def log_fields(self) -> dict[str, str]:
-        """Return what the log may say of these credentials."""
+        """Return the fields of these credentials that may be logged."""
         return {"token": self.token_id}
 
 
@@ -59,12 +59,12 @@ class SessionCredentials:
 
 @dataclass(frozen=True, slots=True)
 class IdToken:
-    """An OIDC ID token as a request brought it: three parts of base64url; nothing of it is verified."""
+    """An OIDC ID token as a request brought it, unverified: three parts of base64url."""
 
     jwt: str = field(repr=False)
 
     def log_fields(self) -> dict[str, str]:
-        """Return nothing: the log may say nothing of it before it is verified."""
+        """Return no fields: an unverified ID token is not logged."""
         return {}
 
 
@@ -74,8 +74,8 @@ Credentials = TokenCredentials | SessionCredentials | IdToken
 def parse(authorization: str) -> Credentials | None:
     """Parse an `Authorization` header: Basic (RFC 7617) or Bearer (RFC 6750); None if it has no known form.
 
-    Bearer brings an ID token, which has three parts, or an ID and a secret, which `bearer` joins to two. An
-    ID that is returned is valid, so that it can be part of an S3 key.
+    `Bearer` is followed by an ID token, which has three parts, or by an ID and a secret joined by `bearer`.
+    A returned ID is well-formed, so that it can be part of an S3 key.
     """
     header = _HEADER.fullmatch(authorization)
     if header is None:
@@ -144,7 +144,7 @@ def new_secret() -> str:
 
 
 def is_secret(text: str) -> bool:
-    """Return whether a text has the form of a secret and its checksum is right, as a secret scanner asks.
+    """Return whether a text has the form of a secret and a valid checksum.
 
     >>> is_secret(new_secret()), is_secret("holdfast_" + 49 * "0")
     (True, False)

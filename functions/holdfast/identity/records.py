@@ -1,18 +1,18 @@
-"""The fields of stored records, parsed strictly: a record that was edited by hand must fail closed.
+"""Parse the fields of stored records strictly: a record that was edited by hand must fail closed.
 
-A member of another type than expected raises `TypeError`, a wrong value `ValueError`.
+A member of the wrong type raises `TypeError`, a wrong value `ValueError`.
 
-Every record has a schema version, as the member `schema`; one without has version 1. The version tells a
-person which release wrote a record. No reader refuses a higher one, and this rule makes that safe:
+Every record has a schema version, the member `schema`; a record without it has version 1. The version tells
+people which release wrote a record. Readers accept higher versions, and these rules make that safe:
 
 - A higher version only adds members that a reader may ignore without granting more than the record says.
-- A restriction that no reader may ignore is a change that older readers reject: a member that they need gets
-  another name, or a value that they do not know.
+- A restriction that no reader may ignore must make older readers reject the record: a required member gets
+  another name, or a value that older readers do not know.
 
-So a function of an older deployment reads what a newer command writes, or lets nobody in. An older command
-that changes such a record stores the members that it does not know as they are, and the higher version. That
-holds for members of the record itself: a newer release adds none within a member, such as `previous`. The
-command of 0.1.0 drops members that it does not know.
+So a function of an older deployment either reads the record of a newer command, or denies the caller. An
+older command that changes a record keeps its unknown members and the higher version. This applies to members
+of the record itself: a newer release adds no members within a member, such as `previous`. The command of
+0.1.0 drops unknown members.
 """
 
 import re
@@ -30,7 +30,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def check_schema(document: Mapping[str, Any]) -> None:
-    """Check the schema version of a record; any whole number from 1 is valid."""
+    """Raise `TypeError` or `ValueError` unless the schema version of a record is a whole number from 1."""
     version = document.get("schema", 1)
     if type(version) is not int:  # True is an int to isinstance
         raise TypeError("expected a whole number as 'schema'")
@@ -39,7 +39,7 @@ def check_schema(document: Mapping[str, Any]) -> None:
 
 
 def newer(document: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
-    """Return what a newer release stored in a record: unknown members, and a higher schema version.
+    """Return the members that a newer release stored in a record: unknown members, and a higher `schema`.
 
     Args:
         known: the names of the members that this release stores.
@@ -52,7 +52,7 @@ def newer(document: Mapping[str, Any], known: Collection[str]) -> Mapping[str, A
 
 
 def is_newer(body: bytes) -> bool:
-    """Return whether a stored record has a higher schema version, also where the rest of it is not valid."""
+    """Return whether a stored record has a higher schema version, even if its other members are invalid."""
     try:
         version = json_object.parse(body).get("schema")
     except ValueError:
@@ -61,28 +61,28 @@ def is_newer(body: bytes) -> bool:
 
 
 def text(value: object) -> str:
-    """Return a text unchanged."""
+    """Return a text unchanged; raise `TypeError` for another value."""
     if not isinstance(value, str):
         raise TypeError("expected text")
     return value
 
 
 def sha256(value: object) -> str:
-    """Return a SHA-256 in hexadecimal unchanged."""
+    """Return a hexadecimal SHA-256 unchanged; raise `ValueError` for another text."""
     if not _SHA256.fullmatch(text(value)):
         raise ValueError("expected a SHA-256 in hexadecimal")
     return text(value)
 
 
 def scope(value: object) -> tuple[str, ...]:
-    """Return scope patterns; an empty list is a `TypeError`."""
+    """Parse a list of scope patterns; `TypeError` for an empty list, `ValueError` for an invalid pattern."""
     if not isinstance(value, list | tuple) or not value:
         raise TypeError("expected a list of scope patterns")
     return tuple(check_pattern(text(pattern)) for pattern in value)
 
 
 def time(value: object) -> datetime:
-    """Parse a time, which must have a zone and be of the years 1 to 9999 in UTC."""
+    """Parse an ISO 8601 time to UTC. It must have a zone, and a year from 1 to 9999."""
     read = datetime.fromisoformat(text(value))
     if read.tzinfo is None:
         raise ValueError("expected a time with its zone")
@@ -98,10 +98,10 @@ def optional_time(value: object) -> datetime | None:
 
 
 def whole_seconds(moment: datetime) -> datetime:
-    """Return a time as a record keeps it: UTC, cut to seconds."""
+    """Return a time as records store it: UTC, truncated to seconds."""
     return moment.astimezone(UTC).replace(microsecond=0)
 
 
 def written(moment: datetime | None) -> str | None:
-    """Return a time as a record has its text; None if it is missing."""
+    """Return a time in the form of a record (ISO 8601); None if no time is given."""
     return None if moment is None else moment.isoformat(timespec="seconds")

@@ -1,6 +1,6 @@
-"""Session exchange: who gets a session for an ID token or for AWS credentials.
+"""Session exchange: decide who gets a session for an ID token or for AWS credentials.
 
-This module verifies neither: the authorizer verified the ID token, and API Gateway the AWS credentials.
+This module does not verify credentials: the authorizer verified the ID token, API Gateway the AWS signature.
 """
 
 import re
@@ -17,7 +17,7 @@ from holdfast.identity.sessions import Session
 from holdfast.identity.trust import Records
 from holdfast.s3.store import IfAbsent, PreconditionFailed, Store
 
-# The role's name has no path here; the last part is the name of the role's session.
+# This ARN contains the role's name without its path; the last part is the name of the role session.
 _ROLE_SESSION: Final = re.compile(
     r"arn:[a-z-]+:sts::(?P<account>[0-9]{12}):assumed-role/(?P<role>[A-Za-z0-9_+=,.@-]+)/[A-Za-z0-9_+=,.@-]+",
     re.ASCII,
@@ -25,13 +25,13 @@ _ROLE_SESSION: Final = re.compile(
 
 
 def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
-    """Return who gets the session: the bearer of an ID token, and nobody else.
+    """Return the caller who gets the session: the bearer of an ID token.
 
     Args:
         bearer: the caller that the authorizer authenticated.
 
     Raises:
-        NotAllowed: they authenticated in another way, or their ID token has ended.
+        NotAllowed: the caller authenticated in another way, or the ID token has expired.
     """
     match bearer.method:
         case AuthMethod.OIDC:
@@ -47,19 +47,19 @@ def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
 
 
 def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Records]) -> Authenticated:
-    """Return who gets the session: the caller, if a trust record names their IAM role of the team's account.
+    """Return the caller who gets the session, if a trust record names their IAM role in the team's account.
 
-    API Gateway lets only callers through that AWS verified. A gateway that is configured otherwise, or is not
-    AWS's, may let through a request that AWS never saw: the ARN is the only proof.
+    API Gateway only passes requests whose signature AWS verified. A misconfigured or foreign gateway could
+    pass a request without a signature. So only the ARN proves the caller.
 
     Args:
-        arn: the caller's, as AWS verified it; None if it verified nobody.
-        account: the team's AWS account.
-        read_records: called only for a role of the account.
+        arn: the caller's ARN, as AWS verified it; None if the request was not signed.
+        account: the ID of the team's AWS account.
+        read_records: reads the trust records; called only for a role of the account.
 
     Raises:
-        NotSigned: AWS verified nobody.
-        NotAllowed: the caller has no role of the account, or no trust record names it.
+        NotSigned: the request has no verified signature.
+        NotAllowed: the caller is not a role session of the account, or no trust record names the role.
     """
     if arn is None:
         raise NotSigned("The request is not signed with AWS credentials that AWS knows.")
@@ -85,10 +85,10 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
 def create(store: Store, bearer: Authenticated, *, now: datetime, seconds: int) -> tuple[Session, str]:
     """Create and store a session for a caller that `for_id_token` or `for_aws_role` returned.
 
-    `OutcomeUnknown` may also mean that the record was stored.
+    After `OutcomeUnknown` the record may or may not be stored.
     """
     session, secret = sessions.create(bearer, now=now, seconds=seconds)
-    # The function may not read sessions: it cannot tell its own lost attempt from somebody else's record.
+    # The function may not read sessions, so it cannot tell its own lost attempt from somebody else's record.
     if isinstance(store.write(session.key, session.to_json(), IfAbsent(), metadata={}), PreconditionFailed):
         raise OutcomeUnknown("S3 did not say whether the session was stored. A retry is safe.")
     return session, secret

@@ -1,4 +1,4 @@
-"""Sessions: credentials for some hours, for a caller who proved in another way who they are."""
+"""Sessions: credentials that are valid for some hours, for callers with an ID token or AWS credentials."""
 
 import hmac
 import json
@@ -22,22 +22,22 @@ from holdfast.identity.records import whole_seconds, written
 from holdfast.identity.trust import Records
 
 DEFAULT_SECONDS: Final = 3600
-"""How long a session lasts unless its request says otherwise."""
+"""The lifetime of a session in seconds if its request does not name a lifetime."""
 MIN_SECONDS: Final = 300
 MAX_SECONDS: Final = 43_200
 
 Source = Literal[AuthMethod.OIDC, AuthMethod.AWS]
-"""How a session's bearer may have proved who they are. A token and another session do not become one."""
+"""The methods whose credentials can be exchanged for a session; tokens and sessions cannot be exchanged."""
 
-_NO_SECRET = secret_sha256("")  # compared with where there is no other; it never counts as a match
+_NO_SECRET = secret_sha256("")  # compared if the record does not exist; it never counts as a match
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """A session's record.
 
-    The trust record says what the bearer may do, so that the session ends with it. The ID is the user name of
-    HTTP Basic.
+    Role and scope come from the trust record, so the session ends when the trust record is removed. The ID is
+    the user name of HTTP Basic.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Session:
 
     @classmethod
     def from_json(cls, body: bytes) -> "Session":
-        """Parse a stored record, also one of a newer schema (see `records`)."""
+        """Parse a stored record, of any schema (see `records`); raise `ValueError` if it is invalid."""
         try:
             document = json_object.parse(body)
             records.check_schema(document)
@@ -93,7 +93,7 @@ def _source(value: object) -> Source:
 
 
 def source_of(method: AuthMethod) -> Source:
-    """Return a method of authentication if it may become a session, else raise `ValueError`."""
+    """Return a method unchanged; raise `ValueError` if its credentials cannot be exchanged for a session."""
     match method:
         case AuthMethod.OIDC | AuthMethod.AWS:
             return method
@@ -107,9 +107,9 @@ def session_key(session_id: str) -> str:
 
 
 def create(bearer: Authenticated, *, now: datetime, seconds: int) -> tuple[Session, str]:
-    """Create a session that lasts so many seconds.
+    """Create a session with a lifetime in seconds; return its record and its secret.
 
-    Its bearer is authenticated by an ID token or by AWS; another one is a `ValueError`.
+    Raise `ValueError` unless the bearer authenticated with an ID token or with AWS credentials.
     """
     secret = new_secret()
     session = Session(
@@ -129,13 +129,13 @@ def create(bearer: Authenticated, *, now: datetime, seconds: int) -> tuple[Sessi
 def authenticate(
     credentials: SessionCredentials, session: Session | None, trusted: Records, *, now: datetime
 ) -> Authenticated | Denied:
-    """Decide whether credentials are those of a valid session whose trust record still exists.
+    """Decide whether credentials belong to a valid session whose trust record still exists.
 
-    The caller has the role and scope that the trust record has now. A session whose trust record was removed
+    The caller gets the current role and scope of the trust record. A session whose trust record was removed
     or re-created is denied.
 
     Args:
-        session: the record of the credentials' ID, if there is one.
+        session: the session record with the credentials' ID; None if it does not exist.
     """
     has_secret = _has_secret(credentials, session)
     if session is None or not has_secret:
@@ -162,9 +162,9 @@ def _has_secret(credentials: SessionCredentials, session: Session | None) -> boo
 
 
 def seconds(body: bytes) -> int:
-    """Return how long a session shall last, by its request's body: empty, or as `{"seconds": 3600}`.
+    """Parse the requested lifetime in seconds from a body, which is empty or like `{"seconds": 3600}`.
 
-    `InvalidBody` says which rule the body broke.
+    Raise `InvalidBody` with the broken rule if the body is invalid.
     """
     if not body:
         return DEFAULT_SECONDS

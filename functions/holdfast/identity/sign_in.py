@@ -1,9 +1,8 @@
-"""Sign-in: decide who the caller is, by the credentials of a request.
+"""Authenticate the caller by the credentials of a request.
 
-API Gateway caches the outcome for 60 seconds. A denial is an outcome. A fault of S3 or of an issuer is
-raised, and nothing is cached then. The cache's key is the `Authorization` header alone, so whatever ends
-meanwhile (a token, a session, an ID token or the trust record behind it) may stay valid for at most 60
-seconds.
+API Gateway caches the outcome, also a denial, for 60 seconds. A fault of S3 or of an issuer is raised, and
+not cached. The cache's key is the `Authorization` header alone. So credentials may be accepted for up to 60
+seconds after they have expired or been revoked, or their trust record has been removed.
 """
 
 from collections.abc import Callable
@@ -20,10 +19,10 @@ from holdfast.s3.store import Store
 def sign_in(
     credentials: Credentials | None, store: Store, seconds_left: Callable[[], float]
 ) -> Authenticated | Denied:
-    """Decide who the caller is, by the credentials; None stands for a header of no known form.
+    """Authenticate the caller by credentials, which are None if the header has no known form.
 
     Args:
-        seconds_left: returns how long the invocation may still take.
+        seconds_left: returns the seconds that are left of the invocation.
 
     Raises:
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
@@ -40,32 +39,32 @@ def sign_in(
 
 
 def _with_token(credentials: TokenCredentials, store: Store) -> Authenticated | Denied:
-    """Send one request to S3."""
+    """Authenticate by a token, with one request to S3."""
     found = store.read(tokens.token_key(credentials.token_id))
     token = Token.from_json(found.body) if found else None
     return tokens.authenticate(credentials, token, now=datetime.now(UTC))
 
 
 def _with_session(credentials: SessionCredentials, store: Store) -> Authenticated | Denied:
-    """Send two requests to S3, whether the session exists or not: the time must not tell."""
+    """Authenticate by a session. It always sends two requests to S3, to hide whether the session exists."""
     found = store.read(sessions.session_key(credentials.session_id))
     session = Session.from_json(found.body) if found else None
     return sessions.authenticate(credentials, session, trust.read(store), now=datetime.now(UTC))
 
 
 def load_for_id_tokens() -> None:
-    """Load what otherwise the first ID token loads: the JWT library, most of all."""
+    """Load the modules that the first ID token would load, above all the JWT library."""
     from holdfast.identity.oidc import fetch, keys, verify  # noqa: F401 to have them loaded
 
 
 def _with_id_token(
     credentials: IdToken, store: Store, seconds_left: Callable[[], float]
 ) -> Authenticated | Denied:
-    """Send one request to S3, and two to the issuer if its keys are not cached."""
-    # Not at the top: they load the JWT library, which other sign-ins do not need at their cold start.
+    """Authenticate by an ID token: one request to S3, and two to the issuer if its keys are not cached."""
+    # Imported here: they load the JWT library, which other sign-ins do not need at their cold start.
     from holdfast.identity.oidc import fetch, keys, verify
 
     records = trust.read(store)
-    # S3 may have taken long. A function that is stopped loses all cached keys, and logs nothing.
+    # S3 may have taken long. If Lambda stops the function, it loses its cached keys and logs nothing.
     seconds = min(fetch.BUDGET, seconds_left() - 1)
     return verify.verify(credentials.jwt, records, keys.process_issuers, seconds)

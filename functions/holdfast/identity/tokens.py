@@ -1,4 +1,4 @@
-"""Access tokens: their records, and whether credentials are those of one."""
+"""Access tokens: create, rotate and revoke them, and authenticate their bearers."""
 
 import hmac
 import json
@@ -15,18 +15,18 @@ from holdfast.identity.credentials import TokenCredentials, is_token_id, new_id,
 from holdfast.identity.records import whole_seconds, written
 
 DEFAULT_LIFETIME: Final = timedelta(days=90)
-"""How long a token lasts unless its creator says otherwise."""
+"""The lifetime of a token if its creator does not choose a lifetime."""
 DEFAULT_KEPT: Final = timedelta(hours=24)
-"""How long a rotation keeps the old secret valid unless its caller says otherwise."""
+"""The time for which a rotation by default keeps the old secret valid."""
 
 Status = Literal["active", "expired", "revoked"]
 
-_NO_SECRET = secret_sha256("")  # compared with where there is no other; it never counts as a match
+_NO_SECRET = secret_sha256("")  # compared if the record does not exist; it never counts as a match
 
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """The secret that a rotation replaced, and when it ends."""
+    """The secret that a rotation replaced, and the time at which this secret expires."""
 
     secret_sha256: str
     until: datetime
@@ -38,8 +38,8 @@ class Token:
 
     Attributes:
         id: the user name of HTTP Basic.
-        rotated: when it got its secret, if that is not the first one.
-        previous: the secret before that, while it may be valid.
+        rotated: when the token was last rotated.
+        previous: the secret before that rotation; None if the rotation ended its validity at once.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Token:
         return Caller(f"token:{self.id}", self.role, self.scope)
 
     def status(self, now: datetime) -> Status:
-        """Return whether the token is valid; a revoked one stays revoked when it would have expired."""
+        """Return the token's status at a time. An expired token that was revoked has the status "revoked"."""
         if self.revoked is not None:
             return "revoked"
         if self.expires is not None and now >= self.expires:
@@ -98,7 +98,7 @@ class Token:
 
     @classmethod
     def from_json(cls, body: bytes) -> "Token":
-        """Parse a stored record, also one of a newer schema (see `records`)."""
+        """Parse a stored record, of any schema (see `records`); raise `ValueError` if it is invalid."""
         try:
             document = json_object.parse(body)
             records.check_schema(document)
@@ -149,9 +149,9 @@ def create(
     now: datetime,
     expires: datetime | None,
 ) -> tuple[Token, str]:
-    """Create an access token.
+    """Create an access token; return its record and its secret.
 
-    An empty scope, a malformed pattern or an `expires` that has passed is a `ValueError`.
+    Raise `ValueError` for an empty scope, an invalid pattern or an `expires` in the past.
     """
     if not scope:
         raise ValueError("a token needs at least one scope pattern; '*' is every state")
@@ -172,13 +172,13 @@ def create(
 def rotate(
     token: Token, *, rotated_by: str, now: datetime, keep: timedelta, expires: datetime | None
 ) -> tuple[Token, str]:
-    """Replace a token's secret. The one before it stays valid for a while, an older one does not.
+    """Replace a token's secret; return the new record and secret. Only the replaced secret may stay valid.
 
-    A token that is revoked or expired is a `ValueError`, and so is an `expires` that has passed.
+    Raise `ValueError` if the token is revoked or expired, or `expires` is in the past.
 
     Args:
-        keep: how long the old secret stays valid, not negative; it ends with the token at the latest.
-        expires: when the token ends from now on.
+        keep: how long the old secret stays valid, not negative; it expires with the token at the latest.
+        expires: when the rotated token expires.
     """
     status = token.status(now)
     if status != "active":
@@ -208,15 +208,15 @@ def _end(expires: datetime | None, now: datetime) -> datetime | None:
 
 
 def lifetime(token: Token) -> timedelta | None:
-    """Return how long a token lasts from when it was created or last rotated; None for ever.
+    """Return a token's lifetime, from its creation or last rotation to its expiry; None if it never expires.
 
-    A rotation renews it by that.
+    By default, a rotation renews the token for this time.
     """
     return None if token.expires is None else token.expires - (token.rotated or token.created)
 
 
 def revoke(token: Token, *, revoked_by: str, now: datetime) -> Token:
-    """Return the token, revoked for good; one that is revoked already stays as it is."""
+    """Return the token, permanently revoked; a revoked token is returned unchanged."""
     if token.revoked is not None:
         return token
     return replace(token, revoked=whole_seconds(now), revoked_by=revoked_by)
@@ -225,12 +225,12 @@ def revoke(token: Token, *, revoked_by: str, now: datetime) -> Token:
 def authenticate(
     credentials: TokenCredentials, token: Token | None, *, now: datetime
 ) -> Authenticated | Denied:
-    """Decide whether credentials are those of a valid token.
+    """Decide whether credentials belong to a valid token.
 
-    An unknown ID costs the same comparisons as a wrong secret, so the two cannot be told apart.
+    An unknown ID costs the same comparisons as a wrong secret, so their response times do not differ.
 
     Args:
-        token: the record of the credentials' ID, if there is one.
+        token: the token record with the credentials' ID; None if it does not exist.
     """
     has_secret = _has_secret(credentials, token, now)
     if token is None or not has_secret:
@@ -245,7 +245,7 @@ def authenticate(
 
 
 def _end_of(credentials: TokenCredentials, token: Token) -> int:
-    """Return when the secret that was sent ends, in seconds since 1970; 0 if it does not."""
+    """Return when the sent secret expires, in seconds since 1970; 0 if it never expires."""
     previous = token.previous
     is_previous = previous and hmac.compare_digest(secret_sha256(credentials.secret), previous.secret_sha256)
     end = previous.until if previous and is_previous else token.expires

@@ -1,6 +1,6 @@
-"""Trust records: who gets which role and scope without a stored secret.
+"""Trust records: grant roles and scopes to identities of OIDC issuers and of AWS, without a stored secret.
 
-All records of a team lie in one object, so that one request finds the matching record.
+All records of a team are stored in one object, so that one request finds the matching record.
 """
 
 import json
@@ -26,9 +26,9 @@ KEY: Final = "trust/records.json"
 MAX_RECORDS: Final = 500
 MAX_BYTES: Final = 256 * 1024
 UPDATE_RESERVE: Final = 64 * 1024
-"""Bytes beyond MAX_BYTES for updates alone, so that a record can be narrowed where none can be added.
+"""Bytes beyond MAX_BYTES for updates alone: scopes can still be narrowed when no record can be added.
 
-The first update of a record adds a time and an ARN, about 200 bytes. Readers have no limit.
+The first update of a record adds a time and an ARN, about 200 bytes. Readers have no size limit.
 """
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
@@ -36,12 +36,12 @@ _AWS_ROLE = re.compile(r"[A-Za-z0-9_+=,.@-]{1,64}", re.ASCII)
 _URL = re.compile(r"[!-~]+", re.ASCII)
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Hosts to which plain HTTP is as good as TLS."""
+"""Hosts of this machine, for which plain HTTP is accepted."""
 
 _OWN_CHECKS = frozenset({"iss", "aud", "exp", "nbf", "iat", "jti"})
 
-# Shared issuers sign for all their customers: without one of these claims a record would let everybody in.
-# `job_workflow_ref` and `ci_config_ref_uri` are not among them: others may run what an owner has published.
+# Shared issuers sign for all their customers: a record must require one of these claims about the owner.
+# `job_workflow_ref` and `ci_config_ref_uri` are not among them: anybody may run another owner's workflow.
 _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
     "https://token.actions.githubusercontent.com": frozenset(
         {
@@ -71,7 +71,7 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trust:
-    """What every trust record has. Its name is unique within the team."""
+    """The common fields of trust records. The name is unique within the team."""
 
     name: str
     id: str
@@ -87,12 +87,12 @@ class _Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcTrust(_Trust):
-    """Role and scope for the ID tokens of an issuer that have certain claims.
+    """Role and scope for ID tokens of an issuer with certain claims.
 
     Attributes:
-        issuer: exactly as in the tokens' `iss`.
-        audience: must be among the tokens' `aud`.
-        claims: every one of these must be in the token with this value.
+        issuer: must equal the token's `iss`.
+        audience: must be in the token's `aud`.
+        claims: the token must have each of these claims with this value.
     """
 
     issuer: str
@@ -100,7 +100,7 @@ class OidcTrust(_Trust):
     claims: Mapping[str, str]
 
     def matches(self, claims: Mapping[str, Any]) -> bool:
-        """Return whether a verified token has the claims that this record asks for."""
+        """Return whether the claims of a verified token satisfy this record."""
         return (
             claims.get("iss") == self.issuer
             and self.audience in audiences(claims)
@@ -110,7 +110,7 @@ class OidcTrust(_Trust):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsTrust(_Trust):
-    """Role and scope for callers with an IAM role of the team's AWS account, named without a path."""
+    """Role and scope for callers with an IAM role of the team's AWS account, which `aws_role` names."""
 
     aws_role: str
 
@@ -120,7 +120,7 @@ Trust = OidcTrust | AwsTrust
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All trust records of a team, in the order in which they were added; `newer` was stored beside them."""
+    """All trust records of a team, oldest first; `newer` contains unknown members of the stored object."""
 
     records: tuple[Trust, ...] = ()
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -138,23 +138,23 @@ class Records:
         return tuple(record for record in self if isinstance(record, OidcTrust) and record.issuer == issuer)
 
     def for_claims(self, claims: Mapping[str, Any]) -> OidcTrust | None:
-        """Return the record that matches a verified token.
+        """Return the record that matches the claims of a verified token; None if no record matches.
 
-        Of several, the one with most claims counts, then the first by name.
+        Of several matching records, return the record with the most claims; among equals, the first by name.
         """
         matching = [record for record in self if isinstance(record, OidcTrust) and record.matches(claims)]
         return min(matching, key=lambda record: (-len(record.claims), record.name), default=None)
 
     def for_aws_role(self, aws_role: str) -> AwsTrust | None:
-        """Return the record for an IAM role, by its exact name."""
+        """Return the record for an IAM role, by its exact name; None if no record names the role."""
         return next(
             (record for record in self if isinstance(record, AwsTrust) and record.aws_role == aws_role), None
         )
 
     def added(self, record: Trust) -> "Records":
-        """Return these records and one more.
+        """Return these records and a new record.
 
-        It is a `ValueError` if the name or the IAM role has a record already, or the limits are reached.
+        Raise `ValueError` if the name or the IAM role already has a record, or a limit is exceeded.
         """
         if self.named(record.name):
             raise ValueError(
@@ -170,9 +170,9 @@ class Records:
         return more
 
     def updated(self, record: Trust) -> "Records":
-        """Return these records with this one in the place of the one that has its ID.
+        """Return these records; the given record replaces the record with the same ID.
 
-        It is a `ValueError` if the reserve for updates is used up.
+        Raise `ValueError` if `UPDATE_RESERVE` is used up.
         """
         changed = replace(self, records=tuple(record if one.id == record.id else one for one in self))
         most = MAX_BYTES + UPDATE_RESERVE
@@ -189,7 +189,7 @@ class Records:
 
 
 def parse(body: bytes) -> Records:
-    """Parse stored records, also those of a newer schema (see `records`). If one is damaged, none counts."""
+    """Parse stored records, of a newer schema too (see `records`); raise `ValueError` if any is damaged."""
     try:
         document = json_object.parse(body)
         records.check_schema(document)
@@ -205,13 +205,13 @@ def parse(body: bytes) -> Records:
 
 
 def read(store: "Store") -> Records:
-    """Read a team's records, with one request to S3; a team may have none."""
+    """Read a team's records, with one request to S3. They are empty if the object does not exist."""
     found = store.read(KEY)
     return parse(found.body) if found else Records()
 
 
 class Granted(TypedDict):
-    """What a new trust record grants, who creates it, and the time."""
+    """The arguments that trust records of both kinds have in common."""
 
     role: Role
     scope: Sequence[str]
@@ -246,14 +246,14 @@ def update(
     updated_by: str,
     now: datetime,
 ) -> Trust:
-    """Change what a trust record grants, or return the same one if that is no change.
+    """Return a trust record with another role, scope or description, or the same record if nothing changes.
 
-    It keeps its ID, so its sessions go on, and have the change. Who is granted it cannot change: a session
-    would outlive the condition that it was granted under.
+    The record keeps its ID, so existing sessions get the change. The trusted identity cannot be changed:
+    sessions would outlive the condition under which they were granted.
 
     Args:
-        role: None leaves it as it is, and so for scope and description.
-        scope: the whole new scope.
+        role: the new role. For role, scope and description, None means no change.
+        scope: all patterns of the new scope.
     """
     changed = replace(
         record,
@@ -275,7 +275,7 @@ def audiences(claims: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def is_web_address(url: str) -> bool:
-    """Return whether a URL may be fetched: `https`, and `http` on this machine only."""
+    """Return whether a URL may be fetched: `https`, or `http` on this machine."""
     if not _URL.fullmatch(url):
         return False
     try:
@@ -293,7 +293,7 @@ def is_name(text: str) -> bool:
 
 
 def _same(value: object, wanted: str) -> bool:
-    """Return whether a claim has a value; a list or an object never has."""
+    """Return whether a claim equals a text; a number or boolean is compared as JSON, a list never matches."""
     if isinstance(value, str):
         return value == wanted
     if isinstance(value, bool | int | float):

@@ -1,4 +1,4 @@
-"""User-defined metadata of S3 objects: percent-encoded, and cut to what fits."""
+"""User-defined metadata of S3 objects: values are percent-encoded, and cut to a limit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from typing import Final
 from urllib.parse import quote
 
 VALUE_LIMIT: Final = 200
-"""Bytes of a metadata value, encoded; all of an object's metadata must fit in S3's 2 KB."""
+"""The maximum size of an encoded metadata value in bytes; S3 accepts 2 KB of metadata for an object."""
 REASON_LIMIT: Final = 500
-"""Bytes of the one value that people write as a sentence: a space takes three."""
+"""The maximum size of an encoded `reason` in bytes. It is higher, because each space takes three bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class Field:
     """A metadata field of a state version.
 
     Attributes:
-        shown_as: the member of a version's document in the API; None if nothing shows the field.
-        hidden_because: why nothing does.
-        limit: bytes of the value, encoded.
+        shown_as: the member of the API's version document that shows the field; None if the field is hidden.
+        hidden_because: the reason why the field is hidden; empty if the field is shown.
+        limit: the maximum size of the encoded value in bytes.
     """
 
     shown_as: str | None = None
@@ -44,7 +44,7 @@ VERSION_FIELDS: Final[Mapping[str, Field]] = {
     "restored-from": Field("restored_from"),
     "reason": Field("reason", limit=REASON_LIMIT),
 }
-"""The user metadata of a state version; `over-*` is the superseded revision. The names are stored."""
+"""The user metadata of a state version; `over-*` is the superseded revision. S3 stores these names."""
 
 
 def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
@@ -61,17 +61,17 @@ def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
 
 
 def encode_named(name: str, value: str) -> str:
-    """Percent-encode a metadata value, cut to what fits under its name."""
+    """Percent-encode a metadata value, cut to the limit of its field."""
     return encode(value, VERSION_FIELDS[name].limit if name in VERSION_FIELDS else VALUE_LIMIT)
 
 
 def fits(value: str) -> bool:
-    """Return whether a value is kept whole."""
+    """Return whether a value fits into `VALUE_LIMIT`, so that it is stored whole."""
     return len(encode(value, limit=None)) <= VALUE_LIMIT
 
 
 def cut(value: str, limit: int) -> str:
-    """Return as much of the beginning of a value as has at most `limit` bytes, percent-encoded.
+    """Cut a value to the longest beginning that takes at most `limit` bytes when percent-encoded.
 
     >>> cut("büro", 8)
     'bür'

@@ -1,4 +1,4 @@
-"""Presigned addresses: their bearer may read or write one object for some time."""
+"""Presigned addresses: the bearer of an address may read or write one object for a limited time."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 ENOUGH_LIFE: Final = 20 * 60
-"""Seconds that credentials should live on when they sign: an address ends with them, and the longest-lived is
-valid for 15 minutes.
+"""Seconds for which credentials should still be valid when they sign an address. The address expires with
+its credentials at the latest, and the longest-lived address is valid for 15 minutes.
 """
 
 
 class Signer:
-    """Makes S3 clients that sign addresses, with credentials that live long enough where their end is known.
+    """Create S3 clients that sign addresses with credentials that stay valid for `ENOUGH_LIFE` if possible.
 
-    The SDK by itself renews what ends within 15 minutes: too late for an address and a slow client.
-    Credentials from an endpoint, as under Lambda's SnapStart, tell their end. Those in the environment, as in
-    Lambda without it, do not, and nothing can renew them.
+    The SDK renews credentials 15 minutes before they expire. That is too late if a slow client uses the
+    address. Credentials from an endpoint, as with Lambda's SnapStart, have a known expiry. Credentials in
+    the environment, as in Lambda without SnapStart, have no known expiry and cannot be renewed.
     """
 
     def __init__(self, *, endpoint_url: str | None = None) -> None:
@@ -34,14 +34,14 @@ class Signer:
         self._client = _client(session, endpoint_url)
 
     def client(self) -> "S3Client":
-        """Return a client for the addresses that are signed now.
+        """Return a client that signs addresses now.
 
-        Its credentials can end sooner than wanted, if the endpoint has no others yet.
+        Its credentials expire in less than `ENOUGH_LIFE` if the endpoint does not have newer credentials yet.
         """
         if _ends_soon(self._credentials):
             session = sdk_session()
             renewed = session.get_credentials()
-            if not _ends_soon(renewed):  # otherwise nothing is won, and a client takes long to make
+            if not _ends_soon(renewed):  # otherwise a new client, which takes long to create, would not help
                 self._credentials, self._client = renewed, _client(session, self._endpoint_url)
         return self._client
 
@@ -53,8 +53,8 @@ def _ends_soon(credentials: "Credentials | None") -> bool:
 def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
     config = Config(signature_version="s3v4", s3={"addressing_style": "path"})
     if endpoint_url is None:
-        # The bucket's own host name in its region: the global name of a new bucket redirects for hours, and
-        # an address that is signed for one host is not valid at another.
+        # Use the bucket's host name in its region: the global name of a new bucket redirects for hours, and
+        # an address that is signed for one host name is not valid under another host name.
         config = config.merge(
             Config(s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"})
         )
@@ -64,10 +64,10 @@ def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
 
 
 class Presigned:
-    """Signs addresses of one bucket. No request is sent.
+    """Sign addresses of objects in one bucket, without a request.
 
-    An address holds all that it takes to use it, so it is never logged. It ends with the credentials that
-    signed it, if those end first. The client is a `Signer`'s.
+    An address grants access by itself, so it must never be logged. It expires early if the credentials that
+    signed it expire first. The client comes from a `Signer`.
     """
 
     def __init__(self, client: "S3Client", bucket: str) -> None:
@@ -75,11 +75,11 @@ class Presigned:
         self._bucket = bucket
 
     def put(self, key: str, seconds: int) -> str:
-        """Return the address at which an object can be written, with any body."""
+        """Return an address at which an object with any content can be uploaded for this many seconds."""
         where = {"Bucket": self._bucket, "Key": key}
         return self._client.generate_presigned_url("put_object", where, ExpiresIn=seconds)
 
     def get(self, key: str, version_id: str, seconds: int) -> str:
-        """Return the address at which one version of an object can be read."""
+        """Return an address from which a version of an object can be read for this many seconds."""
         where = {"Bucket": self._bucket, "Key": key, "VersionId": version_id}
         return self._client.generate_presigned_url("get_object", where, ExpiresIn=seconds)

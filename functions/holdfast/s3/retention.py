@@ -1,4 +1,4 @@
-"""How long S3 Object Lock keeps a version from being deleted."""
+"""Retention: for how long S3 Object Lock protects a version from being deleted."""
 
 import re
 from dataclasses import dataclass
@@ -6,25 +6,25 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, cast
 
 MAX_DAYS: Final = 36_500
-"""A hundred years, the most that S3 takes."""
+"""The longest retention that S3 accepts, in days: a hundred years."""
 
 _TEXT: Final = re.compile(r"(governance|compliance) ([1-9][0-9]{0,4})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a write asks of S3 Object Lock for its version.
+    """The retention with which a write stores its version.
 
     Attributes:
-        mode: `GOVERNANCE` gives way to who may bypass it, `COMPLIANCE` to nobody.
-        days: from the write on.
+        mode: callers with a special permission can bypass `GOVERNANCE`; nobody can bypass `COMPLIANCE`.
+        days: the number of days, counted from the write.
     """
 
     mode: Literal["GOVERNANCE", "COMPLIANCE"]
     days: int
 
     def until(self, written: datetime) -> datetime:
-        """Return when a version that is written at that time loses its protection."""
+        """Return when the retention ends for a version that was written at this time."""
         return written + timedelta(days=self.days)
 
     def __str__(self) -> str:
@@ -32,9 +32,9 @@ class Retention:
 
 
 def parse(text: str) -> Retention:
-    """Parse mode and days, as a stack passes them to its functions (`HOLDFAST_RETENTION`) and to the command.
+    """Parse a mode and a number of days, as in `HOLDFAST_RETENTION` and in the stack's output.
 
-    The message of the `ValueError` says what to write instead.
+    Raise `ValueError` if the text is invalid; the message says what to write instead.
 
     >>> parse("governance 30")
     Retention(mode='GOVERNANCE', days=30)

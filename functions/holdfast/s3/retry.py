@@ -1,7 +1,7 @@
-"""Retries a request to S3 until S3 has decided it, or the time is up.
+"""Retry a request to S3 until S3 has accepted or refused it, or the deadline has passed.
 
-A request whose response was lost may or may not have taken effect. So a retry is the same request with the
-same condition, and the caller compares what it finds.
+A request whose response was lost may have taken effect. So a retry is the same request with the same
+condition. If the precondition of a retry fails, the caller compares the stored object with its own.
 """
 
 import random
@@ -25,11 +25,11 @@ _T = TypeVar("_T")
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
-"""Seconds; a pause is twice the one before it, less a random part of at most a half."""
+"""In seconds. The pause doubles with each retry; a random part of up to a half is subtracted."""
 
 
 class ResponseCutShortError(Exception):
-    """S3's response ended before its end."""
+    """S3's response is incomplete."""
 
 
 _LOST: Final = (
@@ -38,10 +38,10 @@ _LOST: Final = (
     IncompleteReadError,
     FlexibleChecksumError,
     CredentialRetrievalError,
-    TransportError,  # within the body of an error, where the SDK lets it through
+    TransportError,  # the SDK raises it unchanged while it reads the body of an error response
     ResponseCutShortError,
 )
-"""The request may or may not have reached S3, or S3's response us."""
+"""Errors after which it is unknown whether S3 received the request."""
 
 _TRANSIENT: Final = frozenset(
     {
@@ -60,9 +60,9 @@ _TRANSIENT: Final = frozenset(
         "TooManyRequestsException",
     }
 )
-"""Codes of transient errors that S3 and the services behind it send with a final status."""
+"""The codes of transient errors. S3 and the services behind it may send them with a 4xx status."""
 
-# From the system: a snapshot's copies would all draw the same numbers from a seed.
+# The system's generator: a seeded generator would return the same numbers in all copies of a snapshot.
 _JITTER = random.SystemRandom()
 
 
@@ -74,12 +74,17 @@ def until_decided(
     before_each: Callable[[], None],
     unconfirmed: Callable[[], None],
 ) -> _T:
-    """Make a request until S3 has decided it; return what `call` returned, or the outcome of S3's status.
+    """Repeat a request until S3 has accepted or refused it; return the result of `call` or of `outcomes`.
 
     Args:
         call: sends the request once.
-        outcomes: what those statuses mean that are decisions too, such as `412`.
-        unconfirmed: called after each attempt that may have taken effect, although no response said so.
+        outcomes: the results for expected error statuses, such as `412`.
+        before_each: called before each attempt.
+        unconfirmed: called after each attempt that may have taken effect although no response confirmed it.
+
+    Raises:
+        StorageRefused: S3 refused the request, and `outcomes` has no result for this refusal.
+        OutcomeUnknown: the deadline has passed.
     """
     pause = _FIRST_PAUSE
     reason = "no time was left to ask"
@@ -91,7 +96,7 @@ def until_decided(
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
             reason = error.response["Error"]["Code"]
             if is_decision(status, reason):
-                # A bucket that is gone is 404 as well, and must never read as "no state, no lock".
+                # The 404 of a deleted bucket must never be read as "no state, no lock".
                 if status in outcomes and reason != "NoSuchBucket":
                     return outcomes[status]
                 if not is_retried(status):
@@ -111,9 +116,9 @@ def until_decided(
 
 
 def is_decision(status: int, code: str) -> bool:
-    """Return whether an error response of S3 is whole and no transient error.
+    """Return whether an error response of S3 is complete and not a transient error.
 
-    Where the body, which has the code, did not come whole, the SDK uses the status as the code.
+    If the body, which contains the code, is incomplete, the SDK uses the status as the code.
 
     >>> is_decision(412, "PreconditionFailed"), is_decision(503, "SlowDown"), is_decision(404, "404")
     (True, False, False)
@@ -122,7 +127,7 @@ def is_decision(status: int, code: str) -> bool:
 
 
 def is_retried(status: int) -> bool:
-    """Return whether S3 has not looked at the request: it failed, throttles, or has another one in flight.
+    """Return whether a status asks for a retry: S3 failed, throttles, or handles a conflicting request.
 
     >>> is_retried(500), is_retried(409), is_retried(403)
     (True, True, False)

@@ -1,6 +1,6 @@
-"""Lambda SnapStart: what a function loads before its snapshot is taken, and renews after it is restored.
+"""Lambda SnapStart: load modules before the snapshot, and reseed random generators after it is restored.
 
-Where SnapStart is off, nothing here happens.
+Without SnapStart this module does nothing.
 """
 
 import os
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _PATIENCE: Final = 2.0
-"""Seconds after which no more requests start: a deployment waits for the snapshot."""
+"""Seconds after which `prepare` starts no more requests, because a deployment waits for the snapshot."""
 
 
 def prepare(
     client: "S3Client", bucket: str, owner: str, key: str, *, load: Callable[[], object] | None = None
 ) -> None:
-    """Where Lambda takes a snapshot of this process, load into it what the first request will need.
+    """If Lambda takes a snapshot of this process, load everything that the first request will need.
 
-    One object is read, so that the SDK loads all that a request needs and goes all the way to S3. S3's
-    response, or the lack of one, does not matter: the function's first request meets the same fault and says
-    so. No connection stays open, because every restored copy would have it.
+    It reads one object, so that the SDK loads everything that a request to S3 needs. It ignores errors,
+    because the first real request reports the same fault. It closes the connection, because all restored
+    copies would share it.
 
     Args:
-        client: the function's own.
-        key: the function may read it; there need not be an object.
-        load: loads what the function otherwise loads when it needs it.
+        client: the function's S3 client.
+        key: the key of an object that the function may read; it need not exist.
+        load: loads modules that the function otherwise imports on demand.
     """
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
     if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") != "snap-start":
@@ -50,10 +50,10 @@ def prepare(
 
 
 def _reseed() -> None:
-    """Seed anew what was seeded before the snapshot: all restored copies would draw the same numbers.
+    """Reseed the random generators; otherwise all restored copies would draw the same numbers.
 
-    These are the generator of the module `random` and OpenSSL's, of which TLS makes its keys. OpenSSL's takes
-    entropy of the system, too, whenever something is added.
+    The generators are Python's `random`, and OpenSSL's, from which TLS derives its keys. When this function
+    adds entropy to OpenSSL's generator, OpenSSL also takes entropy from the system.
     """
     random.seed()
     ssl.RAND_add(os.urandom(32), 32.0)

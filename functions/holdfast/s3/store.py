@@ -1,16 +1,15 @@
-"""S3 with conditions. Nothing else talks to S3.
+"""Send conditional requests to S3. No other module talks to S3.
 
-Every request names the account that owns the bucket. The name of a deleted bucket is free, so another account
-could have it by now: S3 then refuses the request, and no state goes to a stranger.
+Every request names the account that must own the bucket. The name of a deleted bucket is free, so another
+account could own the bucket by now. S3 then refuses the request, and no state reaches a stranger.
 
-Every write says what it expects to find. A failed precondition is an outcome (`PreconditionFailed`), not an
-error: the caller looks again and decides. A request whose response was lost is retried with the same
-condition. So a failed precondition can mean "your own first attempt took effect": the caller compares what it
-finds.
+Every write has a condition. A failed precondition is an outcome (`PreconditionFailed`), not an error: the
+caller reads again and decides. A request whose response was lost is retried with the same condition. So a
+failed precondition can mean that the first attempt took effect: the caller compares the stored object.
 
-A response that came only in part is a lost one. The SDK does not notice: it takes the end of the connection
-for the end of the headers. So every response is checked here, and nothing is read by a HEAD, whose response
-ends with its headers and could lack any of them.
+An incomplete response counts as lost. The SDK does not notice that a response is incomplete: it takes the end
+of the connection for the end of the headers. So this module checks every response. It sends no HEAD requests,
+because their responses end with the headers, so a missing header would not be noticed.
 """
 
 import base64
@@ -50,12 +49,12 @@ if TYPE_CHECKING:
 CONTENT_TYPE: Final = "application/json"
 
 CONNECT_TIMEOUT: Final = 2.0
-"""Seconds for a connection to S3; with READ_TIMEOUT it bounds how late a request may still land."""
+"""Seconds to open a connection to S3. This and READ_TIMEOUT bound how late a request can take effect."""
 READ_TIMEOUT: Final = 5.0
-"""Seconds without a byte from S3 before a request is retried."""
+"""Seconds without a byte from S3 after which a request is retried."""
 
 EXPECT_THRESHOLD: Final = 2 * 1024 * 1024
-"""Bytes from which the body of a write waits until S3 wants it (`Expect: 100-continue`).
+"""Body size from which a write waits for S3's consent before it sends the body (`Expect: 100-continue`).
 
 It is the default of AWS's newer SDKs:
 https://docs.aws.amazon.com/sdk-for-kotlin/api/latest/s3/aws.sdk.kotlin.services.s3/-s3-client/-config/-builder/continue-header-threshold-bytes.html
@@ -64,21 +63,21 @@ https://docs.aws.amazon.com/sdk-for-kotlin/api/latest/s3/aws.sdk.kotlin.services
 _BUDGET = 15.0
 
 _LISTED_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", re.ASCII)
-"""A time in S3's lists."""
+"""The form of a time in S3's responses to list requests."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectVersion:
-    """What S3 tells about one version of an object, without its body.
+    """The metadata of one version of an object, as S3 returns it.
 
     Attributes:
-        etag: opaque; the condition of the next write.
+        etag: an opaque text; the next write sends it as its condition.
         version_id: empty in a bucket without versioning.
         metadata: user metadata, decoded.
-        has_own_etag: whether no other version of the key ever has this ETag. Under a KMS key an ETag is no
-            digest of the bytes; otherwise equal bytes have equal ETags.
+        has_own_etag: whether no other version of the key ever has this ETag: true with a KMS key. Otherwise
+            the ETag is a digest of the bytes, so equal bytes have equal ETags.
     """
 
     etag: str
@@ -91,7 +90,7 @@ class ObjectVersion:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object with its body; `read_at` is S3's clock when it responded, in whole seconds."""
+    """An object with its body; `read_at` is the time of the response by S3's clock, in whole seconds."""
 
     version: ObjectVersion
     body: bytes
@@ -100,14 +99,14 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Larger:
-    """An object that was not read, because it has more bytes than the reader takes."""
+    """An object that was not read, because it is larger than the limit."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One entry in the history of a key: a version, or a delete marker, which has neither body nor size."""
+    """One entry in the history of a key: a version, or a delete marker, whose size is None."""
 
     id: str
     last_modified: datetime
@@ -130,7 +129,7 @@ class KeysPage:
     """A page of keys, in order of their UTF-8 bytes.
 
     Attributes:
-        last: the key after which the next page begins; None if there is none.
+        last: the key after which the next page begins; None on the last page.
     """
 
     keys: Sequence[ListedKey]
@@ -142,9 +141,8 @@ class VersionsPage:
     """A page of the versions and delete markers of several keys.
 
     Attributes:
-        entries: in order of their keys; of each key the current one first, then the newest, as far as times
-            tell.
-        last: the key and the version ID after which the next page begins; None if there is none.
+        entries: in order of keys; for each key the current entry first, then newest first by time.
+        last: the key and the version ID after which the next page begins; None on the last page.
     """
 
     entries: Sequence[tuple[str, HistoryEntry]]
@@ -153,12 +151,12 @@ class VersionsPage:
 
 @dataclass(frozen=True, slots=True)
 class IfAbsent:
-    """Write only if the key has no current object; a delete marker counts as none."""
+    """Write only if the key has no current object. A delete marker is not an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class IfMatch:
-    """Write only over the object with this ETag."""
+    """Write or delete only if the current object has this ETag."""
 
     etag: str
 
@@ -167,7 +165,7 @@ class IfMatch:
 class Stored:
     """The write took effect.
 
-    The version's time is S3's clock when it responded, which can be later than the time that a read tells.
+    The version's time is the time of S3's response, which can be later than the time that a read returns.
     """
 
     version: ObjectVersion
@@ -193,30 +191,30 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """S3 does not let the version go: it is under retention, or the caller may not.
+    """S3 refused to delete the version: it is under retention, or the caller lacks the permission.
 
-    It is still there, unless an earlier attempt, whose response was lost, took effect.
+    It still exists, unless an earlier attempt, whose response was lost, took effect.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class _Empty:
-    """There is an object, of zero bytes: it has no first byte."""
+    """The object exists and has zero bytes, so its first byte cannot be read."""
 
 
 def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None = None) -> "S3Client":
-    """Make an S3 client that leaves retries to `Store`; keep it as long as the process lives.
+    """Create an S3 client that leaves retries to `Store`. A process should create it once.
 
-    Credentials and region are the session's; by default those of the environment. No connection is opened
-    before the first request.
+    Credentials and region come from the session, by default from the environment. The first request opens the
+    first connection.
     """
     config = Config(
         connect_timeout=CONNECT_TIMEOUT,
         read_timeout=READ_TIMEOUT,
         retries={"mode": "standard", "total_max_attempts": 1},
-        user_agent=f"holdfast/{__version__}",  # botocore would put its own together for every request
+        user_agent=f"holdfast/{__version__}",  # botocore would compute its own for every request
     )
-    # Without boto3, if nobody has it: its layer over botocore adds nothing but a fifth to a cold start.
+    # Without a session boto3 is not needed: importing it would lengthen a cold start by a fifth.
     create: Any = session.client if session else sdk_session().create_client
     client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     client.meta.events.register("before-send.s3.PutObject", _send_at_once)
@@ -225,10 +223,10 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
 
 
 def sdk_session() -> botocore.session.Session:
-    """Return a new session of the SDK, with credentials of its own.
+    """Return a new session of the SDK, with its own credentials.
 
-    The sessions of a process share the SDK's description of S3: reading it takes longer than all else that
-    another client needs.
+    The sessions of a process share the SDK's description of S3, because loading it takes longer than all
+    other work for a new client.
     """
     session = botocore.session.get_session()
     session.register_component("data_loader", _description_of_s3())
@@ -242,7 +240,7 @@ def _description_of_s3() -> Any:
 
 
 def _timestamp(value: Any) -> datetime:
-    """Parse a time as the SDK does, whose own way takes two thirds of its time for a list of 1,000 keys."""
+    """Parse a time faster than the SDK, which spends two thirds of its work for 1,000 keys on their times."""
     if isinstance(value, str) and _LISTED_TIME.fullmatch(value):
         return datetime.fromisoformat(value)
     parsed: datetime = parse_timestamp(value)
@@ -250,37 +248,37 @@ def _timestamp(value: Any) -> datetime:
 
 
 def _send_at_once(request: "AWSPreparedRequest", **_: Any) -> None:
-    """Send a small body with its headers: botocore sends them alone and waits for S3, a round trip more."""
+    """Send a small body together with its headers; botocore would wait one round trip before the body."""
     headers = request.headers
     if "Expect" in headers and int(headers.get("Content-Length", EXPECT_THRESHOLD)) < EXPECT_THRESHOLD:
         del headers["Expect"]
 
 
 def is_unique(version_id: str) -> bool:
-    """Return whether a version ID names one object alone, for ever.
+    """Return whether a version ID identifies a single object for ever.
 
-    Where the bucket's versioning is off or suspended, an object has no version ID, or `null`.
+    If the bucket's versioning is off or suspended, the version ID is empty or `null`.
     """
     return version_id not in ("", "null")
 
 
 def deadline(remaining_milliseconds: int) -> float:
-    """Return the deadline of a function with this much time left.
+    """Return the deadline for S3 requests of a function that has some milliseconds left.
 
-    It is early enough for the last request to time out before the function is stopped: no write lands long
-    after its response.
+    The last request times out before Lambda stops the function. So no write takes effect long after the
+    function has ended.
     """
     last_request = CONNECT_TIMEOUT + READ_TIMEOUT
     return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)
 
 
 class Store:
-    """One bucket, for the time of one request. Several threads may use it at the same time.
+    """Send requests for one bucket until a deadline. Several threads may use a store at the same time.
 
     Attributes:
-        requests: the name of every request that was sent to S3, retries included.
-        unconfirmed: the names of those that may have taken effect, although no response said so. A failed
-            precondition of their retry can mean that they did.
+        requests: the operation names of all requests to S3, retries included.
+        unconfirmed: the operation names of requests that may have taken effect although no response confirmed
+            it. If the precondition of a retry then fails, the first attempt may have taken effect.
     """
 
     def __init__(self, client: "S3Client", bucket: str, owner: str, *, deadline: float) -> None:
@@ -292,14 +290,13 @@ class Store:
         self._deadline = deadline
 
     def prolong(self, seconds: float) -> None:
-        """Let requests start for at least so many seconds from now."""
+        """Postpone the deadline to `seconds` from now, if it is earlier."""
         self._deadline = max(self._deadline, time.monotonic() + seconds)
 
     def read(self, key: str, version_id: str | None = None) -> Object | None:
-        """Read an object, or None if there is none.
+        """Read an object, by default its current version; return None if it does not exist.
 
-        Without a version ID the current version is read. A delete marker reads as None, and so does a version
-        ID that S3 cannot have given.
+        The result is also None for a delete marker, and for a version ID that S3 rejects as malformed.
         """
         which = _which(version_id)
 
@@ -309,7 +306,7 @@ class Store:
         return self._decided("GetObject", _none_if_invalid(get, which), _absent(version_id))
 
     def read_at_most(self, key: str, limit: int, version_id: str | None = None) -> Object | Larger | None:
-        """Read an object as `read` does; of one with more bytes than the limit, only the length."""
+        """Read an object like `read`; if it is larger than the limit, return only its size."""
         which = _which(version_id)
 
         def get() -> Object | Larger | None:
@@ -324,10 +321,10 @@ class Store:
         return self._decided("GetObject", _none_if_invalid(get, which), absent)
 
     def read_version(self, key: str, version_id: str | None = None) -> ObjectVersion | None:
-        """Read what S3 tells about a version of an object, or None if there is none.
+        """Read the metadata of a version of an object; return None if it does not exist.
 
-        It reads the first byte: if that came, so did all headers. An object of zero bytes has none, and costs
-        a second request.
+        It reads the first byte: if that arrives, all headers have arrived. An empty object costs a second
+        request.
         """
         which = _which(version_id)
 
@@ -344,21 +341,21 @@ class Store:
         return _object(self._begun(key, **which))
 
     def _begun(self, key: str, **which: Any) -> "GetObjectOutputTypeDef":
-        """Return a response whose body is still to be read."""
+        """Send a GetObject, and return its response before the body is read."""
         try:
             return self._client.get_object(**self._where, Key=key, **which)
-        except UnicodeEncodeError:  # of our own request, which no retry mends
+        except UnicodeEncodeError:  # a fault of our own request, which a retry would repeat
             raise
-        except (KeyError, ValueError) as error:  # a field is cut
+        except (KeyError, ValueError) as error:  # a header is cut
             raise ResponseCutShortError from error
 
     def versions(
         self, key: str, *, after: str | None = None, page_size: int = 1000
     ) -> Iterator[HistoryEntry]:
-        """List the history of exactly this key, newest first, page by page as it is asked for.
+        """Yield the history of exactly this key, newest first. Further pages are requested on demand.
 
-        S3 lists versions and delete markers apart, each in order, with times in whole seconds. So the order
-        of a version and a marker of the same second is unknown, except for the current one.
+        S3 lists versions and delete markers separately, with times in whole seconds. So the order of a
+        version and a marker of the same second is unknown, except for the current entry.
 
         Args:
             after: the ID of the version after which the list begins.
@@ -372,7 +369,7 @@ class Store:
                 [_version(entry, is_delete_marker=True) for entry in markers if entry["Key"] == key],
                 key=_newest_first,
             )
-            # Keys come in order: of those that begin with this one, it is the first itself.
+            # Keys come in order, and this key comes before all longer keys that begin with it.
             if not page["IsTruncated"] or any(entry["Key"] != key for entry in (*versions, *markers)):
                 return
             where = {"KeyMarker": page["NextKeyMarker"], "VersionIdMarker": page["NextVersionIdMarker"]}
@@ -380,14 +377,14 @@ class Store:
     def versions_page(
         self, prefix: str, *, after: tuple[str, str] | None = None, page_size: int = 1000
     ) -> VersionsPage | None:
-        """List the versions and delete markers of the keys that begin with a prefix, by one request.
+        """List the versions and delete markers of the keys that begin with a prefix, with one request.
 
         Args:
-            after: key and version ID after which the page begins: `last` of the page before, or of one of its
-                entries; without a version ID, after all entries of the key, which need not exist.
+            after: the key and version ID after which the page begins, from an entry or from `last` of the
+                page before. If the version ID is empty, the page begins after all versions of the key.
 
         Returns:
-            The page; None if S3 does not take `after`, which it then did not give.
+            The page; None if S3 rejects the version ID in `after`.
         """
         markers = zip(("KeyMarker", "VersionIdMarker"), after or ("", ""), strict=True)
         where = {name: value for name, value in markers if value}
@@ -423,7 +420,7 @@ class Store:
         return self._decided("ListObjectVersions", list_versions, {})
 
     def list_keys(self, prefix: str, *, page_size: int = 1000) -> Iterator[str]:
-        """List the keys of the current objects that begin with a prefix, page by page."""
+        """Yield the keys of the current objects that begin with a prefix, requesting pages on demand."""
         after: dict[str, str] = {}
         while True:
             page = self._list_objects(Prefix=prefix, MaxKeys=page_size, **after)
@@ -434,10 +431,10 @@ class Store:
             after = {"ContinuationToken": page["NextContinuationToken"]}
 
     def keys_page(self, prefix: str, *, after: str = "", page_size: int = 1000) -> KeysPage:
-        """List the current objects whose keys begin with a prefix, by one request.
+        """List a page of the current objects whose keys begin with a prefix.
 
         Args:
-            after: the key after which the page begins; there need not be an object.
+            after: the key after which the page begins; it need not exist.
         """
         where = {"StartAfter": after} if after else {}
         while True:
@@ -450,7 +447,7 @@ class Store:
                 return KeysPage(keys, None)
             if keys:
                 return KeysPage(keys, keys[-1].key)
-            # S3 may give a page less than it was asked for, and no key names the end of an empty one.
+            # S3 may return an empty page although more follow; then there is no last key to continue from.
             where = {"ContinuationToken": page["NextContinuationToken"]}
 
     def _list_objects(self, **request: Any) -> "ListObjectsV2OutputTypeDef":
@@ -476,8 +473,8 @@ class Store:
 
         Args:
             metadata: user metadata; values are encoded and cut.
-            tags: for lifecycle rules.
-            retention: how long S3 keeps this version from being deleted; None leaves that to the bucket.
+            tags: the object's tags, by which lifecycle rules select it.
+            retention: how long S3 protects this version; None means the bucket's default.
         """
         encoded = {name: object_metadata.encode_named(name, value) for name, value in metadata.items()}
         request: dict[str, Any] = {
@@ -485,8 +482,8 @@ class Store:
             "Key": key,
             "Body": body,
             "ContentType": CONTENT_TYPE,
-            # Said here, because a setting of the environment can switch the SDK's own off and a write with
-            # retention is refused without. The SDK would send its own after the body, in chunks.
+            # A write with retention needs a checksum. An environment setting can switch off the checksum of
+            # the SDK, which would be sent after the body, in chunks.
             "ChecksumAlgorithm": "SHA256",
             "ChecksumSHA256": base64.b64encode(hashlib.sha256(body).digest()).decode(),
             "Metadata": encoded,
@@ -514,7 +511,7 @@ class Store:
         return self._decided("PutObject", put, outcomes)
 
     def delete(self, key: str, condition: IfMatch) -> Deleted | PreconditionFailed:
-        """Delete an object under a condition; one that is gone already counts as deleted."""
+        """Delete an object under a condition; a missing object counts as deleted."""
 
         def delete() -> Deleted:
             self._client.delete_object(**self._where, Key=key, IfMatch=condition.etag)
@@ -524,9 +521,9 @@ class Store:
         return self._decided("DeleteObject", delete, outcomes)
 
     def discard(self, key: str) -> Deleted:
-        """Delete an object of a bucket without versioning, whatever it is by now.
+        """Delete an object without a condition, in a bucket without versioning.
 
-        Only for objects with random keys, which nobody writes a second time.
+        Use it only for objects with random keys, which are never written twice.
         """
 
         def delete() -> Deleted:
@@ -536,13 +533,13 @@ class Store:
         return self._decided("DeleteObject", delete, {404: Deleted()})
 
     def remove_version(self, key: str, version_id: str) -> Deleted | Protected:
-        """Remove one version for good; one that is gone already counts as deleted.
+        """Remove one version permanently; a missing version counts as deleted.
 
-        Every other version of the key stays as it is, whenever and however often the request arrives. If the
-        version is the current one, the one before it becomes current.
+        Other versions of the key never change, even if the request arrives late or twice. If the version is
+        current, the version before it becomes current.
         """
         if not is_unique(version_id):
-            raise ValueError("without versioning there is no version to remove")  # it would be any object
+            raise ValueError("without versioning there is no version to remove")  # S3 may delete any object
 
         def remove() -> Deleted:
             self._client.delete_object(**self._where, Key=key, VersionId=version_id)
@@ -552,7 +549,7 @@ class Store:
         return self._decided("DeleteObject", remove, outcomes)
 
     def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
-        """Make a call until S3 decides it; the statuses in `outcomes` are decisions too."""
+        """Repeat a call until S3 accepts or refuses it; `outcomes` has the results of expected refusals."""
         return until_decided(
             call,
             outcomes,
@@ -567,14 +564,14 @@ def _which(version_id: str | None) -> Mapping[str, str]:
 
 
 def _absent(version_id: str | None) -> dict[int, None]:
-    """Return the statuses that say that there is none. S3 says 405 of a version that is a delete marker."""
+    """Return the statuses of a missing object. S3 returns 405 for the version ID of a delete marker."""
     return {404: None} if version_id is None else {404: None, 405: None}
 
 
 def _none_if_invalid(get: Callable[[], _T | None], which: Mapping[str, str]) -> Callable[[], _T | None]:
-    """Return a call that takes a version ID which S3 cannot have given for one of no version.
+    """Wrap a call so that it returns None for a malformed version ID.
 
-    S3 says 400 of such an ID, and 404 of one that it could have given.
+    S3 returns 400 for a malformed ID, and 404 for an unknown one.
     """
 
     def get_or_none() -> _T | None:
@@ -593,25 +590,25 @@ def _is_invalid_argument(error: ClientError) -> bool:
 
 
 def _object(response: "GetObjectOutputTypeDef") -> Object:
-    """Return the object of a response, once its body has come to its end."""
+    """Read the body of a response, check that it is complete, and return the object."""
     try:
         body = response["Body"].read()
         read_at = _require_whole(response, body)
-        # "bytes 0-0/123" is the range of a response that has not all of the object.
+        # A partial response has a range such as "bytes 0-0/123".
         _, _, size = response.get("ContentRange", "").rpartition("/")
         version = _object_version(
             response, int(size or response["ContentLength"]), response["LastModified"], response["Metadata"]
         )
         return Object(version, body, read_at)
-    except (KeyError, ValueError) as error:  # a field is missing, or cut
+    except (KeyError, ValueError) as error:  # a header is missing or cut
         raise ResponseCutShortError from error
 
 
 def _require_whole(response: Mapping[str, Any], body: bytes) -> datetime:
-    """Check that a response has come to its end, and return S3's clock when it responded.
+    """Check that a response is complete, and return its time by S3's clock.
 
-    A response with a body is whole if its body is, which comes last. Of one without a body, only the fields
-    that S3 always sends can be checked: a field that comes after all of them can still be missing or cut.
+    The body comes last: if it is complete, so is the response. In a response without a body, only the headers
+    that S3 always sends can be checked; a later header could still be missing or cut.
     """
     headers = response["ResponseMetadata"]["HTTPHeaders"]
     date = headers.get("date", "")
@@ -641,7 +638,7 @@ def _object_version(
 
 
 def _version(entry: Mapping[str, Any], *, is_delete_marker: bool) -> HistoryEntry:
-    last_modified = entry["LastModified"].astimezone(UTC)  # the SDK gives it in the zone of this machine
+    last_modified = entry["LastModified"].astimezone(UTC)  # the SDK returns it in this machine's time zone
     return HistoryEntry(
         entry["VersionId"], last_modified, entry["IsLatest"], is_delete_marker, entry.get("Size")
     )

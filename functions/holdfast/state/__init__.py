@@ -1,39 +1,39 @@
 """States and their locks: documents, guards, and the verbs that read and change them.
 
-What is the same everywhere is said here alone:
+Parameters have the same meaning in all modules:
 
-- `store` is the bucket, `name` the name of the state, and `caller` who asks. What they may not do raises
-  `NotAllowed`.
-- Where S3 does not decide in time, `OutcomeUnknown` is raised, and a retry is safe; where it refuses the
-  function, `StorageRefused`.
-- `declared_only` refuses a name without a state that is not declared (`NotDeclared`). An acquire or a
-  create pays one request for it, without a state two; a read or a write pays one, and only without a state.
-- `retention` says how long S3 keeps a new version from being deleted; None leaves that to the bucket.
-- `version_id` names an object version, of the state or of the lock; None means the current one.
-- `limit` is the bytes of the largest state that is taken; a larger one raises `TooLarge`.
-- `body` is the bytes of a document, `sha256` their hash, hexadecimal.
-- `lock` is the lock that was read; without one, a write is unlocked. `lock_id` is the ID of the lock that the
-  client says it holds; None if it names none. `require_lock` refuses writes without a lock.
-- `principal` is who acquired a lock; None if another program than Holdfast did.
-- `info` is lock info. That of a verb's own lock is the same in a retry, which then meets that lock.
-- `reason` is one line that clients show. `command_id` and `freeze_id` are 32 hexadecimal digits, random, the
+- `store` is the bucket, `name` the name of the state, and `caller` the authenticated caller. `NotAllowed` is
+  raised if the caller's role or scope does not allow the verb.
+- `OutcomeUnknown` is raised if S3 neither accepts nor refuses a request in time; a retry is safe.
+  `StorageRefused` is raised if S3 refuses the function.
+- `declared_only` raises `NotDeclared` for a name that is not declared and has no state. With it, an acquire
+  or a create sends one more request, or two without a state; a read or a write sends one without a state.
+- `retention` is how long S3 protects a new version from being deleted; None means the bucket's default.
+- `version_id` is the ID of an object version, of the state or of the lock; None means the current version.
+- `limit` is the size of the largest accepted state in bytes; a larger state raises `TooLarge`.
+- `body` is the bytes of a document, `sha256` their hexadecimal hash.
+- `lock` is the lock that was read; None means that the state is unlocked. `lock_id` is the ID of the lock
+  that the client claims to hold, or None. `require_lock` refuses writes without a lock.
+- `principal` is the principal who acquired a lock; None if another program than Holdfast acquired it.
+- `info` is lock info. A verb that acquires its own lock has the same info in a retry, to recognize that lock.
+- `reason` is one line that clients show. `command_id` and `freeze_id` are 32 random hexadecimal digits, the
   same in a retry.
-- `force` is the wish of the user to write whatever serial and lineage say.
-- `memory` is that of the process, if it has one; it learns which version is current.
-- `marker_created` says that S3 did not let a lock's version go, so that a delete marker was created over it.
+- `force` skips the comparison of serial and lineage, at the user's request.
+- `memory` is the process's cache of current versions, or None.
+- `marker_created` means that S3 refused to remove a lock's version, so a delete marker was created over it.
 - `cursor` is `next` of the page before; None for the first page.
 
-These errors mean the same everywhere. The lines of a function say what else it raises, or what is special:
+Errors have the same meaning, too. A docstring lists an error only if it is raised for a further reason:
 
-- `Locked`: somebody else holds the lock, or the state is frozen. `Frozen`: the lock is a freeze. It stays.
-- `LockNotMatched`: another lock is held than the one that is meant. It stays.
-- `LockLost`: the lock of the write is gone, or is another lock object, so the write does not count.
-  `LockRequired`: `require_lock`, and no lock is held.
-- `InvalidState`: not a state document. `InvalidLockInfo`: not a JSON object with an ID, or `TooLarge`.
+- `Locked`: somebody else holds the lock, or the state is frozen. `Frozen`: the lock is a freeze.
+- `LockNotMatched`: the held lock is not the requested lock, and is not removed.
+- `LockLost`: the write's lock is gone, or is another lock object, so the write is not acknowledged.
+  `LockRequired`: the state is unlocked, and `require_lock` is set.
+- `InvalidState`: the body is not a state document. `InvalidLockInfo`: it is not a JSON object with an ID.
 - `InvalidRequest`: an ID, a reason, a time or a cursor breaks a rule.
-- `NoState`, `NoSuchVersion`, `NoVersions`: there is none. `UnreadableState`, `UnreadableVersion`: it is not a
-  state document.
-- `LineageChanged`: it belongs to another lineage than the current state.
-- `BaseChanged`: another version is current than the caller has seen.
+- `NoState`, `NoSuchVersion`, `NoVersions`: the state or version does not exist. `UnreadableState`,
+  `UnreadableVersion`: the stored object is not a state document.
+- `LineageChanged`: the document belongs to another lineage than the current state.
+- `BaseChanged`: the current version is not the version that the caller has seen.
 - `RacedWriter`: somebody else kept writing.
 """

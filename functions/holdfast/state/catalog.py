@@ -1,4 +1,4 @@
-"""Which states and locks there are."""
+"""List states, deleted states and locks, page by page."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +18,10 @@ from holdfast.state.locks import HeldLock
 from holdfast.state.walk import Walked
 
 PAGE: Final = 999
-"""Keys of a page: one less than S3 lists at most, because the one after them is looked for."""
+"""The most keys on a page: one less than S3's maximum, because a page requests one more than it shows."""
 
 _AT_ONCE: Final = 8
-"""How many locks are read at the same time."""
+"""The number of locks that are read in parallel."""
 
 _FOLDER, _, _SUFFIX = StateName("*").state_key.partition("*")
 _LOCK_SUFFIX: Final = StateName("").lock_key.removeprefix(_FOLDER)
@@ -31,12 +31,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A state, or a lock without one, as a list shows it.
+    """An entry of a list: a state, or a lock whose state does not exist.
 
     Attributes:
-        size: in bytes; None if there is no current version.
-        modified: when that was written, or the state deleted; None if there is only a lock.
-        deleted: whether the newest entry of its history is a delete marker.
+        size: bytes of the current version; None if the state has no current version.
+        modified: when the current version was written, or the state deleted; None for a lock without a state.
+        deleted: whether the newest entry of the state's history is a delete marker.
     """
 
     name: StateName
@@ -48,9 +48,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of states or locks that the caller's scope covers; there may be none although pages follow.
+    """A page of states or locks that the caller's scope covers. A page may be empty although others follow.
 
-    `next` is None if the caller may see nothing that follows.
+    `next` is the cursor of the next page; None if the caller may see no further entry.
     """
 
     items: Sequence[Listed]
@@ -59,16 +59,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a list of keys told of a name; the state is without size and time if only its lock was met."""
+    """A name in a list of keys. `listed` has no size and time if the list contained only the lock's key."""
 
     listed: Listed
     is_locked: bool = False
 
 
 def states(store: Store, prefix: str) -> Iterator[StateName]:
-    """List the names of current states that begin with a prefix, such as `network/`, in order of their keys.
+    """Yield the names of current states that begin with a prefix, such as `network/`, in order of their keys.
 
-    What another program put there under no state's name is left out.
+    Objects of other programs are skipped if their keys do not belong to a valid state name.
     """
     for key in store.list_keys(_FOLDER + prefix):
         name = _state_of(key)
@@ -79,14 +79,15 @@ def states(store: Store, prefix: str) -> Iterator[StateName]:
 def page_of_states(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:
-    """List states, and locks whose state does not exist yet, with the locks that are held.
+    """List states with their locks, and locks whose state does not exist yet.
 
-    It takes one request for the list and one for each lock that is held; where a page ends between a state
-    and its lock, one more on each of both pages. `walk` says when the list takes more.
+    It takes one request for the list and one for each lock. If a page ends between a state and its lock, both
+    pages take one request more. `walk` explains when the list takes several requests.
 
     Args:
-        prefix: what the names begin with, such as `network/`; empty for all. `InvalidRequest` if none can.
-        caller: only states whose outputs they may read are listed.
+        prefix: the beginning of the names, such as `network/`; empty for all. `InvalidRequest` is raised if
+            no valid name can begin with it.
+        caller: the list contains only the states whose outputs the caller may read.
         page_size: the most keys of a page.
     """
     after = _begin("states", prefix, cursor, caller)
@@ -98,9 +99,9 @@ def page_of_states(
 def page_of_names(
     store: Store, pattern: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> tuple[Sequence[StateName], str | None]:
-    """List the names that a pattern matches, as in a scope: those that `page_of_states` lists.
+    """Return the names that `page_of_states` would list and that match a scope pattern.
 
-    With them comes the cursor of the next page; None if there is none.
+    The second result is the cursor of the next page; None on the last page.
     """
     try:
         check_pattern(pattern)
@@ -116,17 +117,17 @@ def page_of_names(
 def page_of_deleted(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:
-    """List states whose newest entry is a delete marker, with the locks that are held on them.
+    """List states whose newest entry is a delete marker, and the locks of these states.
 
     It takes one request for each thousand versions and delete markers, and one for each lock. The arguments
-    are those of `page_of_states`; the keys of states that are not deleted count.
+    are those of `page_of_states`; keys of states that are not deleted count towards `page_size`, too.
     """
 
     def list_newest(beginning: str, place: str) -> tuple[list[tuple[str, HistoryEntry]], str | None]:
-        # After a key all of its versions are skipped: only the newest one counts. A beginning can be a key,
-        # as that of the state `a` is the beginning of `a.tfstate-x`.
+        # The page begins after all versions of `place`, because only the newest entry of a key matters.
+        # `place` can be a whole key: the key of the state `a` is a beginning of the key of `a.tfstate-x`.
         listed = store.versions_page(beginning, after=(place, ""), page_size=page_size + 1)
-        if listed is None:  # S3 takes a key whatever it is
+        if listed is None:  # S3 accepts any key
             raise cursors.invalid()
         newest = [(key, entry) for key, entry in listed.entries if entry.is_current]
         return newest, listed.entries[-1][0] if listed.last and listed.entries else None
@@ -142,9 +143,9 @@ def page_of_deleted(
 def page_of_locks(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:
-    """List the locks that are held, the oldest of the page first; arguments are as for `page_of_states`.
+    """List locks, the oldest of the page first. The arguments are those of `page_of_states`.
 
-    It takes one request for the list of keys, of states and locks, and one for each lock.
+    It takes one request for the list of keys (of states and locks), and one for each lock.
     """
     after = _begin("locks", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
@@ -188,9 +189,9 @@ def _places(prefix: str, caller: Caller) -> walk.Places:
 
 
 def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
-    """Return whether it is the key of a state or a lock that the caller asks for and may see.
+    """Return whether a key belongs to a requested state or lock that the caller may see.
 
-    A key can begin with a prefix where the name that it has does not: that of the lock of `a` with `a.tf`.
+    A key can begin with a prefix although its name does not: the key of the lock of `a` begins with `a.tf`.
     """
     name = _state_of(key) or _locked_by(key)
     if name is None or not name.value.startswith(prefix):
@@ -199,7 +200,7 @@ def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
 
 
 def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
-    """Return whether a page can begin after a place: a key that the caller may see, or a beginning of one."""
+    """Return whether a cursor may contain a place: a visible key, or the beginning of a visible key."""
     if _may_see(place, places.prefix, caller):
         return True
     begun = place.removeprefix(_FOLDER)
@@ -207,7 +208,7 @@ def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
 
 
 def _check_prefix(prefix: str) -> None:
-    """Check that names of states can begin so; `InvalidRequest` has the rule that the prefix breaks."""
+    """Raise `InvalidRequest`, with the broken rule, unless a valid state name can begin with a prefix."""
     if not _is_beginning(prefix):
         try:
             names.split(prefix)
@@ -216,8 +217,8 @@ def _check_prefix(prefix: str) -> None:
 
 
 def _is_beginning(text: str) -> bool:
-    """Return whether a name can begin so, whoever may see it."""
-    # It may end with a slash, and one as long as a name can be is a whole name.
+    """Return whether a valid state name can begin with a text."""
+    # After a slash only `text + "x"` is a valid name; at the maximum length only `text` is.
     for whole in (text, f"{text}x"):
         with suppress(InvalidName):
             names.split(whole)
@@ -226,7 +227,7 @@ def _is_beginning(text: str) -> bool:
 
 
 def _state_of(key: str) -> StateName | None:
-    """Return the name of the state whose key it is; None if the key is of anything else."""
+    """Return the state name of a state's key; None for any other key."""
     return _named(key, _SUFFIX)
 
 
@@ -239,18 +240,18 @@ def _named(key: str, suffix: str) -> StateName | None:
         return None
     with suppress(InvalidName):
         name = names.parse(key[len(_FOLDER) : -len(suffix)])
-        # The states and locks of probes are elsewhere.
+        # The states and locks of probes have another prefix.
         return None if name.is_probe else name
     return None
 
 
 def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateName, _Found]:
-    """Return what a page met, without the states that the page before has shown."""
+    """Return the names on a page, without the names that the page before has shown."""
     found: dict[StateName, _Found] = {}
     for _, entry in walked.entries:
         _add(found, entry)
     for name, one in list(found.items()):
-        # A state whose key comes before that of its lock, on the page before, was shown there.
+        # The page has only the lock's key. If the state exists, the page before has shown its key.
         if not one.listed.modified and name.state_key <= after and store.read_version(name.state_key):
             del found[name]
     return found
@@ -273,9 +274,9 @@ def _add_newest(found: dict[StateName, _Found], key: str, entry: HistoryEntry) -
 
 
 def _decided(found: Mapping[StateName, _Found], until: str | None) -> list[_Found]:
-    """Return what was found, with the locks to be read whose keys may follow on the next page.
+    """Return the names on a page. Mark a name as locked if the key of its lock may be on the next page.
 
-    Other keys, such as that of the state `a.tfstate-x`, lie between that of a state and that of its lock.
+    Between a state's key and its lock's key there can be other keys, such as that of `a.tfstate-x`.
     """
     return [
         replace(one, is_locked=True) if until is not None and until <= name.lock_key else one
@@ -284,13 +285,13 @@ def _decided(found: Mapping[StateName, _Found], until: str | None) -> list[_Foun
 
 
 def _with_locks(store: Store, found: Sequence[_Found]) -> list[Listed]:
-    """Return states with their locks, of which a few are read at a time."""
+    """Read the locks of the marked states, and return the entries of a list."""
     locked = [one.listed.name for one in found if one.is_locked]
     held = dict(zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True))
     listed = (
         replace(one.listed, lock=held[one.listed.name]) if one.is_locked else one.listed for one in found
     )
-    # A lock that was released since it was listed leaves nothing to show where there is no state.
+    # Skip an entry without a state whose lock was released meanwhile.
     return [one for one in listed if one.lock or one.modified]
 
 
@@ -308,7 +309,10 @@ def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:
 
 
 def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller) -> str:
-    """Return the place after which a page begins, empty for the first; the cursor may not lead elsewhere."""
+    """Return the place after which a page begins, empty for the first page.
+
+    Raise `InvalidRequest` for an invalid prefix, or a cursor to a place that the caller may not see.
+    """
     _check_prefix(prefix)
     if cursor is None:
         return ""

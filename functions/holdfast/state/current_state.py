@@ -1,7 +1,7 @@
-"""The current state as a write compares itself with it, and the metadata in which each version notes it.
+"""Read the current state's revision and metadata, with which a write is compared.
 
-A version that Holdfast wrote tells its revision in user metadata, so that one byte of the object is read. A
-version that another program wrote is read whole.
+Holdfast stores the revision in user metadata of each version, so reading one byte of the object is enough. A
+version of another program is read whole.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from holdfast.state.locks import HeldLock
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """What a version notes of what it supersedes.
+    """The superseded revision, as a version's metadata stores it.
 
     Attributes:
-        revision: the last acknowledged one.
-        over_refused: whether a version that was never acknowledged lies in between. Only that tells where
-            both have the same revision, as after a forced push.
+        revision: the last acknowledged revision.
+        over_refused: whether an unacknowledged version is between that revision and the new version. Without
+            it, a refused forced push would look acknowledged if it has the revision of the version before.
     """
 
     revision: Revision
@@ -33,16 +33,16 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class CurrentState:
-    """The current state, as far as a write is compared with it.
+    """The current version of a state, without its content.
 
     Attributes:
         revision: None if it is not a state document.
-        superseded: the last acknowledged revision that it replaced, if its writer noted one.
-        over_refused: whether it was written over a version that was never acknowledged.
-        lock_id: the lock under which it was written; empty for an unlocked write.
+        superseded: the last acknowledged revision that it replaced; None if its metadata does not name it.
+        lock_id: the ID of the lock under which it was written; empty for an unlocked write.
         fenced: whether Holdfast wrote it.
-        upload: the key of the upload that it was committed from; empty if it came in one request.
-        restored_from: the version whose content a restore wrote again; empty if it was none.
+        upload: the key of the upload whose commit wrote it; empty for a write in one request.
+        restored_from: the version whose content a restore wrote again; empty for other verbs.
+        over_refused: whether it was written over a version that was never acknowledged.
     """
 
     version: ObjectVersion
@@ -57,7 +57,7 @@ class CurrentState:
 
 
 def read_current(store: Store, name: StateName) -> CurrentState | None:
-    """Read what a write must know of the current state; one more request if its metadata does not tell."""
+    """Read the current version; None if it does not exist. Another program's version takes two requests."""
     version = store.read_version(name.state_key)
     if version is None:
         return None
@@ -69,7 +69,7 @@ def read_current(store: Store, name: StateName) -> CurrentState | None:
         return None
     current = noted(found.version)
     if current is not None:
-        return current  # Holdfast wrote it in between
+        return current  # Holdfast wrote it between the two requests
     try:
         revision = document.parse(found.body).revision
     except InvalidState:
@@ -80,7 +80,7 @@ def read_current(store: Store, name: StateName) -> CurrentState | None:
 
 
 def noted(version: ObjectVersion) -> CurrentState | None:
-    """Return what a version that Holdfast wrote notes of itself; None for one of another program."""
+    """Parse the user metadata of a version that Holdfast wrote; return None for another program's version."""
     metadata = version.metadata
     revision = _noted_revision(metadata, "serial", "lineage")
     if revision is None or "sha256" not in metadata:
@@ -115,7 +115,7 @@ def version_metadata(
     """Return the user metadata of a new state version, without empty values.
 
     Args:
-        notes: what the verb notes beside: `upload`, or `restored-from` and `reason`.
+        notes: further metadata of the verb: `upload`, or `restored-from` and `reason`.
     """
     metadata = {
         "sha256": sha256,

@@ -1,6 +1,6 @@
-"""Cursors: where the next page of a list begins, as a text that clients send back unchanged.
+"""Encode the place where the next page of a list begins as a cursor, which clients send back unchanged.
 
-A cursor grants nothing: what it leads to is read with the rights of its sender.
+A cursor grants no access: each request checks what its caller may read.
 """
 
 import base64
@@ -12,20 +12,20 @@ from typing import Any, Final
 from holdfast.errors import InvalidRequest
 
 _LONGEST: Final = 8192
-"""Characters of a cursor; a key of 1,024 bytes takes a third of them at worst."""
+"""Characters of the longest accepted cursor. A key of 1,024 bytes takes up to a third of these."""
 
 
 def encode(kind: str, fields: Sequence[Any]) -> str:
-    """Return the cursor of a list, with what it says as JSON values."""
+    """Return a cursor that contains JSON values. `kind` names the list to which the cursor belongs."""
     document = json.dumps([kind, *fields], separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(document).decode().rstrip("=")
 
 
 def decode(kind: str, text: str, *types: type) -> list[Any]:
-    """Return what a cursor of this list says, each value of the type that it must have.
+    """Return the values in a cursor. `kind` names the list to which the cursor belongs.
 
     Raises:
-        InvalidRequest: `encode` did not make it, or made it for another list.
+        InvalidRequest: the cursor is not from `encode`, is for another list, or has a value of another type.
     """
     if len(text) > _LONGEST:
         raise invalid()
@@ -38,14 +38,14 @@ def decode(kind: str, text: str, *types: type) -> list[Any]:
     fields = document[1:]
     if [type(field) for field in fields] != list(types) or encode(kind, fields) != text:
         raise invalid()
-    # Neither a key nor an ID holds a control character or a lone surrogate.
+    # Keys and IDs contain no control characters and no lone surrogates.
     if not all(field.isprintable() for field in fields if isinstance(field, str)):
         raise invalid()
     return fields
 
 
 def invalid() -> InvalidRequest:
-    """Return the error for a cursor that no list gave."""
+    """Return the error for an invalid cursor."""
     return InvalidRequest(
-        "The 'cursor' is not one that this list returned as 'next'. Ask for the first page again, without it."
+        "This list did not return this 'cursor' as 'next'. Ask for the first page again, without it."
     )

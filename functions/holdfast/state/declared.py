@@ -1,8 +1,8 @@
-"""Names that must be declared: a name without a state and without a record is refused.
+"""Names that must be declared: refuse a name that has neither a state nor a record.
 
-So a typing error in an address finds no empty state, for which a plan would create everything. A name is
-declared by the record that a workspace has, too; a state declares its name without one. A probe needs no
-declaration. That the caller may ask about the state is checked before.
+Otherwise a mistyped address would look like an empty state, for which a plan creates everything. A name is
+declared by the record of a workspace, and by an existing state. A probe needs no declaration. The functions
+here do not check whether the caller may access the state.
 """
 
 from collections.abc import Callable
@@ -17,42 +17,42 @@ from holdfast.s3.store import Store
 from holdfast.state.lock_info import LockInfo
 
 _PAGE: Final = 999
-"""Names of each kind that are compared, and as many more that begin with the same segment."""
+"""The most names in each of the lists of states and of records whose names are compared."""
 _SECONDS: Final = 1.0
-"""The longest that each of these lists may take."""
+"""Seconds that each of these lists may take."""
 _NEAREST: Final = 3
 _COMPARED: Final = 50
-"""How many names are compared in full. A comparison of two names of 200 letters can take 7 ms."""
+"""The number of names that are compared in full. Comparing two names of 200 letters can take 7 ms."""
 _SIMILAR: Final = 0.7
-"""The least similarity of a name that is shown, of 1: more than a long first segment in common."""
+"""The least similarity (0 to 1) of a suggested name. A long first segment in common is not enough."""
 
 
 def require(store: Store, name: StateName, caller: Caller) -> None:
-    """Check that a name is declared: one request if it has a state, else two."""
+    """Raise `NotDeclared` unless a name has a state or a record. Without a state this takes two requests."""
     if not name.is_probe and store.read_version(name.state_key) is None:
         require_record(store, name, caller)
 
 
 def require_record(store: Store, name: StateName, caller: Caller) -> None:
-    """Check that a name without a state is declared: one request if it is."""
+    """Raise `NotDeclared` unless a name has a record, with one request. Use it for a name without a state."""
     if not name.is_probe and store.read_version(name.record_key) is None:
         raise _not_declared(name, nearest(store, name, caller))
 
 
 def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
-    """Return the names within the caller's scope that are most similar to one that is not there.
+    """Return the names within the caller's scope that are most similar to an unknown name.
 
-    Of many names not all are looked at: some, and some that begin with the same segment. Which ones depends
-    on names within the scope alone, as in a list, so that the answer tells nothing of others.
+    Of many names only some are compared: the first, and the first with the same first segment. The
+    selection depends on names within the scope alone, so the result reveals no other names.
     """
-    # Here, because who writes a name right never needs it.
+    # Imported here, because requests for declared names never need it.
     from difflib import SequenceMatcher
 
     first, slash, _ = name.value.partition("/")
     places: tuple[Callable[[StateName], str], ...] = (_state_key, _record_key)
     found = {one for place in places for one in _listed(store, place, first + slash if slash else "", caller)}
-    # An upper bound of a similarity is quick to find. The similarity itself takes long for long names of the
-    # same letters, so only the most promising names are compared.
+    # An upper bound of the similarity is quick to compute. The similarity itself takes long for long names of
+    # the same letters, so only the most promising names are compared in full.
     matcher = SequenceMatcher(b=name.value)
     promising = []
     for other in sorted(found):
@@ -76,8 +76,8 @@ def _record_key(name: StateName) -> str:
 
 
 def _listed(store: Store, place: Callable[[StateName], str], beginning: str, caller: Caller) -> set[str]:
-    """Return names that have an object of a kind, and that the caller may see."""
-    # Here for the same reason as SequenceMatcher.
+    """Return visible names that have an object at `place`, which is the key of a state or of a record."""
+    # Imported here for the same reason as SequenceMatcher.
     from holdfast.state import walk
 
     folder, _, suffix = place(StateName("*")).partition("*")

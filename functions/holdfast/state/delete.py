@@ -1,4 +1,4 @@
-"""Delete a state under a lock of its own."""
+"""Delete a state, under a lock that the delete acquires and releases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import identity
 
 _OPERATION: Final = "delete"
-"""The operation of a delete's own lock."""
+"""The operation in the info of the lock that a delete acquires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The state is deleted; its versions stay. `version_id` was current; None if none was."""
+    """A state was deleted. `version_id` is the version that was current; None if the state did not exist."""
 
     version_id: str | None
 
@@ -31,19 +31,19 @@ def delete(
     seen: str | None = None,
     check: Callable[[Object], None] | None = None,
 ) -> Removed:
-    """Delete the state under a lock of its own. The versions stay; deleting nothing is success.
+    """Delete the state, but keep its versions. Succeeds also if the state does not exist.
 
     Args:
-        seen: the version that is to be deleted, if the caller names one; where the state is deleted already,
-            no lock but that of an earlier try for this version is released.
-        check: raises if what is read may not be deleted. Nothing else than what it saw is deleted.
+        seen: the version to delete; None for the current version. If the state is already deleted, the verb
+            only releases the lock that an earlier attempt to delete this version has left.
+        check: raises an error if the current object may not be deleted. Only the checked version is deleted.
 
     Raises:
-        RacedWriter: somebody wrote at the same time; nothing was deleted.
+        RacedWriter: somebody wrote the state meanwhile; nothing was deleted.
         DeleteOutcomeUnknown: the lock was released or broken meanwhile.
     """
     caller.require(Action.DELETE, name)
-    # Before the lock is acquired: what is written in between is not deleted.
+    # Read before the lock is acquired: a version that is written in between is not deleted.
     current = store.read(name.state_key)
     if current is None:
         _release_left_lock(store, name, caller, seen)
@@ -52,9 +52,9 @@ def delete(
         check(current)
     version = current.version
     info = _lock_info(store, name, version.version_id, caller)
-    # The release has no time of its own: while the DeleteObject may still land, the lock had better be left.
+    # The release gets no extra time: while the DeleteObject may still take effect, the lock should stay.
     with fence.own_lock(store, name, info, caller, seconds=0.0) as acquired:
-        # Only what was read: a state that was written since then stays.
+        # Delete only the version that was read: a newer version is not deleted.
         deleted = store.delete(name.state_key, IfMatch(version.etag))
         held = locks.read(store, name)
         if isinstance(deleted, PreconditionFailed):
@@ -72,7 +72,7 @@ def delete(
 
 
 def _lock_info(store: Store, name: StateName, version_id: str, caller: Caller) -> LockInfo:
-    """Return the lock info of every delete of a version by a caller: a retry meets its own lock."""
+    """Return the lock info with which a caller deletes a version. It is the same in every retry."""
     address = f"{store.bucket}/{name.state_key}"
     return lock_info.of_verb(
         f"{address}?versionId={version_id}", caller, operation=_OPERATION, info="DELETE of the state"
@@ -80,16 +80,16 @@ def _lock_info(store: Store, name: StateName, version_id: str, caller: Caller) -
 
 
 def _release_left_lock(store: Store, name: StateName, caller: Caller, seen: str | None) -> None:
-    """Release the lock of an earlier delete of this caller that had no time left for it."""
+    """Release the lock that an earlier delete of this caller has left."""
     left = locks.read(store, name)
     if left is None or left.principal != caller.principal:
         return
     own = _lock_info(store, name, seen or "", caller)
-    if seen is None:  # nothing here tells which version it deleted, and the ID is made of that
+    if seen is None:  # the ID depends on the deleted version, which is unknown here
         own = LockInfo({**own.document, "ID": left.info.id})
-    # The whole document: a client can send any operation.
+    # Compare the whole document: a client can send any operation.
     if left.info != own:
         return
-    # The state once more, after the lock: a delete that is still to come has found a state before it locked.
+    # Read the state again, after the lock: a delete in progress has found the state, so it still exists.
     if store.read_version(name.state_key) is None:
         locks.release_own(store, name, left.identity)

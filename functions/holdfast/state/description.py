@@ -1,4 +1,4 @@
-"""One state as it is now, described without its content."""
+"""Describe the current version and the lock of a state, without its content."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from holdfast.state.history import Status, status_of_current
 from holdfast.state.locks import HeldLock
 
 LARGEST_READ: Final = 20_000_000
-"""Bytes of the largest state whose document is read to describe it, or to take its outputs from."""
+"""Bytes of the largest state whose document is read to describe it, or to extract its outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Current:
     """The current version of a state.
 
     Attributes:
-        noted: what Holdfast noted with it; None for another program's.
-        summary: None if the document was not read, or is not a state document.
+        noted: its parsed metadata; None for another program's version.
+        summary: the numbers in the document; None if it was not read, or is not a state document.
     """
 
     version: ObjectVersion
@@ -35,14 +35,14 @@ class Current:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A state as it is now."""
+    """The current version of a state, and its lock; each is None if it does not exist."""
 
     current: Current | None
     lock: HeldLock | None
 
 
 def describe(store: Store, name: StateName, caller: Caller) -> Description:
-    """Describe a state. For a caller who may read it, the document is read, if it is not too large."""
+    """Describe a state. The document is read if the caller may read it and it is at most `LARGEST_READ`."""
     caller.require(Action.READ_OUTPUTS, name)
     (version, summary), lock = fence.look(store, name, lambda *_: _current(store, name, caller))
     if version is None:
@@ -51,7 +51,7 @@ def describe(store: Store, name: StateName, caller: Caller) -> Description:
 
 
 def deleted_at(store: Store, name: StateName) -> datetime | None:
-    """Return when a state was deleted; None if its newest version is current, or there never was one."""
+    """Return when a state was deleted; None if it has a current version, or never existed."""
     newest = next(store.versions(name.state_key, page_size=1), None)
     return newest.last_modified if newest and newest.is_delete_marker else None
 

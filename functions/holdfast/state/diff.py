@@ -1,7 +1,7 @@
-"""Compare two state documents: which resources, attributes and outputs differ.
+"""Compare the resources, attributes and outputs of two state documents.
 
-It shows names and kinds of change. It shows values on request, and never those that either document marks as
-sensitive. A state does not know everything that a provider's schema calls sensitive.
+The result contains names and kinds of change. It contains values on request, except values that either
+document marks as sensitive. A state does not mark everything that a provider's schema calls sensitive.
 """
 
 import json
@@ -22,28 +22,28 @@ from holdfast.state.sensitivity import WHOLE, Marks, is_dynamic
 from holdfast.state.tracked import Address, Output, Tracked, Tracking
 
 MAX_BYTES: Final = 10_000_000
-"""Bytes of a state above which it is not compared: larger ones can take longer than the API waits."""
+"""Bytes of the largest state that is compared; a larger state could take longer than the API waits."""
 MAX_TOLD: Final = 20_000_000
-"""Characters of all that a comparison tells, above which it gives up."""
+"""Characters of the largest result; a larger result raises `TooLarge`."""
 INSTEAD_FILES: Final = "Save both with 'holdfast state get STATE --version ID' and compare the files."
-"""What to do if two versions are too large to be compared."""
+"""Advice if two versions are too large to be compared."""
 INSTEAD: Final = f"{INSTEAD_FILES} Without values, or between closer versions, less differs."
-"""What to do if too much differs between two versions."""
+"""Advice if the difference of two versions is too large."""
 
 _TELLING_TEXT: Final = 4
-"""Characters from which a text that is sensitive in one place is so everywhere in its resource."""
+"""A sensitive text of at least this many characters is hidden everywhere in its resource."""
 _BESIDE: Final = 100
-"""About how many characters a difference takes beside its name and its values."""
+"""The approximate number of characters that a difference takes beside its name and values."""
 _ALL: Final[Marks] = {WHOLE: {}}
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 _Path: TypeAlias = "tuple[_Path | None, str | int]"
-"""Where a value is: the path of what it is in, and its name or its index there."""
+"""The path of a value: the path of its container, and the value's name or index in the container."""
 
 
 class Change(StrEnum):
-    """What happened to a resource, an attribute or an output."""
+    """The kinds of change of a resource, an attribute or an output."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -54,12 +54,12 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute, or a part of one, that differs.
+    """A difference in an attribute, or in a part of an attribute.
 
     Attributes:
         path: such as `tags["env"]` or `ingress[0].port`.
-        before: the value as JSON, as `after`; None if there was none, or it is not told.
-        is_sensitive: whether either document marks it, so that it is never told.
+        before: the older value as JSON; None if it is absent or hidden. `after` is the newer value.
+        is_sensitive: whether either document marks it as sensitive, so that its value is always hidden.
     """
 
     path: str
@@ -71,12 +71,12 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """A resource that differs; `address` is as clients print it.
+    """A resource that differs. Its `address` has the form in which clients print addresses.
 
     Attributes:
         moved_from: its address in the older document if it was moved.
-        tainted: whether it became tainted; None if it is as tainted as before.
-        attributes: those that differ; of a resource that was added or removed only if values are asked for.
+        tainted: whether it is tainted in the newer document; None if this did not change.
+        attributes: the attributes that differ; for an added or removed resource only if values are requested.
     """
 
     address: str
@@ -89,7 +89,7 @@ class ResourceChange:
 
 @dataclass(frozen=True, slots=True)
 class OutputChange:
-    """An output that differs; its values are as those of an `Attribute`."""
+    """An output that differs. `before`, `after` and `is_sensitive` have the meaning of `Attribute`."""
 
     name: str
     change: Change
@@ -100,7 +100,7 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs, by address or name; nothing can be compared if the client `encrypted` either document."""
+    """The differences, by address or name. They are empty if the client `encrypted` either document."""
 
     before: StateDocument
     after: StateDocument
@@ -114,7 +114,7 @@ class Diff:
 
     @property
     def summary(self) -> Mapping[str, int]:
-        """How many resources there are of each kind of change, and how many outputs."""
+        """The number of resources for each kind of change, and the number of changed outputs."""
         counted = Counter(resource.change for resource in self.resources)
         return {**{change.value: counted[change] for change in Change}, "outputs": len(self.outputs)}
 
@@ -123,11 +123,11 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
     """Compare two state documents.
 
     Args:
-        values: whether to show values that neither document marks as sensitive.
-        max_told: about how many characters to show; `TooLarge` if more differs.
+        values: whether to include values that neither document marks as sensitive.
+        max_told: about how many characters the result may have; `TooLarge` is raised if it has more.
 
     Raises:
-        UnreadableVersion: one is not a state document of version 4 of the format; the message says which.
+        UnreadableVersion: a document is not of format version 4; the message says which document it is.
     """
     with _reading("from"):
         head_before = document.parse(before)
@@ -157,7 +157,7 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
 
 @contextmanager
 def _reading(side: str) -> Iterator[None]:
-    """Say in `UnreadableVersion` which of the documents cannot be read."""
+    """Convert errors in reading a document to `UnreadableVersion`, with a message that names the `side`."""
     try:
         yield
     except InvalidState as error:
@@ -173,11 +173,11 @@ def _once(resources: Sequence[bytes]) -> frozenset[bytes]:
     return frozenset(written for written, times in Counter(resources).items() if times == 1)
 
 
-# --- what is told --------------------------------------------------------------------------------
+# --- the result ----------------------------------------------------------------------------------
 
 
 class _Absent:
-    """Stands where a document has nothing."""
+    """The type of the placeholder for a value that a document does not have."""
 
 
 _ABSENT: Final = _Absent()
@@ -185,18 +185,18 @@ _ABSENT: Final = _Absent()
 
 @dataclass(slots=True)
 class _Telling:
-    """Decides what is shown of differences, of which `left` more characters may be."""
+    """Decide which parts of differences the result contains; `left` is how many characters may follow."""
 
     values: bool
     left: int
 
     def name(self, text: str) -> str:
-        """Return a name, which is always told."""
+        """Count a name and return it; names are always included."""
         self._count(len(text) + _BESIDE)
         return text
 
     def value(self, value: object, *, sensitive: bool) -> str | None:
-        """Return a value as JSON; None if it is not told."""
+        """Return a value as JSON; None if it is hidden."""
         if sensitive or not self.values or value is _ABSENT:
             return None
         text = _json(value)
@@ -206,11 +206,11 @@ class _Telling:
     def _count(self, characters: int) -> None:
         self.left -= characters
         if self.left < 0:
-            raise TooLarge(f"More differs between the two versions than one response can tell. {INSTEAD}")
+            raise TooLarge(f"The difference is too large for one response. {INSTEAD}")
 
 
 def _json(value: object) -> str:
-    """Return a value as JSON, with the digits that its numbers were written with."""
+    """Return a value as JSON, with the original digits of its numbers."""
     match value:
         case str():
             return _ENCODE(value)
@@ -235,7 +235,7 @@ def _kind(before: object, after: object) -> Change:
 
 def _resources(older: Tracking, newer: Tracking, telling: _Telling) -> Iterator[ResourceChange]:
     moved = _moved(older, newer)
-    left = set(moved.values())  # addresses that the older document has for what is elsewhere now
+    left = set(moved.values())  # old addresses of moved objects
     for address in sorted(older.objects.keys() | newer.objects.keys()):
         gone = older.objects.get(address) if address not in left else None
         came = newer.objects.get(address)
@@ -252,9 +252,9 @@ def _resources(older: Tracking, newer: Tracking, telling: _Telling) -> Iterator[
 
 
 def _moved(older: Tracking, newer: Tracking) -> Mapping[Address, Address]:
-    """Return the new addresses of what was moved, each with the old one.
+    """Return the old address of each moved object, by its new address.
 
-    Only where an identity occurs once in either document, so that there is nothing to guess.
+    An object is only recognized if its identity occurs once in each document.
     """
 
     def single(tracking: Tracking) -> Mapping[tracked.Identity, Address]:
@@ -295,14 +295,14 @@ def _changed(
 def _whole(
     address: Address, change: Change, before: Tracked | None, after: Tracked | None, telling: _Telling
 ) -> ResourceChange:
-    """Return a resource of which one document has nothing."""
+    """Return the change of a resource that only one document has."""
     return ResourceChange(
         telling.name(str(address)),
         change,
         None,
         address.type,
         True if after and after.is_tainted else None,
-        # Without values these were the names of all that such a resource has.
+        # Without values this would list the names of all attributes of the resource.
         tuple(_attributes(before, after, telling)) if telling.values else (),
     )
 
@@ -311,7 +311,7 @@ def _whole(
 
 
 def _attributes(before: Tracked | None, after: Tracked | None, telling: _Telling) -> Iterator[Attribute]:
-    """Yield the attributes that differ, part by part; of a whole resource not those that are null."""
+    """Yield the attributes that differ, in parts. Skip null attributes of an added or removed resource."""
     old = before.attributes if before else {}
     new = after.attributes if after else {}
     old_marks = before.marks if before else {}
@@ -333,7 +333,8 @@ def _attributes(before: Tracked | None, after: Tracked | None, telling: _Telling
 class _Part:
     """A part of the attributes, in both documents.
 
-    `secrets` are texts that are sensitive elsewhere in these attributes. A provider copies some, unmarked.
+    `secrets` are texts that are marked as sensitive elsewhere in these attributes. Providers copy some
+    sensitive texts to other attributes without a mark.
     """
 
     path: _Path
@@ -345,7 +346,7 @@ class _Part:
     telling: _Telling
 
     def differences(self) -> Iterator[Attribute]:
-        """Yield what differs, the smallest parts that can be told."""
+        """Yield the differences, in the smallest parts that may be shown."""
         if WHOLE in self.old_marks or WHOLE in self.new_marks:
             yield from self._sensitive()
             return
@@ -367,7 +368,7 @@ class _Part:
             yield from self._with(_ABSENT, self.after).differences()
 
     def _within(self, before: Any, after: Any) -> Iterator[Attribute]:
-        """Yield what differs within objects or lists, of which one may be nothing."""
+        """Yield the differences within two objects or lists, one of which may be absent."""
         steps: Sequence[Any]
         if isinstance(before if _has_parts(before) else after, list):
             steps = range(max(len(side) for side in (before, after) if isinstance(side, list)))
@@ -375,7 +376,7 @@ class _Part:
             steps = sorted({name for side in (before, after) if isinstance(side, dict) for name in side})
         for step in steps:
             old, new = _part(before, step), _part(after, step)
-            # In this order: what has parts is compared once, and not again on each level above.
+            # Values with parts are not compared here, or they would be compared again on each level.
             if not _has_parts(old) and old == new:
                 continue
             yield from _Part(
@@ -389,7 +390,7 @@ class _Part:
             ).differences()
 
     def _is_obscure(self, before: Any, after: Any, *, is_wrapped_once: bool) -> bool:
-        """Return whether nobody can tell where in one document that is what the other marks."""
+        """Return whether a part that is marked as sensitive in one document cannot be found in the other."""
         if not self.old_marks and not self.new_marks:
             return False
         for side in (before, after):
@@ -400,7 +401,7 @@ class _Part:
         if isinstance(before, dict) and isinstance(after, dict):
             return is_wrapped_once
         if isinstance(before, list) and isinstance(after, list):
-            # One that was sensitive may be among those that are not any more, at another index.
+            # A sensitive element may have moved to another index, among elements that are not marked.
             marked = len(self.new_marks) - len(self.old_marks)
             open_ = len(after) - len(before) - marked
             return marked * open_ < 0
@@ -419,7 +420,7 @@ class _Part:
             yield Attribute(path, _kind(self.before, self.after), None, None, is_sensitive=True)
 
     def _retyped(self, before: object, after: object) -> Attribute:
-        # The type of an object has the names of what is in it.
+        # The type of an object contains the names of its members.
         return self._told(
             _kind(before, after),
             before,
@@ -444,14 +445,14 @@ class _Part:
 
 
 def _secrets(attributes: Mapping[str, Any], marks: Marks) -> Iterator[str]:
-    """Yield the texts that are sensitive where only a part of the attributes is."""
+    """Yield the sensitive texts of attributes, unless all attributes are sensitive."""
     if WHOLE not in marks:
         for name, below in marks.items():
             yield from _texts(attributes[str(name)], below)
 
 
 def _texts(value: Any, marks: Marks) -> Iterator[str]:
-    """Yield the texts that are sensitive, without those so short that they occur by chance."""
+    """Yield the sensitive texts in a value, except texts so short that they occur by chance."""
     if WHOLE in marks:
         yield from _all_texts(value)
         return
@@ -461,7 +462,7 @@ def _texts(value: Any, marks: Marks) -> Iterator[str]:
 
 
 def _all_texts(value: object) -> Iterator[str]:
-    # Not by recursion: each text would pass through as many generators as it is deep.
+    # Without recursion, because each text would pass through a generator per level.
     left = [value]
     while left:
         match left.pop():
@@ -476,15 +477,15 @@ def _all_texts(value: object) -> Iterator[str]:
 
 
 def _unwrapped(value: Any) -> tuple[Any, Any]:
-    """Return a value and, if it is one of any type, its type."""
+    """Return a value and its type; the type is None unless it is stored with the value (`is_dynamic`)."""
     return (value["value"], value["type"]) if is_dynamic(value) else (value, None)
 
 
 def _part(value: Any, step: Any) -> Any:
-    """Return a part of an object or a list, if it has it."""
+    """Return a part of an object or a list; `_ABSENT` if the part does not exist."""
     if isinstance(value, dict):
         return value.get(step, _ABSENT)
-    # An empty list may stand where the other document has an object.
+    # The value may be an empty list although the other document has an object.
     return value[step] if isinstance(value, list) and value and step < len(value) else _ABSENT
 
 
@@ -493,7 +494,7 @@ def _has_parts(value: object) -> bool:
 
 
 def _is_nothing(value: object) -> bool:
-    """Return whether parts of the other document have nothing to be compared with here."""
+    """Return whether a value is absent, null or empty, so that it has no parts to compare."""
     return value in (None, _ABSENT, {}, [])
 
 

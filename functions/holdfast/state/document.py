@@ -1,7 +1,7 @@
-"""State documents: parse revision (serial and lineage) and writer, and reduce to outputs.
+"""Parse state documents: their revision (serial and lineage), their client's version, and their outputs.
 
-Version 4 of Terraform's and OpenTofu's format, and OpenTofu's encrypted form, whose serial and lineage
-stay readable.
+The format is version 4 of Terraform's and OpenTofu's, or OpenTofu's encrypted form, whose serial and lineage
+are readable.
 """
 
 import json
@@ -15,18 +15,18 @@ from holdfast.json_object import Member
 from holdfast.s3 import object_metadata
 
 SERIAL_END: Final = 2**64
-"""The first serial that is none: Terraform keeps it in a uint64."""
+"""One more than the highest serial, which Terraform stores in a uint64."""
 _HEAD: Final = ("version", "terraform_version", "serial", "lineage")
 _OUTPUTS_ONLY: Final = (*_HEAD, "outputs")
 _SMALL: Final = 1024 * 1024
-"""Bytes up to which a document is parsed whole: that takes 30 µs less, and little memory."""
+"""Size in bytes up to which a document is parsed whole: this is 30 µs faster, and needs little memory."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The revision of a state document: the serial rises with every change, an empty lineage matches any."""
+    """The revision of a state document. Every change raises the serial. An empty lineage matches any text."""
 
     serial: int
     lineage: str
@@ -37,7 +37,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class StateDocument:
-    """A state document; `terraform_version` is empty if it does not say which client wrote it."""
+    """The head of a state document; `terraform_version` is empty if the document does not have it."""
 
     revision: Revision
     terraform_version: str
@@ -45,7 +45,7 @@ class StateDocument:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A state document to be written again with another serial, and where its serial stands."""
+    """A state document to be written again with another serial. `serial` has the position of the digits."""
 
     body: bytes
     document: StateDocument
@@ -58,7 +58,7 @@ class Source:
         return cls(body, _read(_values(members)), "encrypted_data" in members, members["serial"])
 
     def with_serial(self, serial: int) -> bytes:
-        """Return the document in which the digits of the serial are others, and no other byte.
+        """Return the document with another serial; all other bytes stay the same.
 
         >>> Source.parse(b'{"version": 4, "serial": 9, "lineage": "a"}').with_serial(12)
         b'{"version": 4, "serial": 12, "lineage": "a"}'
@@ -68,7 +68,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much a state tracks: instances of resources and of data sources, and outputs of the root module."""
+    """Numbers of instances of resources and of data sources, and of outputs of the root module."""
 
     managed: int
     data: int
@@ -79,7 +79,7 @@ class Counts:
 class Summary:
     """A state document without its content.
 
-    `counts` is None if it is encrypted, or its resources are not where version 4 has them.
+    `counts` is None if the document is encrypted, or does not have version 4's list of resources.
     """
 
     document: StateDocument
@@ -92,9 +92,9 @@ class Output:
     """An output of a state document.
 
     Attributes:
-        value: as the text in the document, as `type`: Python would round long numbers.
-        type: empty if it says none.
-        sensitive: whether a client shows the value only when asked.
+        value: the JSON text in the document, because Python would round long numbers.
+        type: the JSON text in the document; empty if the output has no type.
+        sensitive: whether clients show the value only on request.
     """
 
     value: str
@@ -103,14 +103,14 @@ class Output:
 
 
 def parse(body: bytes) -> StateDocument:
-    """Parse a state document of any size, without holding all that it contains."""
+    """Parse the head of a state document of any size, without keeping its content."""
     if len(body) > _SMALL:
         return _read(_values(_members(body)))
     return _read(_parsed(json_object.parse, body))
 
 
 def require_nothing_tracked(body: bytes) -> None:
-    """Check that a state document has no resources and no outputs, and nothing else that could be lost."""
+    """Raise `InvalidState` if a state document has resources, outputs or another non-empty member."""
     if any(member.value for name, member in _members(body).items() if name not in _HEAD):
         raise InvalidState(
             "A state under this name is removed by 'holdfast doctor', so it may hold no resources, no "
@@ -119,7 +119,7 @@ def require_nothing_tracked(body: bytes) -> None:
 
 
 def tracks_resources(body: bytes) -> bool:
-    """Return whether a state document has resources, or could: one that is encrypted, or is none.
+    """Return whether a state document has resources, is encrypted, or cannot be parsed.
 
     >>> tracks_resources(b'{"version": 4, "serial": 1, "resources": []}')
     False
@@ -128,7 +128,7 @@ def tracks_resources(body: bytes) -> bool:
         document = _members(body)
     except InvalidState:
         return True
-    # States of version 3 have their resources in modules.
+    # Version 3 of the format has resources in modules.
     return "encrypted_data" in document or any(
         document[name].value for name in ("resources", "modules") if name in document
     )
@@ -140,7 +140,7 @@ def is_encrypted(body: bytes) -> bool:
 
 
 def summary(body: bytes) -> Summary:
-    """Summarize a state document without its content, and hold little of that."""
+    """Return the revision of a state document and the numbers of its instances, with little memory."""
     members = _members(body)
     parsed = _read(_values(members))
     encrypted = "encrypted_data" in members
@@ -161,29 +161,29 @@ def summary(body: bytes) -> Summary:
 def _counted(body: bytes, member: Member | None, decoder: json.JSONDecoder) -> Any:
     if member is None:
         return None
-    # A character for each byte, as names of members are ASCII where they mean something here.
+    # Latin-1 has one character per byte, and the member names that matter here are ASCII.
     text = member.written(body).decode("latin-1")
     try:
         return decoder.decode(text)
-    except RecursionError:  # sooner than `json_object`, in some versions of Python
+    except RecursionError:  # in some versions of Python the hook raises it at a smaller depth
         raise InvalidState("The body is nested too deeply; send a state document.") from None
 
 
 def _instances(pairs: list[tuple[str, Any]]) -> tuple[Any, int] | None:
-    """Return the mode of a resource and how many instances it has; None for another object."""
+    """Return the mode of a resource and the number of its instances; None for another object."""
     members = dict(pairs)
     instances = members.get("instances")
     return (members.get("mode"), len(instances)) if isinstance(instances, list) else None
 
 
 _INSTANCES: Final = json.JSONDecoder(object_pairs_hook=_instances)
-"""Reads an array of resources as a list of their modes and numbers of instances, and keeps no attributes."""
+"""Decodes an array of resources to a list of their modes and numbers of instances, without attributes."""
 _MEMBERS: Final = json.JSONDecoder(object_pairs_hook=len)
-"""Reads an object as how many members it has."""
+"""Decodes an object to the number of its members."""
 
 
 def is_lineage(text: str) -> bool:
-    """Return whether a text can be the lineage of a state that is stored."""
+    """Return whether a text can be stored as a lineage: Unicode that fits into a metadata value."""
     return object_metadata.fits(text) and json_object.is_unicode(text)
 
 
@@ -210,7 +210,7 @@ def _output(whole: bytes) -> Output:
 def outputs_only(body: bytes) -> bytes:
     """Reduce a state document to version, terraform_version, serial, lineage and outputs.
 
-    `NotAllowed` if it is encrypted, so that its outputs cannot be told from the rest.
+    Raise `NotAllowed` if it is encrypted, because its outputs cannot be separated.
     """
     document = _members(body)
     _read(_values(document))

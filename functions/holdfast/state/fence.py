@@ -1,11 +1,11 @@
-"""The fence: what write, commit, restore, undelete and delete do to lose nobody's write.
+"""The fence: steps by which write, commit, restore, undelete and delete avoid losing anybody's write.
 
-- The state is read before the lock. A lock that is one's own afterwards was so when the state was read, and
-  nobody else's write since it was acquired has been acknowledged. The other way round, the state could be the
-  next holder's already.
-- The lock is read again after a PutObject. In between it can be broken and acquired by somebody else. If the
-  very same lock is still there, the version was written while it was held, and the next holder has read it.
-- A verb's own lock is released as the lock object that it is, whatever became of the verb.
+- The state is read before the lock. If the caller then still holds the lock, they held it while the state was
+  read, and no other write has been acknowledged since they acquired the lock. In the reverse order, the next
+  holder could already have written the state.
+- The lock is read again after a PutObject, because somebody could have broken it meanwhile. If it is still
+  the same lock object, the version was written while the lock was held, so the next holder reads the version.
+- A verb releases exactly its own lock object, even if the verb fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ def look(
     """Read the state, then the lock.
 
     Args:
-        read_state: reads what the verb must know of the state. Only that of a write may remember it.
+        read_state: reads the part of the state that the verb needs. Only a write may read it from the cache.
     """
     state = read_state(store, name)
     lock = locks.read(store, name)
@@ -53,16 +53,16 @@ def put_fenced(
     retention: Retention | None,
     notes: Mapping[str, str] | None = None,
 ) -> ObjectVersion | None:
-    """Put a version over the one that was seen, then read the lock again.
+    """Write a version that replaces the current version in `seen`, then read the lock again.
 
     Args:
-        seen: what `look` returned.
-        check_lock: raises if that is another lock, so that the version does not count.
-        retention: never asked for a probe, which is removed.
+        seen: the result of `look`.
+        check_lock: raises an error if the lock has changed; then the write is not acknowledged.
+        retention: ignored for a probe, which is removed later.
 
     Returns:
-        The version; None if another one than was seen is current. That may be our own first attempt, whose
-        response was lost: only another look tells.
+        The new version; None if the version in `seen` is no longer current. Then call `look` again: our own
+        first attempt, whose response was lost, may have written the current version.
     """
     current, lock = seen
     superseded = guards.last_acknowledged(current, lock)
@@ -83,14 +83,14 @@ def put_fenced(
 def own_lock(
     store: Store, name: StateName, info: LockInfo, caller: Caller, *, seconds: float = 3.0
 ) -> Iterator[LockIdentity]:
-    """Hold a lock of the verb's own, and release that very lock object in the end.
+    """Acquire a lock for a verb, and release exactly this lock object at the end.
 
-    If S3 does not release it in time, it may be left. Then nothing is answered with success: an error of the
-    verb stays the error, else that of the release is raised. Either has a note that names the lock. A retry
-    that has the same lock info takes it up; another command does not.
+    If S3 does not confirm the release in time, the lock may be left. Then the verb fails: its own error is
+    raised, or else the error of the release. A note of the error names the lock. A retry with the same lock
+    info continues to use the lock; another command cannot.
 
     Args:
-        seconds: the least time that there is for the release, however long the rest took.
+        seconds: the least number of seconds for the release, even if the verb took long.
     """
     may_be_left = (
         f"The lock {info.id} of this {info.operation} may be left: only a retry of this very request, before "
@@ -104,7 +104,7 @@ def own_lock(
         raise
     try:
         yield acquired
-    except BaseException as error:  # an interrupt, too
+    except BaseException as error:  # also an interrupt
         if failure := _release(store, name, acquired, seconds):
             error.add_note(may_be_left)
             if isinstance(error, HoldfastError) and not isinstance(failure, OutcomeUnknown):
@@ -117,7 +117,7 @@ def own_lock(
 
 
 def _release(store: Store, name: StateName, acquired: LockIdentity, seconds: float) -> Exception | None:
-    """Release a verb's own lock; return what went wrong."""
+    """Release a verb's own lock. Return the error of the release; None if it succeeded."""
     store.prolong(seconds)
     try:
         locks.release_own(store, name, acquired)

@@ -1,4 +1,4 @@
-"""Freeze a state: a lock that says so, which no force-unlock through the API removes."""
+"""Freeze a state by a lock object with a mark, which no force-unlock through the API removes."""
 
 from datetime import datetime
 
@@ -21,16 +21,16 @@ def freeze(
     *,
     now: datetime,
 ) -> Freeze:
-    """Freeze a state: nobody acquires its lock until it is unfrozen or the freeze has ended.
+    """Freeze a state: nobody can acquire its lock until it is unfrozen or the freeze has ended.
 
     Args:
-        name: of a state that need not exist yet.
-        until: when it ends, in whole seconds and with a time zone; None if it does not.
-        now: only to refuse a time that has passed. Whether a freeze has ended, S3's clock decides.
+        name: the state's name; it need not exist yet.
+        until: when the freeze ends, in whole seconds and with a time zone; None if it does not end.
+        now: the current time; an earlier `until` is refused. Later, S3's clock decides when the freeze ends.
 
     Raises:
-        InvalidRequest: also for a probe.
-        Frozen: another command froze the state. A freeze is never changed: unfreeze first.
+        InvalidRequest: also if the name is that of a probe.
+        Frozen: another command froze the state. A freeze cannot be changed: unfreeze first.
     """
     caller.require(Action.FREEZE, name)
     check_id(freeze_id)
@@ -46,13 +46,13 @@ def freeze(
 
 
 def unfreeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> HeldLock | None:
-    """Remove the freeze that is named, and no other lock.
+    """Remove the freeze with an ID, and no other lock.
 
     Returns:
-        The freeze; None if the state is not locked any more.
+        The removed freeze; None if the state is no longer locked.
 
     Raises:
-        NotFrozen: the lock is not a freeze. It stays.
+        NotFrozen: the lock is not a freeze, and is not removed.
     """
     caller.require(Action.FREEZE, name)
     return locks.unfreeze(store, name, check_id(freeze_id))

@@ -1,6 +1,6 @@
-"""Pure decisions of a write: may it go ahead, given the lock and the current state that were read?
+"""Decide whether a write may proceed, given the lock and the current state that were read.
 
-Nothing here talks to S3. `write` reads, asks these functions, and writes.
+These functions send no requests. `write` reads lock and state, calls these functions, and writes.
 """
 
 from dataclasses import dataclass
@@ -22,13 +22,13 @@ from holdfast.state.locks import HeldLock, LockIdentity, identity, refusal
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A write that comes in several requests: what was found when it was created, for its commit to compare.
+    """The lock and the version that the creation of an upload found. The upload's commit compares both.
 
     Attributes:
-        key: 128 random bits, hexadecimal; the version that is written notes it.
-        lock_id: the ID of the lock under which it was created.
+        key: 128 random bits, hexadecimal; stored in the metadata of the written version.
+        lock_id: the ID of the lock under which the upload was created.
         lock_version: the version ID of that lock object.
-        base: version ID and ETag of the version that was current; None if there was no state.
+        base: version ID and ETag of the version that was current; None if the state did not exist.
     """
 
     key: str
@@ -39,13 +39,16 @@ class Upload:
 
 
 COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination state"})
-"""Lock operations whose client has compared serial and lineage itself, or was forced by its user."""
+"""Lock operations in which the client itself compares serial and lineage, or the user forces the write."""
 
 
 def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
-    """Decide whether a write may go ahead under a lock; `Locked` also if the client named no lock."""
+    """Raise an error unless the caller may write under the lock that was read.
+
+    `Locked` is raised also if the client named no lock.
+    """
     if lock is not None:
-        # The ID alone proves nothing: everybody who is refused learns it. Nobody writes under a freeze.
+        # The ID alone proves nothing: every refused caller learns it. Nobody writes under a freeze.
         if lock.freeze or lock.info.id != lock_id or lock.principal != caller.principal:
             raise refusal(lock)
     elif lock_id is not None:
@@ -58,33 +61,33 @@ def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, re
 
 
 def check_same_lock(first: LockIdentity | None, lock: HeldLock | None, lock_id: str | None) -> None:
-    """Decide whether the lock that was read is still the very same lock object as at first, or still none.
+    """Raise `LockLost` unless the lock is still the lock object `first`, or the state is still unlocked.
 
-    `LockLost` also where the other lock object has the same document.
+    Another lock object with the same document is another lock.
     """
     if identity(lock) != first:
         raise _lock_lost(lock_id)
 
 
 def check_upload_lock(lock: HeldLock | None, upload: Upload) -> None:
-    """Decide whether the lock that is held is the one under which an upload was created.
+    """Raise `LockLost` unless an upload was created under the current lock object.
 
-    One with the same ID can be another: the first was broken, and its acquire arrived once more.
+    The ID alone is not enough: if the lock was broken, a late retry can acquire a lock with the same ID.
     """
     if lock is None or lock.identity.version_id != upload.lock_version:
         raise _lock_lost(upload.lock_id)
 
 
 def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Upload) -> None:
-    """Decide whether an upload may be written over the current state.
+    """Raise `BaseChanged` if an upload may not replace the current version.
 
-    `BaseChanged` only if the current one counts: its writer was not told otherwise.
+    An upload may replace a version that was never acknowledged.
     """
     version = (current.version.version_id, current.version.etag) if current else None
     if version == upload.base or (current is not None and was_never_acknowledged(current, lock)):
         return
-    # An earlier commit of this very holder, whose outcome they were not told, can land after this upload was
-    # created. Serials tell which of the two is newer, unless a forced write leaves them out.
+    # An earlier commit of the same holder, whose response was lost, can take effect after this upload was
+    # created. Serials decide which of the two is newer, unless the write is forced.
     if current is not None and not upload.force and was_written_under(current, lock):
         return
     raise BaseChanged(
@@ -94,20 +97,20 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
 
 
 def counts_as_written(current: CurrentState, lock: HeldLock | None) -> bool:
-    """Decide whether a current version with the bytes of a write stands for that write.
+    """Return whether a write succeeds because the current version already has its bytes.
 
-    One of this very lock does: it is the write itself, which is retried. On one of another lock a PutObject
-    may still land that an earlier holder sent before its lock was broken, with that version's ETag as the
-    condition. A new version makes it fail, unless equal bytes have equal ETags.
+    It does if that version was written under a lock with the same ID: the write is a retry. Otherwise a
+    late PutObject of an earlier holder, whose lock was broken, may still replace that version. Writing a new
+    version makes the late PutObject fail, unless equal bytes have equal ETags.
     """
     return current.lock_id == (lock.info.id if lock else "") or not current.version.has_own_etag
 
 
 def was_written_under(current: CurrentState, lock: HeldLock | None) -> bool:
-    """Return whether the current version was written under this very lock.
+    """Return whether the current version was written under this lock object.
 
-    The ID alone does not tell: a lock that was broken can be acquired once more with the same document, by a
-    retry that arrives late. That one is younger than what was written under the first.
+    The ID alone is not enough: after a lock was broken, a late retry can acquire a lock with the same
+    document. That lock is younger than the versions that were written under the broken lock.
     """
     return (
         lock is not None
@@ -120,9 +123,9 @@ def was_written_under(current: CurrentState, lock: HeldLock | None) -> bool:
 def check_succession(
     new: Revision, current: CurrentState | None, lock: HeldLock | None, *, force: bool = False
 ) -> None:
-    """Decide whether a revision may follow the current state: same lineage, higher serial.
+    """Raise an error unless a revision may follow the current state: same lineage, higher serial.
 
-    `SerialNotNewer` compares the serial with the last acknowledged one.
+    The revision is compared with the last acknowledged revision.
     """
     if current is None or current.version.size == 0:
         return
@@ -153,10 +156,10 @@ def check_succession(
 
 
 def was_never_acknowledged(current: CurrentState, lock: HeldLock | None) -> bool:
-    """Return whether the current state was written by somebody else while this lock was held.
+    """Return whether somebody else wrote the current version while this lock was held.
 
-    Such a writer read the lock a second time, found this one and was refused. S3's times have whole
-    seconds: within the same second the write counts as acknowledged.
+    That writer then read this lock and was refused. S3's times are in whole seconds: if lock and version have
+    the same time, the version counts as acknowledged.
     """
     return (
         lock is not None
@@ -167,14 +170,17 @@ def was_never_acknowledged(current: CurrentState, lock: HeldLock | None) -> bool
 
 
 def last_acknowledged_revision(current: CurrentState | None, lock: HeldLock | None) -> Revision | None:
-    """Return the revision that the next version notes: no unacknowledged write in between can lower that."""
+    """Return the last acknowledged revision.
+
+    The next version stores it, so that an unacknowledged write in between cannot lower it.
+    """
     if current is None:
         return None
     return current.superseded if was_never_acknowledged(current, lock) else current.revision
 
 
 def last_acknowledged(current: CurrentState | None, lock: HeldLock | None) -> Superseded | None:
-    """Return what the version that supersedes the last acknowledged revision notes of it."""
+    """Return the superseded revision to store in the metadata of the next version."""
     revision = last_acknowledged_revision(current, lock)
     if current is None or revision is None:
         return None

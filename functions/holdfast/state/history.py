@@ -1,7 +1,8 @@
-"""The history of a state: its versions, and which of them were acknowledged.
+"""List the history of a state: its versions, and whether their writes were acknowledged.
 
-A writer that lost its lock was refused although its version is there. That shows only later: the version that
-follows notes what it replaced, which is then not what such a version has, but what that one replaced itself.
+A writer that lost its lock was refused although its version exists. Only the next version shows the refusal:
+it stores the last acknowledged revision. This is then the revision that the refused version had superseded,
+and not the revision of the refused version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,21 +21,21 @@ from holdfast.state.current_state import CurrentState, noted
 from holdfast.state.locks import HeldLock
 
 PAGE: Final = 20
-"""Versions and delete markers of a page."""
+"""The most versions and delete markers on a page."""
 
 _AT_ONCE: Final = 8
 
 _LONGEST_ID: Final = 200
-"""Characters of the ID of a version; S3's have 32."""
+"""Characters of the longest accepted version ID; the IDs of S3 have 32."""
 
 
 class Status(StrEnum):
-    """What became of the write that made a version. Clients read the values."""
+    """The outcome of the write that created a version. Clients read the values."""
 
     ACKNOWLEDGED = "acknowledged"
-    """Its writer was told that it counts, or nothing says otherwise."""
+    """The write was acknowledged, or no later version shows otherwise."""
     NEVER_ACKNOWLEDGED = "never_acknowledged"
-    """Its writer had lost the lock, and was refused."""
+    """The writer had lost the lock, and was refused."""
     OTHER_PROGRAM = "other_program"
     """Another program than Holdfast wrote it."""
 
@@ -43,8 +44,8 @@ class Status(StrEnum):
 class Version:
     """A version of a state, or a delete marker, which has no status.
 
-    `metadata` is what Holdfast noted with the version, `noted` the same, parsed; for a delete marker and
-    another program's version the first is empty and the second None.
+    `metadata` is the metadata that Holdfast stored, and `noted` is the same metadata, parsed. For a delete
+    marker and another program's version, `metadata` is empty and `noted` is None.
     """
 
     entry: HistoryEntry
@@ -55,7 +56,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A page of the history, newest first; `next` is the cursor of the next page, None if there is none."""
+    """A page of the history, newest first; `next` is the cursor of the next page, None on the last page."""
 
     versions: Sequence[Version]
     next: str | None
@@ -63,12 +64,12 @@ class History:
 
 @dataclass(slots=True)
 class _Newer:
-    """What is newer than the entry that is looked at.
+    """The data about the next newer version by which the status of an entry is decided.
 
     Attributes:
-        version: the next newer version, if Holdfast wrote it; None if nothing tells.
-        version_id: of the next newer version, also another program's; empty if there is none.
-        was_deleted: whether the state may have been deleted before that version was written.
+        version: the next newer version; None if it does not exist, or another program wrote it.
+        version_id: the ID of the next newer version, of any program; empty if it does not exist.
+        was_deleted: whether a delete marker is between the entry and that version.
     """
 
     version: CurrentState | None = None
@@ -79,10 +80,10 @@ class _Newer:
 def page(
     store: Store, name: StateName, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> History:
-    """Read a page of the history, without versions that S3 removes meanwhile.
+    """Read a page of the history, without versions that are removed meanwhile.
 
-    It takes one request for the list, one for each version on the page, and one for the lock or, on a later
-    page, for the version before the page's first.
+    It takes one request for the list, and one for each version on the page. The first page takes one more, to
+    read the lock. A later page takes one more, to read the next newer version.
     """
     caller.require(Action.READ, name)
     newer, after = _begin(name, cursor)
@@ -91,7 +92,7 @@ def page(
     if newer.version_id:
         wanted.append(newer.version_id)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        # Of what was current when the list was made, the lock must be the one after that.
+        # The lock is read after the list: the current version's status depends on the later lock.
         lock = pool.submit(locks.read, store, name) if cursor is None else None
         read = dict(
             zip(wanted, pool.map(lambda each: store.read_version(name.state_key, each), wanted), strict=True)
@@ -103,7 +104,7 @@ def page(
 
 
 def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
-    """Return what became of the write that made the current version, by the lock that was read after it."""
+    """Return the outcome of the write of the current version, given the lock that was read after it."""
     found = noted(version)
     if found is None:
         return Status.OTHER_PROGRAM
@@ -111,13 +112,13 @@ def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
 
 
 def _list(store: Store, name: StateName, after: str, page_size: int) -> tuple[list[HistoryEntry], str | None]:
-    """Return the entries of a page, and the ID after which the next one begins; None if there is none."""
+    """Return the entries of a page, and the ID after which the next page begins; None on the last page."""
     key = name.state_key
     found = store.versions_page(key, after=(key, after) if after else None, page_size=page_size)
     if found is None:
         raise cursors.invalid()
     entries = [entry for of, entry in found.entries if of == key]
-    # Keys come in order: of those that begin with this one, it is the first itself.
+    # Keys come in order, and this key comes before all longer keys that begin with it.
     ended = found.last is None or len(entries) < len(found.entries) or found.last[0] != key
     return entries, None if ended or found.last is None else found.last[1]
 
@@ -128,7 +129,7 @@ def _judged(
     newer: _Newer,
     lock: HeldLock | None,
 ) -> Iterator[Version]:
-    """Yield the versions with what became of their writes; afterwards `newer` is what the next page needs."""
+    """Yield the versions with their status. Afterwards `newer` contains the values for the next page."""
     deletions = [_second(entry.last_modified) for entry in entries if entry.is_delete_marker]
     for entry in entries:
         if entry.is_delete_marker:
@@ -137,7 +138,7 @@ def _judged(
             continue
         found = read[entry.id]
         this = _noted(found)
-        # Of the same second, S3 does not tell the order of a version and a delete marker.
+        # The order of a version and a delete marker of the same second is unknown.
         since = _second(entry.last_modified)
         until = _second(newer.version.version.last_modified) if newer.version else since
         deleted = newer.was_deleted or any(since <= each <= until for each in deletions)
@@ -153,11 +154,11 @@ def _judged(
 
 
 def _status(this: CurrentState, newer: CurrentState | None, *, was_deleted: bool) -> Status:
-    """Decide what became of the write of a version, by what the next newer one notes that it replaced.
+    """Decide whether a version's write was acknowledged, by the revision that the newer version superseded.
 
-    That is the revision of this version if it counted, and what this one replaced itself if it did not. It
-    is neither where the newer one replaced another version, which is gone, or none at all. It is both where a
-    push repeated the serial: then the newer one notes which.
+    The write was never acknowledged if the newer version superseded the same revision as this version. If a
+    push repeated the serial, that can also be this version's own revision: then `over_refused` decides. If
+    neither superseded a revision and a delete may be between them, this write counts as acknowledged.
     """
     if newer is None or newer.superseded != this.superseded:
         return Status.ACKNOWLEDGED
@@ -176,7 +177,7 @@ def _second(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
-# Cursors. The entry after which the next page begins, and what that page must know of what is newer.
+# A cursor contains the entry after which the next page begins, and the `_Newer` that the page needs.
 
 
 def _cursor(name: StateName, last: str, newer: _Newer) -> str:

@@ -1,4 +1,4 @@
-"""The lock info document: what Terraform sends to lock and unlock, and what lies in the lock object.
+"""The lock info document, which Terraform sends to lock and unlock, and which the lock object contains.
 
 Its form is `statemgr.LockInfo` in Terraform's and OpenTofu's sources.
 """
@@ -19,10 +19,10 @@ from holdfast.errors import InvalidLockInfo, TooLarge
 from holdfast.s3 import object_metadata
 
 MAX_BYTES: Final = 64 * 1024
-"""The most bytes that a lock info document may have; Terraform's have some 300."""
+"""Bytes of the largest lock info document; Terraform's have some 300."""
 
 FREEZE: Final = "freeze"
-"""The operation of a freeze. It is only shown: that a lock is a freeze, its metadata tells."""
+"""The operation of a freeze, for display. The metadata decides whether a lock is a freeze."""
 
 _FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
@@ -41,43 +41,43 @@ class LockInfo:
 
     @property
     def operation(self) -> str:
-        """Return what the client wants to do, such as `OperationTypeApply`; empty if it does not say."""
+        """Return the client's operation, such as `OperationTypeApply`; empty if it did not send one."""
         return _text(self.document, "Operation")
 
     @property
     def who(self) -> str:
-        """Return who the client says that it is, such as `ada@laptop`; empty if it does not say."""
+        """Return the user and machine, such as `ada@laptop`; empty if the client did not send them."""
         return _text(self.document, "Who")
 
     @property
     def text(self) -> str:
-        """Return the free text of the client; empty if it does not say anything."""
+        """Return `Info`, a free text of the client; empty if it did not send one."""
         return _text(self.document, "Info")
 
     @property
     def names_only_its_id(self) -> bool:
-        """Return whether every other field is absent or zero: what OpenTofu's `force-unlock` sends."""
+        """Return whether all fields except the ID are absent or zero, as in OpenTofu's `force-unlock`."""
         return all(value in ("", None, _ZERO_TIME) for field, value in self.document.items() if field != "ID")
 
     def at(self, path: str) -> "LockInfo":
-        """Return the same lock info with `Path` filled where it came empty, as `backend "s3"` does."""
+        """Return the same lock info, with `Path` filled in if it is empty, as `backend "s3"` does."""
         return self if self.document.get("Path") else LockInfo({**self.document, "Path": path})
 
     def to_json(self) -> bytes:
-        """Return the document as it is stored; only `Path` can make it longer than it was received."""
+        """Return the document for storage; only a filled-in `Path` can make it longer than received."""
         return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")).encode()
 
     def for_client(self) -> dict[str, str]:
-        """Return the seven fields that Terraform parses, each of the type that it expects."""
+        """Return the seven fields that Terraform parses, all as text."""
         fields = {field: _text(self.document, field) for field in _FIELDS}
         return {**fields, "Created": _time(fields["Created"])}
 
 
 def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockInfo:
-    """Return the lock info of a verb that acquires a lock of its own: a function of the arguments alone.
+    """Return the lock info of a verb that acquires its own lock. It depends on the arguments alone.
 
-    `version` is what the verb is about, `<bucket>/<key>?versionId=<id>`, and `info` what a client that finds
-    the state locked shows its user.
+    `version` identifies the object version on which the verb acts: `<bucket>/<key>?versionId=<id>`. Clients
+    that find the state locked show `info`.
     """
     return LockInfo(
         {
@@ -93,12 +93,12 @@ def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockI
 
 
 def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Caller) -> LockInfo:
-    """Return the lock info of a freeze, a function of the arguments alone.
+    """Return the lock info of a freeze. It depends on the arguments alone.
 
-    Every client shows its user `ID` and `Info`, older ones the ID alone.
+    Clients show the user `ID` and `Info`, older clients the ID alone.
     """
     ends = f" until {until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if until else ""
-    # An ID that is longer than metadata takes could not be sent back by a client that unlocks.
+    # `parse` rejects an ID that does not fit into metadata, so a client could not send it back to unlock.
     end = f"{ends} [{freeze_id}]"
     left = object_metadata.VALUE_LIMIT - len(object_metadata.encode(end, limit=None))
     shown = object_metadata.cut(f"frozen: {reason}", left)
@@ -128,7 +128,7 @@ def parse(body: bytes) -> LockInfo:
         raise InvalidLockInfo(
             f"The lock info {error}; send the JSON object that Terraform sends, with an ID."
         ) from None
-    # What is accepted must come back the same from the bucket, or its owner could not release it.
+    # The stored document must equal the received document, or its owner could not release the lock.
     if not all(_is_plain(value) for pair in document.items() for value in pair):
         raise InvalidLockInfo(
             "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
@@ -155,10 +155,10 @@ def _is_plain(value: object) -> bool:
 
 
 def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
-    """Parse the lock object at `path` (`<bucket>/<key>`), which S3 stored when it was `created`.
+    """Parse the lock object at `path` (`<bucket>/<key>`), which S3 stored at the time `created`.
 
-    A lock object that is not lock info, as another program's, is a lock all the same: it gets a made-up
-    document that says so, with an ID by which force-unlock can name it.
+    A lock object without lock info, such as another program's, also locks the state. The result is then a
+    generated document that explains this, with an ID for force-unlock.
     """
     try:
         document = json_object.parse(body)
@@ -183,8 +183,8 @@ def _text(document: Mapping[str, Any], field: str) -> str:
 
 
 def _time(text: str) -> str:
-    """Return the time if Go can parse it, else the zero time: a client that fails to parse the holder's
-    lock info takes the response for a fault instead of waiting."""
+    """Return the time if Go can parse it, else the zero time. A client that cannot parse the holder's lock
+    info reports a fault instead of waiting."""
     if not _RFC_3339.fullmatch(text):
         return _ZERO_TIME
     try:

@@ -1,15 +1,15 @@
-"""Locks: acquire, release, force-unlock, break.
+"""Acquire, release, force-unlock and break locks.
 
-A lock is an object that exists. It is acquired with a PutObject that only creates, and released with a
-DeleteObject that names the very version that was read before: whatever is lost, retried or late, nobody's
-lock is ever replaced or removed by mistake, and nothing of a lock stays in the bucket. Only where S3 does not
-let the version go is the lock deleted by its ETag, which leaves a version and a delete marker.
+A state is locked while its lock object exists. An acquire is a PutObject that only creates. A release is a
+DeleteObject of the version that was read before. So a lost, repeated or late request never replaces or
+removes another lock, and a released lock leaves no version in the bucket. If S3 refuses to remove the
+version, the lock is deleted by its ETag instead, which leaves a version and a delete marker.
 
-Beneath a removed version there is nothing, or a delete marker, because an acquire only creates. If somebody
-removes that marker by hand, an older lock comes back: the state is locked, never unlocked by mistake.
+Below a removed version there is a delete marker or no entry, because an acquire only creates. If somebody
+removes that marker by hand, an older lock reappears: the state is then locked, never unlocked by mistake.
 
-A freeze is a lock that says so in its metadata, which no client can write through the API. Only `unfreeze`
-removes it, and once it has ended, an acquire.
+A freeze is a lock with a mark in its metadata. A client cannot set the mark by its lock info. `unfreeze`
+removes a freeze, and an acquire removes a freeze that has ended.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,24 +36,24 @@ from holdfast.state import declared, lock_info
 from holdfast.state.lock_info import LockInfo
 
 TAGS: Final = {"holdfast": "lock"}
-"""By this tag a lifecycle rule finds the lock versions that could not be removed. A rule filters by the
-beginning of a key and by tags, and the keys of locks and states begin alike."""
+"""The tag by which a lifecycle rule finds lock versions that could not be removed. A rule can filter by
+prefix and tag, and the keys of locks and states have the same prefix."""
 
 FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
-"""How old a lock must be before a force-unlock that names no ID removes it."""
+"""The least age at which a force-unlock without an ID removes a lock."""
 
 _ATTEMPTS: Final = 5
 _UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
-"""How the metadata of a freeze has the time when it ends."""
+"""The format of a freeze's end in its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockIdentity:
-    """Which lock object it is. Two readings saw the same lock if and only if these are equal.
+    """The identity of a lock object. It is equal for two reads if and only if they returned the same object.
 
-    The version ID alone decides in a bucket with versioning: a lock that is acquired again, even with the
-    same document, is another version. Without versioning document and principal are all there is. `lifted`,
-    no part of the comparison, is the ID of the freeze that had ended and was removed before.
+    In a bucket with versioning the version ID decides: a lock that is acquired again, even with the same
+    document, is another version. Without versioning only document and principal are compared. `lifted` is
+    not compared: it is the ID of the ended freeze that the acquire removed before, or empty.
     """
 
     version_id: str
@@ -64,7 +64,7 @@ class LockIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """What makes a lock a freeze; `until` has whole seconds, None if it does not end."""
+    """The data of a freeze; `until` is in whole seconds, None if the freeze does not end."""
 
     id: str
     reason: str
@@ -77,7 +77,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class HeldLock:
-    """A lock as it was read; `read_at` is S3's clock then, in whole seconds."""
+    """A lock that was read; `read_at` is the time of the response by S3's clock, in whole seconds."""
 
     identity: LockIdentity
     version: ObjectVersion
@@ -85,19 +85,19 @@ class HeldLock:
 
     @property
     def freeze(self) -> Freeze | None:
-        """The freeze, if it is one. Metadata alone tells: a client can send any operation."""
+        """The freeze; None for any other lock. The metadata decides, as a client can send any operation."""
         metadata = self.version.metadata
         if "freeze" not in metadata:
             return None
         until = None
-        # A time that cannot be read is none: such a freeze ends when somebody unfreezes.
+        # With an invalid time the freeze does not end until somebody unfreezes the state.
         with suppress(ValueError):
             until = datetime.strptime(metadata.get("freeze-until", ""), _UNTIL).replace(tzinfo=UTC)
         return Freeze(metadata["freeze"], lock_info.reason_of_freeze(self.info), until)
 
     @property
     def is_ended_freeze(self) -> bool:
-        """Whether it is a freeze that had ended when it was read, by S3's clock."""
+        """True for a freeze that had ended when it was read, by S3's clock."""
         freeze = self.freeze
         return freeze is not None and freeze.until is not None and freeze.until <= self.read_at
 
@@ -115,7 +115,7 @@ def refusal(held: HeldLock) -> Locked:
     freeze = held.freeze
     if freeze is None:
         return Locked(holder)
-    # What is stored has no time, so that a retry stores the same; clients would show the year 1.
+    # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
     holder["Created"] = held.version.last_modified.astimezone(UTC).strftime(_UNTIL)
     if held.is_ended_freeze:
         then = "It has ended: the next command that acquires the lock lifts it."
@@ -139,7 +139,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ForceUnlocked:
-    """Somebody's lock was removed on behalf of a maintainer; `info` is None if there was no lock."""
+    """A maintainer removed a lock; `info` is None if the state was not locked."""
 
     info: LockInfo | None
     principal: str | None
@@ -174,12 +174,17 @@ def acquire(
 def acquire_own(
     store: Store, name: StateName, info: LockInfo, caller: Caller, freeze: Freeze | None = None
 ) -> LockIdentity:
-    """Acquire the lock for a verb whose caller is allowed to. A freeze that has ended is lifted before."""
+    """Acquire the lock, without checking the caller's role. Before that, remove a freeze that has ended.
+
+    Raises:
+        Locked: somebody else holds the lock, or the state is frozen.
+        OutcomeUnknown: also if other clients kept acquiring and releasing the lock.
+    """
     info = _with_path(info, store, name)
     freeze_id = freeze.id if freeze else None
     lifted = ""
     for _ in range(_ATTEMPTS):
-        # It only creates, so of several clients one acquires the lock and none replaces another's.
+        # The write only creates: one of several clients acquires the lock, and no lock is replaced.
         stored = store.write(
             name.lock_key,
             info.to_json(),
@@ -197,7 +202,7 @@ def acquire_own(
         removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
         if removed is not None:
             lifted = held_freeze or ""
-            continue  # which only creates
+            continue
         if _was_acquired_with(held, info, caller) and held_freeze == freeze_id:
             return held.identity
         raise refusal(held)
@@ -205,11 +210,11 @@ def acquire_own(
 
 
 def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
-    """Release what `acquire_own` acquired: that very lock object, none with the same document after it."""
-    # No reading is needed: no other lock object ever has this version ID.
+    """Release exactly the lock object that `acquire_own` acquired, not a later one with the same document."""
+    # No read is needed: no other lock object ever has this version ID.
     if _remove_version(store, name, acquired.version_id):
         return
-    # S3 protects the version, or has none: only the ETag of what is read now can name it.
+    # S3 protects the version, or the bucket has no versions: only the ETag of a new read identifies the lock.
     held = read(store, name)
     if held is not None and held.identity == acquired:
         _delete_by_etag(store, name, held)
@@ -218,28 +223,28 @@ def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
 def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Released | ForceUnlocked:
     """Release the caller's lock, or force-unlock on behalf of a maintainer.
 
-    Which of the two is meant shows in the body: the document that acquired the lock releases it; nothing
-    (Terraform's `force-unlock`), only an ID (OpenTofu's), or the ID with another document or caller is
-    a force-unlock. It is `Released` also when somebody else has locked since: nothing is left to release.
+    The body decides: the document that acquired the lock releases it. An empty body (Terraform's
+    `force-unlock`), an ID alone (OpenTofu's), or the ID with another document or caller is a force-unlock.
+    The result is `Released` also if the lock is already gone and somebody else has locked the state since.
 
     Raises:
-        NotAllowed: also if the caller may unlock, but not force it.
-        UnlockOutcomeUnknown: S3 did not decide a force-unlock that names no ID.
+        NotAllowed: also if the caller may unlock, but not force-unlock.
+        UnlockOutcomeUnknown: the outcome of a force-unlock without an ID is unknown.
     """
     caller.require(Action.UNLOCK, name)
-    if not body:  # Terraform's force-unlock, which names no lock
+    if not body:  # Terraform's force-unlock, which does not name a lock
         caller.require(Action.FORCE_UNLOCK, name)
         return _force_unlock(store, name, read(store, name), _is_old_enough, _too_young, retry_is_safe=False)
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
     if held is None:
-        return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
+        return Released(info.id)  # a retry, or somebody removed the lock
     removed = _remove_if(store, name, held, None, lambda lock: _was_acquired_with(lock, info, caller))
-    if removed is not None:  # should it have been gone by then, there was nothing left to release
+    if removed is not None:
         return Released(info.id, marker_created=removed)
     if info.id != held.info.id and not received.names_only_its_id:
-        return Released(info.id)  # a retry that meets the next holder's lock, which stays
+        return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
     caller.require(Action.FORCE_UNLOCK, name)
     return _force_unlock(
@@ -255,11 +260,11 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
 
 
 def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
-    """Release the lock acquired with this very document, where a protocol tells that from a force-unlock."""
+    """Release the lock that was acquired with this document, and never force-unlock."""
     caller.require(Action.UNLOCK, name)
     held = read(store, name)
     if held is None:
-        return Released(info.id)  # a retry, or somebody removed it: nothing is left to release
+        return Released(info.id)  # a retry, or somebody removed the lock
     own = _with_path(info, store, name)
     removed = _remove_if(store, name, held, None, lambda lock: _was_acquired_with(lock, own, caller))
     if removed is None:
@@ -268,10 +273,10 @@ def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Calle
 
 
 def force_unlock_version(store: Store, name: StateName, version_id: str, caller: Caller) -> ForceUnlocked:
-    """Force-unlock the lock object that the client has seen, or none if `version_id` is empty.
+    """Force-unlock exactly the lock object that the client has seen; `version_id` is empty if it saw no lock.
 
-    A retry never meets another one: it is `ForceUnlocked` also when that lock is gone and none is held.
-    `LockNotMatched` also if this lock is too young.
+    The result is `ForceUnlocked` also if the state is no longer locked, so a retry is safe. `LockNotMatched`
+    is raised also if the client saw no lock, or the lock is too young.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     if not is_unique(version_id):
@@ -297,11 +302,11 @@ def force_unlock_version(store: Store, name: StateName, version_id: str, caller:
 def break_exactly(
     store: Store, name: StateName, lock_id: str, version_id: str, caller: Caller
 ) -> ForceUnlocked:
-    """Remove the lock that is named by ID and version, and no other, however late the request arrives.
+    """Remove exactly the lock with this ID and version, even if the request arrives late.
 
-    IDs recur: an acquire can arrive late, and some verbs make theirs of what they are about. It is
-    `ForceUnlocked` also when the state is not locked any more, `LockNotMatched` also if the bucket does not
-    tell locks apart.
+    The version is needed because IDs recur: an acquire can arrive late, and some verbs derive the lock's ID
+    from a version of the state. The result is `ForceUnlocked` also if the state is no longer locked.
+    `LockNotMatched` is raised also in a bucket without versioning, where locks cannot be distinguished.
     """
     caller.require(Action.FORCE_UNLOCK, name)
     held = read(store, name)
@@ -327,15 +332,15 @@ def break_exactly(
         )
     raise _unless_frozen(
         held,
-        "The lock that is held is another one than the one that was named. "
+        "The lock that is held now is not the named lock. "
         f"{held.info.who or 'Somebody'} holds it, lock ID {held.info.id}; it stays.",
     )
 
 
 def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
-    """Remove the freeze that is named for a caller who is allowed to, and nothing else.
+    """Remove the freeze with an ID, without checking the caller's role.
 
-    It returns None if the state is not locked any more, and raises `NotFrozen` if the lock is no freeze.
+    Return the freeze; None if the state is no longer locked. Raise `NotFrozen` if the lock is not a freeze.
     """
     held = read(store, name)
     if held is None:
@@ -353,13 +358,12 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
             f"{held.info.id}; it stays."
         )
     raise LockNotMatched(
-        f"The state is frozen by another command than the one that was named: {held.freeze.reason}. "
-        "That freeze stays."
+        f"Another command than the named one froze the state: {held.freeze.reason}. That freeze stays."
     )
 
 
 def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
-    """Fill `Path` with the address of the state, not of the lock, as `backend "s3"` does."""
+    """Fill in an empty `Path` with the state's key, not the lock's, as `backend "s3"` does."""
     return info.at(f"{store.bucket}/{name.state_key}")
 
 
@@ -376,25 +380,25 @@ def _force_unlock(
     *,
     retry_is_safe: bool,
 ) -> ForceUnlocked:
-    """Remove the lock that was read if it is meant, else raise what `otherwise` returns for it.
+    """Remove the lock that was read if `is_meant` accepts it, else raise the error that `otherwise` returns.
 
-    `retry_is_safe` says whether a retry meets no other lock.
+    `retry_is_safe` says whether a retry cannot remove another lock.
     """
     if held is None:
         return ForceUnlocked(None, None)
-    # From here on nothing but the log may know of this lock any more.
+    # After the removal, only the log contains these values.
     logged = {"lock_id": held.info.id, "held_by": held.principal}
     try:
         removed = _remove_if(store, name, held, None, is_meant)
         if removed is None:
             raise otherwise(held)
-        # S3 answers the removal of a version that was gone already like any other: only this tells.
+        # S3 confirms the removal of a missing version, too. Another read finds a lock that is newer.
         now = read(store, name)
     except (OutcomeUnknown, StorageRefused) as error:
         if retry_is_safe:
             error.logged = logged
             raise
-        # A status that the client retries by itself would let the retry meet the next holder's lock.
+        # With a 503 the client would retry by itself, and could remove the next holder's lock.
         raise UnlockOutcomeUnknown(
             f"S3 did not say whether the lock {held.info.id} was removed. See who holds the state before you "
             "unlock it again.",
@@ -406,16 +410,16 @@ def _force_unlock(
 
 
 def _is_old_enough(held: HeldLock) -> bool:
-    """Return whether a lock may be removed by a request that does not name it."""
-    # Both times are cut to the second, so that the lock can be up to a second younger than this.
+    """Return whether a lock is old enough for a force-unlock without an ID."""
+    # Both times are in whole seconds, so the lock can be up to a second younger than the difference.
     return held.read_at - held.version.last_modified > FORCE_UNLOCK_MIN_AGE
 
 
 def _too_young(held: HeldLock) -> HoldfastError:
     return _unless_frozen(
         held,
-        f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. If it is "
-        f"the one that you mean, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds.",
+        f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. If you "
+        f"mean this lock, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds.",
     )
 
 
@@ -438,10 +442,10 @@ def _remove_if(
     freeze_id: str | None,
     is_meant: Callable[[HeldLock], bool],
 ) -> bool | None:
-    """Remove the lock object that was read if it is meant, and no other that may lie there by now.
+    """Remove exactly the lock object that was read, if `is_meant` accepts it.
 
-    A freeze must stay where `freeze_id` is None. It returns whether a delete marker was created; None if the
-    lock is another one, which stays.
+    A freeze is only removed if its ID is `freeze_id`. Return whether a delete marker was created; None if the
+    lock was not accepted, and so not removed.
     """
     if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
         return None
@@ -450,10 +454,10 @@ def _remove_if(
 
 
 def _remove_version(store: Store, name: StateName, version_id: str) -> bool:
-    """Return whether a lock object is gone now; False where S3 keeps its versions, or has none."""
+    """Remove a lock object by its version. Return False if S3 protects it, or the bucket has no versions."""
     return is_unique(version_id) and isinstance(store.remove_version(name.lock_key, version_id), Deleted)
 
 
 def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
-    """Create a delete marker over the lock object that was read; return whether that was still current."""
+    """Create a delete marker over the lock object that was read. Return False if it is no longer current."""
     return isinstance(store.delete(name.lock_key, IfMatch(held.version.etag)), Deleted)

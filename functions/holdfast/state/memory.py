@@ -1,13 +1,12 @@
-"""What a warm process remembers of the current versions of states. It saves a write one request to S3.
+"""Cache the current versions of states in a warm process, so that a write sends one request less to S3.
 
-A remembered version may lead to a PutObject with its ETag as the condition, and to nothing else: nothing is
-acknowledged, refused or answered from memory. If that PutObject takes effect, the remembered version was
-current all the time since it was learned, because no other version ever has its ETag. So it is the very
-request that a write would have sent after reading the current version. If it does not, the write reads as if
-it had remembered nothing.
+A cached version may only be used for a PutObject with its ETag as the condition. No write is acknowledged or
+refused, and no read is served, from the cache. If the PutObject takes effect, the cached version was current
+all the time, because no other version ever has its ETag. So the PutObject is the same request that a write
+sends after it has read the current version. If the PutObject fails, the write reads the current version.
 
-The time of an own write is S3's `Date`, perhaps later than `Last-Modified`. That is harmless: its lock was
-read again after that, so every later holder's lock is younger.
+For a write of this process, the cached time is S3's `Date`, which can be later than `Last-Modified`. That is
+harmless: the write read its lock again afterwards, so every later holder's lock is younger than that time.
 """
 
 from typing import Final
@@ -17,20 +16,20 @@ from holdfast.s3.store import ObjectVersion, is_unique
 from holdfast.state.current_state import CurrentState, noted
 
 LIMIT: Final = 256
-"""States that one process remembers; with 2 KB of metadata each that is half a megabyte."""
+"""The most states in the cache; with 2 KB of metadata each they take half a megabyte."""
 
 
 class Memory:
-    """The versions that one process learned last, of at most `LIMIT` states, and nothing of their content."""
+    """A process's cache: the last known versions of at most `LIMIT` states, without their content."""
 
     def __init__(self) -> None:
         self._known: dict[StateName, CurrentState] = {}
 
     def learn(self, name: StateName, version: ObjectVersion | None) -> None:
-        """Remember a version that was current just now, in place of what was remembered of that state.
+        """Replace the cached version of a state by the version that is current now; None for a missing state.
 
-        It is not remembered if its ETag or its ID may be another version's too, if it is empty, or if another
-        program than Holdfast wrote it. None is not remembered either.
+        A version is not cached if its ETag or its ID may belong to another version too, if the object is
+        empty, or if another program than Holdfast wrote it.
         """
         self._known.pop(name, None)
         if (
@@ -45,8 +44,8 @@ class Memory:
             return
         self._known[name] = current
         if len(self._known) > LIMIT:
-            del self._known[next(iter(self._known))]  # the one that was learned first
+            del self._known[next(iter(self._known))]  # the oldest entry
 
     def take(self, name: StateName) -> CurrentState | None:
-        """Return the remembered version of a state, and forget it; None if there is none."""
+        """Remove the cached version of a state, and return it; None if no version is cached."""
         return self._known.pop(name, None)

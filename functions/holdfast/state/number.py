@@ -1,4 +1,4 @@
-"""Numbers of JSON documents by their value: neither rounded, nor equal to true or false."""
+"""Exact numbers of JSON documents, which compare by value and never equal true or false."""
 
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 _LARGEST_INDEX = 2**31
 _KEPT = 40
-"""Characters of the longest number that is remembered: what a process keeps does not grow with documents."""
+"""Characters of the longest cached number: the size of the cache does not depend on the documents."""
 
 
 class Number(NamedTuple):
     """A number.
 
     Attributes:
-        value: exact; the text of a number whose exponent is beyond all measure.
+        value: the exact value; if its exponent is too large for a `Decimal`, the text of the number.
 
     >>> parse("1.0") == parse("1"), parse("1") == True, str(parse("12345678901234567890.10"))
     (True, False, '12345678901234567890.10')
@@ -22,11 +22,11 @@ class Number(NamedTuple):
     value: Decimal | str
 
     def __str__(self) -> str:
-        """Return it as JSON, with the digits that were written."""
+        """Return the number as JSON, with its original digits."""
         return str(self.value)
 
     def as_index(self) -> int | None:
-        """Return it as the index of a list; None if it cannot be one."""
+        """Return the number as an index of a list; None if it is not a whole number in range."""
         value = self.value
         if isinstance(value, str) or not 0 <= value < _LARGEST_INDEX or value != int(value):
             return None

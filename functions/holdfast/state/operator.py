@@ -1,4 +1,4 @@
-"""What operators send: the ID of a version, a reason, and the ID by which a retry of a command is known."""
+"""Check the values that operators send: version IDs, reasons, and command IDs, which identify retries."""
 
 import re
 from typing import Final
@@ -7,15 +7,15 @@ from holdfast.errors import InvalidRequest, NoSuchVersion
 from holdfast.names import StateName
 
 MAX_REASON: Final = 200
-"""Characters of a reason."""
+"""Characters of the longest reason."""
 LONGEST_VERSION_ID: Final = 128
-"""Characters of the ID of a version. S3's have 32; longer ones would exceed what metadata holds."""
+"""Characters of the longest version ID. S3's have 32; a longer ID may not fit into metadata."""
 
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 def check_reason(reason: str) -> str:
-    """Return a reason unchanged if every client can show it in one line."""
+    """Return a reason unchanged; raise `InvalidRequest` unless it is one line, at most `MAX_REASON` long."""
     if not reason.strip():
         raise InvalidRequest("Give a reason: clients and the audit trail show it.")
     if len(reason) > MAX_REASON:
@@ -26,17 +26,17 @@ def check_reason(reason: str) -> str:
 
 
 def check_id(command_id: str) -> str:
-    """Return the ID of a command unchanged if it has the form of one."""
+    """Return a command ID unchanged; raise `InvalidRequest` unless it is 32 hexadecimal digits."""
     if not _ID.fullmatch(command_id):
         raise InvalidRequest("'id' must be 32 hexadecimal digits in lower case, random for each command.")
     return command_id
 
 
 def check_version_id(version_id: str) -> str:
-    """Return the ID of a version unchanged if S3 can have given it.
+    """Return a version ID unchanged.
 
     Raises:
-        InvalidRequest: it is empty or too long, or a reference: that would mean another version in a retry.
+        InvalidRequest: it is empty or too long, or a reference, which could mean another version in a retry.
     """
     if version_id.startswith("@"):
         raise InvalidRequest(
@@ -52,5 +52,5 @@ def no_such_version(name: StateName, version_id: str) -> NoSuchVersion:
     """Return the error for a version that the state does not have."""
     return NoSuchVersion(
         f"The state '{name}' has no version {version_id[:60]}: it is a delete marker, another state's, or "
-        f"was removed by a lifecycle rule. 'holdfast state history {name}' shows the versions that there are."
+        f"was removed by a lifecycle rule. 'holdfast state history {name}' shows its versions."
     )

@@ -17,11 +17,11 @@ def read(
     *,
     declared_only: bool = False,
 ) -> bytes | None:
-    """Read the current state, byte for byte; None if there is no state yet. It is never empty.
+    """Return the exact bytes of the current state, which are never empty; None if it does not exist.
 
     Raises:
-        NotAllowed: the caller may not read this state; the message says where its outputs are, if it may
-            read those.
+        NotAllowed: the caller may not read this state. If they may read its outputs, the message contains the
+            address of the outputs.
         UnreadableState: the current object has zero bytes.
     """
     caller.require(Action.READ, name)
@@ -36,10 +36,10 @@ def read_outputs(
     *,
     declared_only: bool = False,
 ) -> bytes | None:
-    """Read the current state reduced to its outputs, for every role; None if there is no state yet.
+    """Return the current state reduced to its outputs, which every role may read; None without a state.
 
     Raises:
-        NotAllowed: the caller may not read its outputs, or its client encrypted it.
+        NotAllowed: the state is not in the caller's scope, or its client encrypted it.
     """
     caller.require(Action.READ_OUTPUTS, name)
     body = _current(store, name, caller, memory, declared_only=declared_only)
@@ -49,7 +49,7 @@ def read_outputs(
 def read_version(
     store: Store, name: StateName, version_id: str | None, caller: Caller, *, limit: int
 ) -> Object | ObjectVersion:
-    """Read a version, byte for byte; of one above the limit, only what S3 tells about it."""
+    """Read a version with its content. If it is larger than the limit, read only its metadata."""
     caller.require(Action.READ, name)
     found: Object | Larger | ObjectVersion | None = store.read_at_most(name.state_key, limit, version_id)
     if isinstance(found, Larger):
@@ -62,10 +62,10 @@ def read_version(
 def read_outputs_of_version(
     store: Store, name: StateName, version_id: str | None, caller: Caller, *, limit: int
 ) -> tuple[ObjectVersion, bytes]:
-    """Read a version reduced to its outputs; return also what S3 tells about it.
+    """Return a version's metadata, and its document reduced to its outputs.
 
     Raises:
-        NotAllowed: the caller may not read its outputs, or its client encrypted it.
+        NotAllowed: the state is not in the caller's scope, or its client encrypted it.
     """
     caller.require(Action.READ_OUTPUTS, name)
     found = store.read_at_most(name.state_key, limit, version_id)
@@ -107,10 +107,9 @@ def _current(
 
 
 def require_not_empty(size: int) -> None:
-    """Check that a version has bytes: clients take an empty body for "no state yet", and create everything.
+    """Raise `UnreadableState` if a version has zero bytes.
 
-    Raises:
-        UnreadableState: it has none.
+    Clients would take an empty body for "no state yet", and create everything.
     """
     if not size:
         raise UnreadableState(

@@ -1,8 +1,8 @@
-"""Which version of a state a reference means: `@12`, `@2026-11-20T14:00Z`, `@previous`, `@deleted`.
+"""Resolve references to versions of a state: `@12`, `@2026-11-20T14:00Z`, `@previous`, `@deleted`.
 
-A reference moves: after the next write, `@previous` is another version. So it is resolved to an exact ID by a
-request of its own, which changes nothing, and what changes a state takes exact IDs alone: a retry means the
-version that the first attempt meant.
+After the next write, a reference such as `@previous` means another version. So a read-only request resolves
+it to an exact version ID. Requests that change a state accept exact IDs alone, so that a retry means the same
+version as the first attempt.
 """
 
 import re
@@ -23,7 +23,7 @@ from holdfast.state import history
 from holdfast.state.history import Status, Version
 
 SECONDS: Final = 8.0
-"""After so long a search ends, and the next request goes on from there."""
+"""The time after which a search pauses; the next request continues it."""
 
 _RULE: Final = (
     "'version' must be a serial, as @12; a time with an offset, as @2026-11-20T14:00:00Z; @previous; or "
@@ -34,24 +34,24 @@ _STATUSES: Final[Mapping[str, str]] = {
     Status.NEVER_ACKNOWLEDGED: ", never acknowledged",
     Status.OTHER_PROGRAM: ", written by another program",
 }
-"""How the description of a version ends, unless it was acknowledged."""
+"""The ending of a version's description, by status."""
 _UNDELETE: Final = "undelete"
-"""The operation that an undelete notes with the version that it writes."""
+"""The operation in the metadata of a version that an undelete wrote."""
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 class Word(Enum):
-    """A reference in words."""
+    """The references that are words."""
 
     PREVIOUS = "@previous"
-    """The newest version before the current one whose writer was not refused."""
+    """The newest version before the current version. Versions that were never acknowledged are skipped."""
     DELETED = "@deleted"
-    """The delete marker that an undelete undoes: the newest, or the one beneath what an undelete wrote."""
+    """The newest delete marker. The state must be deleted, or an undelete must have created it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a version is named by: `text` as it was sent, and what that means: a serial, a time or a word."""
+    """A parsed reference: its `text`, and the serial, time or word that it `means`."""
 
     text: str
     means: int | datetime | Word
@@ -62,13 +62,13 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A version, as far as a search remembers it from one request to the next.
+    """The data about a version that the cursor of a search contains.
 
     Attributes:
-        written: in seconds since 1970.
-        serial: -1 if nothing tells.
+        written: seconds since 1970.
+        serial: -1 if it is unknown.
         status: empty for a delete marker.
-        sha256: empty if nothing tells.
+        sha256: empty if it is unknown.
     """
 
     id: str
@@ -88,9 +88,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a reference means: `version` is None if the search goes on, with the cursor `next`.
+    """The result of a search. If `version` is None, the search must be continued with the cursor `next`.
 
-    `current` was current when the search began; None if there was none.
+    `current` is the version that was current when the search began; None if the state was deleted.
     """
 
     version: Match | None
@@ -100,12 +100,12 @@ class Resolution:
 
 @dataclass(slots=True)
 class _Search:
-    """What a search knows.
+    """The progress of a search.
 
     Attributes:
-        current: the version that was current when it began; None if there was none.
-        candidate: for a serial, the version that it means so far; for a time, the oldest that counts so far.
-        lowest: of the serials so far, as `highest`; -1 before the first.
+        current: the version that was current when it began; None if the state was deleted.
+        candidate: for a serial, the version found so far; for a time, the oldest acknowledged version so far.
+        lowest: the lowest serial so far, and `highest` the highest; both are -1 before the first.
     """
 
     name: StateName
@@ -131,7 +131,7 @@ def parse(text: str) -> Reference:
             return Reference(text, word)
     if text.startswith("@") and _SERIAL.fullmatch(named):
         return Reference(text, int(named))
-    # Of the first and the last day some offset leads out of what there is.
+    # On the first and the last day of the calendar, an offset can lead out of its range.
     with suppress(ValueError, OverflowError):
         at = datetime.fromisoformat(named)
         if text.startswith("@") and at.tzinfo:
@@ -142,9 +142,9 @@ def parse(text: str) -> Reference:
 def resolve(
     store: Store, name: StateName, reference: Reference, cursor: str | None, caller: Caller
 ) -> Resolution:
-    """Search the history of a state for what a reference means, for `SECONDS` at most.
+    """Search the history of a state for the version that a reference means, for at most `SECONDS`.
 
-    `InvalidRequest` also if several versions have this serial, and not one content.
+    `InvalidRequest` is raised also if several versions have the serial, with different content.
     """
     ends = time.monotonic() + SECONDS
     search, place = _begin(name, reference, cursor)
@@ -181,7 +181,7 @@ def _look_at_newest(search: _Search, newest: Version | None) -> None:
 
 
 def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
-    """Look at a page of the history, newest first; return what is meant, None if that is not decided yet."""
+    """Search a page of the history, newest first. Return the version; None if the search must continue."""
     means = search.reference.means
     for version in versions:
         match, is_marker = _match(version), version.entry.is_delete_marker
@@ -206,7 +206,7 @@ def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
 
 
 def _compare(search: _Search, match: Match, serial: int) -> None:
-    """Take a version for the one with this serial, unless another one with it has another content."""
+    """Make a version the candidate if it has this serial; `InvalidRequest` if the contents differ."""
     if match.serial >= 0:
         search.lowest = match.serial if search.lowest < 0 else min(search.lowest, match.serial)
         search.highest = max(search.highest, match.serial)
@@ -218,7 +218,7 @@ def _compare(search: _Search, match: Match, serial: int) -> None:
             f"The state {search.name} has several versions with the serial {serial} and not one content: "
             f"{before}; {match}. Name one by its ID."
         )
-    # All have the same bytes. A version whose writer was refused could not be restored by its serial.
+    # All candidates have the same bytes. Prefer an acknowledged one.
     if before is None or (before.status, match.status) == (Status.NEVER_ACKNOWLEDGED, Status.ACKNOWLEDGED):
         search.candidate = match
 
@@ -245,9 +245,7 @@ def _at_end(search: _Search) -> Match:
                 f"The state {name} has no version at {reference}: the oldest is {search.candidate}."
             )
         case Word.PREVIOUS:
-            raise NoSuchVersion(
-                f"The state {name} has no version before the current one that was acknowledged."
-            )
+            raise NoSuchVersion(f"The state {name} has no acknowledged version before the current one.")
         case Word.DELETED:
             raise NoVersions(f"There is no delete marker of the state {name} any more that could be undone.")
 
@@ -283,4 +281,4 @@ def _begin(name: StateName, reference: Reference, cursor: str | None) -> tuple[_
             search = _Search(name, reference, current if current.id else None, None, lowest, highest)
             search.candidate = candidate if candidate.id else None
             return search, place
-    raise cursors.invalid()  # a time that no page had
+    raise cursors.invalid()  # its times are invalid

@@ -1,7 +1,6 @@
-"""Restore a state: write the content of an earlier version again as the newest, under a lock of its own.
+"""Restore a state: write the content of an earlier version again as the newest version, under a lock.
 
-Of its bytes only the digits of the serial change, because clients refuse a serial that they have seen with
-other content.
+Only the digits of the serial change, because clients refuse a serial that they have seen with other content.
 """
 
 import hashlib
@@ -38,13 +37,13 @@ _ATTEMPTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The content of an earlier version is current.
+    """The current version after a restore.
 
     Attributes:
-        restored_from: the version whose content it has.
-        restored: the revision of that one.
-        superseded: the revision that was replaced; None if nothing was, or nobody can tell.
-        changed: False if it was current already.
+        restored_from: the version whose content the current version has.
+        restored: the revision of that version.
+        superseded: the revision that was replaced; None if it is unknown.
+        changed: False if that content was already current.
     """
 
     version_id: str
@@ -57,13 +56,13 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What an operator asks for.
+    """The operator's request.
 
     Attributes:
-        version_id: the version whose content is to be current.
-        reason: the new version notes it.
-        base: the version that was current when the operator looked; None if they do not say. A retry that
-            finds another one is refused, so that it undoes nobody's work.
+        version_id: the version whose content is written again.
+        reason: stored in the metadata of the new version.
+        base: the current version that the operator saw; None if the request does not name it. If another
+            version is current, the restore is refused, so that a retry undoes nobody's work.
     """
 
     version_id: str
@@ -83,21 +82,21 @@ def restore(
 ) -> Restored:
     """Write the content of an earlier version again, with the next serial.
 
-    An error has a note where this lock may be left.
+    If the lock of the restore may be left, a note of the error says so.
 
     Raises:
-        TooLarge, UnreadableVersion, EncryptedState: it cannot be written again.
-        StateDeleted: there is no current version.
-        LineageChanged: it belongs to another lineage than the current one.
+        TooLarge, UnreadableVersion, EncryptedState: the version cannot be written again.
+        StateDeleted: the state has no current version.
+        LineageChanged: the version belongs to another lineage than the current one.
         RestoreOutcomeUnknown: the lock was released or broken meanwhile.
     """
     caller.require(Action.RESTORE, name)
     check_id(wanted.command_id)
     check_reason(wanted.reason)
     check_version_id(wanted.version_id)
-    # Before the lock, because a version never changes, and who asks for a wrong one locks nobody out.
+    # Read the version before the lock: it never changes, and a wrong request locks nobody out.
     source = _readable(store, name, wanted.version_id, limit)
-    # A retry meets its own lock, and no restore that was held up writes under the lock of a later one.
+    # The command ID lets a retry recognize its lock. A delayed restore never writes under a later one's lock.
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={wanted.version_id}&restore={wanted.command_id}",
         caller,
@@ -109,7 +108,7 @@ def restore(
 
 
 def _readable(store: Store, name: StateName, version_id: str, limit: int) -> Source:
-    """Read the version that is wanted, if it can be written again."""
+    """Read the version to restore; raise an error if it cannot be written again."""
     found = store.read_at_most(name.state_key, limit, version_id)
     if found is None:
         raise no_such_version(name, version_id)
@@ -196,9 +195,9 @@ def _write_again(
 
 
 def _is_restored(current: CurrentState, lock: HeldLock | None, wanted: Wanted) -> bool:
-    """Return whether there is nothing to do: the version is current, or its content was written again.
+    """Return whether the current version is the wanted version, or was written by a restore of it.
 
-    A version that was never acknowledged does not count: its writer was refused.
+    A current version that was never acknowledged does not count: its writer was refused.
     """
     is_current = wanted.version_id in (current.version.version_id, current.restored_from)
     return is_current and not guards.was_never_acknowledged(current, lock)
@@ -207,13 +206,13 @@ def _is_restored(current: CurrentState, lock: HeldLock | None, wanted: Wanted) -
 def _following(
     source: StateDocument, current: CurrentState, lock: HeldLock | None, wanted: Wanted
 ) -> StateDocument:
-    """Return the document of the new version: the content that is wanted, with the next serial.
+    """Return the head of the new version: the head of the wanted version with the next serial.
 
     Raises:
-        BaseChanged, LineageChanged, SerialNotNewer: it does not follow the current version.
+        BaseChanged, LineageChanged, SerialNotNewer: the new version cannot follow the current version.
     """
-    # Also if the current version was never acknowledged: one that was may lie below it, and the operator may
-    # not have seen that one either.
+    # An unacknowledged current version is compared, too: the operator may not have seen the acknowledged
+    # version below it.
     if wanted.base is not None and wanted.base != current.version.version_id:
         raise BaseChanged(
             f"The state has changed since you looked: its version {current.version.version_id} is current, "
@@ -226,9 +225,9 @@ def _following(
             f"{acknowledged.lineage!r}: they are different states. To replace the state on purpose fetch the "
             "version with 'holdfast state get --version', and push it with 'terraform state push -force'."
         )
-    # Acknowledged or not: a client may have seen it.
+    # Unacknowledged serials count, too: a client may have seen them.
     serials = [revision.serial for revision in (current.revision, acknowledged) if revision]
     serial = max(serials, default=source.revision.serial) + 1
     if serial >= document.SERIAL_END:
-        raise SerialNotNewer("The current state has the highest serial that there is; no other can follow.")
+        raise SerialNotNewer("The current state has the highest possible serial; no other can follow.")
     return StateDocument(Revision(serial, source.revision.lineage), source.terraform_version)

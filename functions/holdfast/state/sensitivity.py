@@ -1,10 +1,10 @@
-"""What a state document marks as sensitive within the attributes of a resource.
+"""Find the sensitive parts of a resource's attributes.
 
-`sensitive_attributes` of version 4 of the format is a list of paths. A step of a path is the name of an
+In version 4 of the format `sensitive_attributes` is a list of paths. A step of a path is the name of an
 attribute (`get_attr`), or an index with its type (`index`).
 
-An attribute of any type is stored as an object of its `value` and its `type`. Paths do not mention that
-object, so it is passed through here, too.
+An attribute of dynamic type is stored as an object with its `value` and its `type`. Paths have no step for
+that object, so this module skips it.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from holdfast.state.number import Number
 
 _Step: TypeAlias = str | int
 Marks: TypeAlias = dict[_Step, "Marks"]
-"""Step -> what is marked below it. `WHOLE` is among the steps where all is."""
+"""The sensitive parts by step. The step `WHOLE` marks the whole value."""
 
 WHOLE: Final = -1
-"""The step that says that all is sensitive here; an index is never negative."""
+"""The step that marks a whole value as sensitive; an index is never negative."""
 
 _SIMPLE_TYPES: Final = ("string", "number", "bool", "dynamic")
 _TYPES_OF_PARTS: Final = ("object", "map", "list", "set", "tuple")
@@ -30,11 +30,11 @@ class _MalformedError(Exception):
 def marks(attributes: Mapping[str, Any], sensitive: object) -> Marks:
     """Return the sensitive parts of a resource's attributes.
 
-    A path that leads to nothing marks all of the last value that it reached. If one path is malformed, all
+    A path to a missing value marks the last value on the path as sensitive. If one path is malformed, all
     attributes are sensitive.
 
     Args:
-        sensitive: its `sensitive_attributes`, as the document has it.
+        sensitive: the resource's `sensitive_attributes`, as parsed from the document.
     """
     found: Marks = {}
     if sensitive is None or sensitive == []:
@@ -48,7 +48,7 @@ def marks(attributes: Mapping[str, Any], sensitive: object) -> Marks:
 
 
 def is_dynamic(value: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether this is how a value of any type is stored: an object of the value and its type."""
+    """Return whether a value has the stored form of dynamic type: an object with `value` and `type`."""
     if not isinstance(value, dict) or len(value) != 2 or "value" not in value:
         return False
     type_ = value.get("type")
@@ -64,7 +64,7 @@ def _mark(found: Marks, attributes: Mapping[str, Any], steps: list[_Step]) -> No
         within = value
         if value is not attributes and is_dynamic(value):
             if step in ("value", "type"):
-                break  # nobody can tell which of the two objects is meant
+                break  # the path may mean a member of either object
             within = value["value"]
         if not _has(within, step):
             break

@@ -1,7 +1,7 @@
-"""The objects that a state document tracks: what is there at each address.
+"""Parse the objects that a state document tracks, by address.
 
-The resources of a document are parsed one after the other, so that those which two documents have in common
-need not be held.
+Resources are parsed one after the other, so that resources that both documents contain are not kept in
+memory.
 """
 
 import json
@@ -22,20 +22,20 @@ _MANAGED: Final = "managed"
 _DATA: Final = "data"
 _PROVIDER: Final = re.compile(r'provider\["([^"]*)"\]')
 _NO_ID: Final = frozenset({"", "-", "none"})
-"""What providers store as `id` of what has none; each resource of a type then has the same."""
+"""Values of `id` that providers store for a resource without an ID. They do not identify a resource."""
 _LONGEST_QUOTED: Final = 200
 
 _T = TypeVar("_T")
 
 
 class Address(NamedTuple):
-    """Where an object is, in the order in which people look for it.
+    """The address of an object. The order of the fields is the order by which addresses are sorted.
 
     Attributes:
-        module: empty for the root.
+        module: empty for the root module.
         mode: `managed` or `data`.
-        key: of the instance: its rank among keys of several types, its number, its text.
-        deposed: ID of a deposed object; empty for the current one.
+        key: the instance's key: a rank (0 for no key, 1 for a number, 2 for a text), the number, the text.
+        deposed: the ID of a deposed object; empty for the current one.
     """
 
     module: str
@@ -46,7 +46,7 @@ class Address(NamedTuple):
     deposed: str
 
     def __str__(self) -> str:
-        """Return it as clients print it."""
+        """Return the address as clients print it."""
         parts = [self.type, self.name]
         if self.mode != _MANAGED:
             parts.insert(0, self.mode)
@@ -58,7 +58,7 @@ class Address(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What tells that an object under another address is the same one; `provider` is whose type it is."""
+    """The values by which an object is recognized under another address."""
 
     type: str
     provider: str
@@ -70,10 +70,10 @@ class Tracked:
     """An object that a state tracks: a resource if it `is_managed`, else a data source.
 
     Attributes:
-        identity: None if nothing tells it from others.
+        identity: the identity of the object; None if its ID does not identify it.
         is_tainted: whether the next apply replaces it.
-        attributes: as the document has them; numbers are exact.
-        sensitive: which of them are, as the document has it.
+        attributes: the attributes in the document, with exact numbers.
+        sensitive: its `sensitive_attributes`, as parsed from the document.
     """
 
     identity: Identity | None
@@ -88,7 +88,7 @@ class Tracked:
 
     @property
     def id(self) -> object:
-        """The attribute `id`; None if it has none."""
+        """The attribute `id`; None if it is missing."""
         return self.attributes.get("id")
 
 
@@ -102,16 +102,16 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """What is tracked: `objects` lacks those that both documents write alike, `identities` counts all."""
+    """The tracked objects. `objects` lacks common resources; `identities` counts those of all resources."""
 
     objects: Mapping[Address, Tracked]
     identities: Counter[Identity]
 
 
 def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
-    """Return the resources of a state document as it writes them, and its outputs.
+    """Return the exact bytes of each resource of a state document, and its outputs.
 
-    `InvalidState` also if it is not of version 4 of the format, or its resources are no list.
+    `InvalidState` is raised also if the format's version is not 4, or the resources are not a list.
     """
     try:
         members = json_object.members(body)
@@ -134,15 +134,16 @@ def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
 
 
 def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
-    """Return what resources track, without those `common` ones that both documents write alike, each once.
+    """Parse the objects of resources, without keeping the objects of `common` resources.
 
-    `InvalidState` if a member is missing or of a wrong type, or an address occurs twice.
+    A common resource occurs once in each document, with the same bytes. `InvalidState` is raised if a member
+    is missing or has a wrong type, or if an address occurs twice.
     """
     objects: dict[Address, Tracked] = {}
     seen: set[Address] = set()
     identities: Counter[Identity] = Counter()
     for written in resources:
-        is_common = written in common  # once a resource: it compares all of its bytes
+        is_common = written in common  # once per resource, because it compares all bytes
         for address, tracked in _tracked(_parsed(written)):
             if address in seen:
                 raise InvalidState(f"It has {str(address)[:_LONGEST_QUOTED]} more than once.")
@@ -189,7 +190,7 @@ def _key(index: object) -> tuple[int, int, str]:
 
 def _output(output: object) -> Output:
     members = _object(output, "outputs")
-    # What nobody should write there is not taken for "not sensitive".
+    # An unexpected value counts as "sensitive".
     return Output(members.get("value"), members.get("sensitive") not in (None, False))
 
 
@@ -213,7 +214,7 @@ def _member(members: Mapping[str, Any], name: str, kind: type[_T]) -> _T:
 
 
 def _optional(members: Mapping[str, Any], name: str, kind: type[_T]) -> _T | None:
-    """Return a member; None if it is missing or null."""
+    """Return a member, or None if it is missing or null; raise `InvalidState` for another type."""
     value = members.get(name)
     if value is not None and not isinstance(value, kind):
         raise InvalidState(f"The '{name}' of a resource is of a wrong type.")

@@ -1,6 +1,6 @@
-"""Undelete a state: write its newest version again, under a lock of its own.
+"""Undelete a state: write its newest version again, under a lock that the undelete acquires and releases.
 
-It only ever creates, so it is not the write of `write`, which may replace what is older.
+Unlike `write`, it only creates the state and never replaces a version.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from holdfast.state.operator import check_version_id
 
 @dataclass(frozen=True, slots=True)
 class Undeleted:
-    """The state is current again: a noncurrent version was written again.
+    """The current version after an undelete.
 
     Attributes:
         from_version: the version that was written again.
-        from_time: when S3 stored that one.
+        from_time: when S3 stored that version.
     """
 
     revision: Revision
@@ -46,33 +46,33 @@ class Undeleted:
 def undelete(
     store: Store, name: StateName, marker: str, caller: Caller, retention: Retention | None
 ) -> Undeleted:
-    """Restore the newest version of a deleted state by writing it again, under a lock of its own.
+    """Write the newest version of a deleted state again, under a lock that the undelete acquires.
 
-    It undoes the one deletion that it names, and it only ever creates: a state that is current stays, whoever
-    made it. A retry finds what this very undelete made.
+    It undoes one deletion. It only creates, so it never replaces a current state, whichever program wrote
+    that state. A retry returns the version that this undelete has already written.
 
-    An error has a note where this lock may be left.
+    If the lock of the undelete may be left, a note of the error says so.
 
     Args:
-        marker: the version ID of the delete marker that is undone. A retry that finds that somebody has
-            deleted the state since is refused.
+        marker: the version ID of the delete marker to undo. If the state has been deleted again since, a
+            retry is refused.
 
     Raises:
-        BaseChanged: another delete marker, or a version, is newest.
-        RacedWriter: somebody made and deleted a state at the same time; nothing was restored.
+        BaseChanged: the newest entry is another delete marker, or a version.
+        RacedWriter: somebody created and deleted the state meanwhile; nothing was restored.
         UndeleteOutcomeUnknown: the lock was released or broken meanwhile.
-        LockLeft: the state is restored, and the lock of the undelete may be left.
+        LockLeft: the state is restored, but the lock of the undelete may be left.
     """
     caller.require(Action.UNDELETE, name)
     check_version_id(marker)
-    # The same for every try of this caller to undo this deletion: a retry meets its own lock.
+    # The same in every attempt of this caller to undo this deletion, so that a retry recognizes its lock.
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={marker}",
         caller,
         operation="undelete",
         info="holdfast state undelete",
     )
-    # Before the lock, so that a request which undoes nothing locks nobody out.
+    # Checked before the lock, so that a refused request locks nobody out.
     try:
         _newest(store, name, marker)
     except BaseChanged:
@@ -93,13 +93,15 @@ def undelete(
 
 
 def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry] | None:
-    """Return the delete marker beneath the current version and the version beneath that; None if there is
-    another version in between."""
+    """Return the delete marker below the current version, and the version below the marker.
+
+    Return None if another version is in between.
+    """
     marker = newest = None
     for entry in store.versions(name.state_key):
         if entry.is_current:
             continue
-        # Of the same second, S3 does not tell the order of a version and a marker.
+        # The order of a version and a marker of the same second is unknown.
         if newest and entry.last_modified < newest.last_modified:
             return None
         if entry.is_delete_marker:
@@ -112,7 +114,7 @@ def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]
 
 
 def _newest(store: Store, name: StateName, marker: str) -> HistoryEntry:
-    """Return the newest version of a state if this very delete marker is newest; else `BaseChanged`."""
+    """Return the newest version of a state; raise `BaseChanged` if its newest entry is not `marker`."""
     history = store.versions(name.state_key)
     current = next(history, None)
     if current is not None and not current.is_delete_marker:
@@ -145,7 +147,7 @@ def _write_again(
     caller: Caller,
     retention: Retention | None,
 ) -> Undeleted:
-    """Create the state from its newest version, under the lock that was acquired."""
+    """Write the newest version again, under the acquired lock."""
 
     def require_own(lock: HeldLock | None) -> None:
         if identity(lock) != acquired:
@@ -155,7 +157,7 @@ def _write_again(
                 "command again."
             )
 
-    # Only what is found under the lock stays the newest.
+    # Read again, because only under the lock no other client can write a newer version.
     try:
         (newest, body, new), lock = fence.look(store, name, lambda *_: _readable(store, name, marker))
     except BaseChanged:
@@ -178,7 +180,7 @@ def _write_again(
 
 
 def _readable(store: Store, name: StateName, marker: str) -> tuple[HistoryEntry, bytes, StateDocument]:
-    """Read the newest version of a state that is deleted by this very delete marker."""
+    """Read the newest version of a state whose newest entry is a delete marker."""
     newest = _newest(store, name, marker)
     old = store.read(name.state_key, newest.id)
     if old is None:
@@ -196,10 +198,10 @@ def _readable(store: Store, name: StateName, marker: str) -> tuple[HistoryEntry,
 
 
 def _of_first_try(store: Store, name: StateName, sha256: str) -> ObjectVersion:
-    """Return the current version, if it is of our own first attempt, whose response was lost.
+    """Return the current version if our own first attempt, whose response was lost, wrote it.
 
     Raises:
-        RacedWriter, BaseChanged: it is somebody's new state, or that was deleted since.
+        RacedWriter, BaseChanged: somebody else wrote it, or created and deleted the state meanwhile.
     """
     current = read_current(store, name)
     if current is None:
@@ -213,7 +215,7 @@ def _of_first_try(store: Store, name: StateName, sha256: str) -> ObjectVersion:
 
 
 def _made_before(store: Store, name: StateName, marker: str, info: LockInfo) -> Undeleted | None:
-    """Return what an earlier try made under a lock with this document, if it still is current."""
+    """Return the result of an earlier attempt with this lock info; None if its version is not current."""
     beneath = _beneath(store, name)
     current = read_current(store, name) if beneath and beneath[0].id == marker else None
     if not beneath or not current or not current.revision or current.lock_id != info.id:

@@ -1,19 +1,19 @@
-"""Walk the keys that a caller may see, so that a page tells nothing of the others.
+"""Walk the keys that a caller may see, so that a page reveals nothing about other keys.
 
-**A page depends on visible keys alone.** It ends after a number of them, whatever lies between, and has a
-next page only if another visible key follows. That page is named by the last key shown. If a page ended where
-S3's page of 1,000 keys does, its end would tell how many foreign keys there are between two places; with
-places of their own choice, callers could read foreign names letter by letter.
+**A page depends on visible keys alone.** It ends after a number of visible keys, and has a next page only if
+another visible key follows. The cursor of the next page is the last visible key. If a page ended with S3's
+page of 1,000 keys, its end would reveal how many foreign keys are between two places; callers who choose the
+places could read foreign names letter by letter.
 
-**S3 is asked only below the literal beginnings of the scope**, the part of each pattern before its first `*`.
-Behind a `*` the walk skips what no pattern covers. For `*/prod` it skips from `a/dev/…` to `a/prod`, and from
-there to what follows all of `a/`.
+**The walk only lists keys below the literal beginnings of the scope.** A literal beginning is the part of a
+pattern before its first `*`. After a `*`, the walk skips keys that no pattern covers. For `*/prod` it skips
+from `a/dev/…` to `a/prod`, and from there to the first key after `a/`.
 
-**A page ends in time, and the next one begins further on.** For `*/prod` many foreign keys can lie between
-two visible ones. After `SECONDS` the walk stops where it is. The next page then begins at the shortest text
-between the last visible key and that place with which a visible name can begin. So the cursor holds at most
-the characters that a visible name shares with all keys of a long walk, and one more; that the walk was long,
-its time tells anyway.
+**A page has a time limit, after which the next page continues.** For `*/prod`, many foreign keys can be
+between two visible keys. After `SECONDS` the walk stops at the place that it has reached. The next page
+begins at the shortest beginning of this place that is after the last visible key, if a visible key can begin
+with it. So the cursor reveals at most the characters that all keys of a long walk share, and one more. A
+caller can see from the response time anyway that the walk was long.
 """
 
 import time
@@ -24,7 +24,7 @@ from os.path import commonprefix
 from typing import Final, Generic, Protocol, TypeVar
 
 SECONDS: Final = 8.0
-"""After so long, a page ends although it has room."""
+"""The time after which a page ends although it is not full."""
 
 _AFTER_SLASH: Final = chr(ord("/") + 1)
 
@@ -38,7 +38,7 @@ class Walked(Generic[_T]):
 
     Attributes:
         entries: visible keys, in order.
-        until: all visible keys before this one are among them; None at the end of the walk.
+        until: the key before which `entries` contains all visible keys; None at the end of the walk.
         next: the key or the beginning of a key after which the next page begins; None at the end.
     """
 
@@ -48,21 +48,21 @@ class Walked(Generic[_T]):
 
 
 class Listing(Protocol[_T_co]):
-    """Lists a page of keys with one request."""
+    """A function that lists a page of keys with one request."""
 
     def __call__(self, prefix: str, after: str, /) -> tuple[Sequence[tuple[str, _T_co]], str | None]:
-        """Return the keys, and the last one that was looked at; None if there are no more."""
+        """Return the keys, and the last key that was listed; None on the last page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the keys are that a caller may see.
+    """The places of the keys that a caller may see.
 
     Attributes:
         folder: the beginning of all keys; a name and an ending follow.
         last_ending: the last of the possible endings, in order of keys.
-        scope: patterns that cover the names.
-        prefix: the beginning of all names asked for.
+        scope: the patterns that cover visible names.
+        prefix: the beginning of all requested names.
     """
 
     folder: str
@@ -71,7 +71,7 @@ class Places:
     prefix: str
 
     def beginnings(self) -> list[str]:
-        """Return the literal beginnings of the keys, in order; none begins with another.
+        """Return the shortest literal beginnings that cover all visible keys, in order.
 
         >>> Places("", "", ("zz/*", "a*/b", "aa/*", "b/c"), "").beginnings()
         ['a', 'b/c', 'zz/']
@@ -85,7 +85,7 @@ class Places:
         return found
 
     def skip(self, place: str) -> str | None:
-        """Return the last place, from this one, before which no visible key is; None if none follows.
+        """Return the last place with no visible key between `place` and it; None if no visible key follows.
 
         >>> Places("", ".x", ("*/prod",), "").skip("a/dev"), Places("", ".x", ("*/prod",), "").skip("a/x")
         ('a/prod', 'a0')
@@ -96,7 +96,7 @@ class Places:
         return None if nearest is None else f"{self.folder}{nearest}"
 
     def can_begin(self, place: str) -> bool:
-        """Return whether the key of a visible name can begin so, as far as prefix and patterns tell."""
+        """Return whether a visible key can begin with a place, by prefix and patterns."""
         return place.startswith(f"{self.folder}{self.prefix}") and (self.skip(place) or "").startswith(place)
 
 
@@ -110,13 +110,14 @@ def page(
     page_size: int,
     seconds: float | None = None,
 ) -> Walked[_T]:
-    """Walk until a page is full, or its time is over.
+    """Walk until a page is full, or its time limit has passed.
 
     Args:
-        after: the place after which the page begins; empty for the first.
-        is_cursor: whether a page can begin after a place.
+        after: the place after which the page begins; empty for the first page.
+        is_visible: returns whether the caller may see a key.
+        is_cursor: returns whether a page can begin after a place.
         page_size: the most visible keys of a page.
-        seconds: after which it ends although it has room; by default `SECONDS`.
+        seconds: the time after which the page ends although it is not full; by default `SECONDS`.
     """
     ends = time.monotonic() + (SECONDS if seconds is None else seconds)
     shown: list[tuple[str, _T]] = []
@@ -145,12 +146,12 @@ def page(
 
 
 def _skip(pattern: str, name: str, last_ending: str) -> str | None:
-    """Return the last text, from a name or a part of one, before which no key of a pattern is.
+    """Return the last text with no key of a pattern between `name` and it; None if no key follows.
 
-    Names and text are without the folder. No key of the pattern equals the text, unless it is the one given.
+    Texts lack the folder; `name` may be a beginning. Only if the text is `name`, it can be a key itself.
     """
     before = ""
-    following: str | None = None  # what follows all that the segments before have covered
+    following: str | None = None  # the first text after the keys that the segments so far cover
     segments = pattern.split("/")
     for number, segment in enumerate(segments, start=1):
         rest = name[len(before) :]
@@ -162,7 +163,7 @@ def _skip(pattern: str, name: str, last_ending: str) -> str | None:
         if star:
             if not slash or (is_last and segment == "*"):
                 return name
-            # A segment is at its end with the slash: 'a-b/' comes before 'a/', and 'a0/' after it.
+            # The slash counts for the order: 'a-b/' comes before 'a/', and 'a0/' after it.
             following = f"{before}{here}{_AFTER_SLASH}"
             if is_last or not fnmatchcase(here, segment):
                 return following

@@ -1,7 +1,7 @@
 """Write a state, fenced by lock, ETag, serial and lineage.
 
-Serials alone stop nobody twice: Terraform raises the serial before it writes and does not lower it when the
-write is refused, so a refused writer comes back with the next one.
+Serials alone do not stop a refused writer twice: Terraform raises the serial before it writes, and does not
+lower it when the write is refused. So the writer's next attempt has a newer serial.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ class Written:
     """The write is acknowledged.
 
     Attributes:
-        superseded: the revision that it replaced, None for the first state.
-        new_version: False if the current state had the same bytes already, written under this lock.
-        upload: the key of the upload that the version notes; empty if it notes none.
+        superseded: the revision that the write replaced; None for the first version.
+        new_version: False if the current version already had the same bytes (`guards.counts_as_written`).
+        upload: the key of the upload in the version's metadata; empty if the metadata has no upload.
     """
 
     revision: Revision
@@ -61,24 +61,23 @@ def write(
 
     Args:
         body: the state document; stored byte for byte.
-        memory: of this process, if it has one: what it remembers of the state is taken for the current
-            version until S3 says otherwise.
-        upload: what the write was created on, if it came in several requests.
-        parsed: what `document.parse` returned for this body, if it was parsed before.
+        memory: the process's cache, or None. The write first assumes that the cached version is current.
+        upload: the lock and version that the creation of the upload found; None for a write in one request.
+        parsed: the result of `document.parse` for this body, if it was parsed before.
 
     Raises:
-        InvalidState: the body is not a state document, or a probe's tracks something.
-        SerialNotNewer, LineageChanged, UnreadableState: it does not follow the current state.
+        InvalidState: the body is not a state document, or a probe's document is not empty.
+        SerialNotNewer, LineageChanged, UnreadableState: the document does not follow the current state.
     """
     caller.require(Action.WRITE, name)
     new = parsed or document.parse(body)
     if name.is_probe:
         document.require_nothing_tracked(body)
     sha256 = hashlib.sha256(body).hexdigest()
-    # Only under a lock: an unlocked write has nothing but serial and ETag, so it reads the current version.
+    # Only a locked write uses the cache: an unlocked write is not fenced by a lock, so it reads first.
     remembered = memory.take(name) if memory and lock_id and not upload else None
     if remembered and remembered.sha256 == sha256:
-        remembered = None  # perhaps a retry: only what is read now tells
+        remembered = None  # only the current version shows whether this is a retry
     first: LockIdentity | None = None
 
     def check_same_lock(lock: HeldLock | None) -> None:
@@ -90,15 +89,15 @@ def write(
         guards.check_lock(lock, lock_id, caller, require_lock=require_lock)
         if attempt == 0:
             first = identity(lock)
-        else:  # the lock can be broken and acquired again, by an acquire that arrives late
+        else:  # the lock can be broken, and acquired again by a late request
             check_same_lock(lock)
         if upload:
-            # Before anything counts as written: by that alone it was, but not under the lock that is held.
+            # Checked first: the same bytes may be current, but written under another lock.
             guards.check_upload_lock(lock, upload)
         same_bytes = current is not None and current.sha256 == sha256
         if current and same_bytes and guards.counts_as_written(current, lock):
-            # No second reading here: it guards a PutObject that can land after the lock was broken, and
-            # nothing is put. These bytes were current when the state was read, and the lock was ours then.
+            # The lock is not read again: that guards a PutObject, and no PutObject is sent here. The lock was
+            # our own when these bytes were read as the current version.
             if memory:
                 memory.learn(name, current.version)
             return _found(current, new.revision, current.revision, lock)
@@ -109,7 +108,7 @@ def write(
                 guards.check_succession(new.revision, current, lock, force=bool(upload and upload.force))
             except Conflict:
                 if guess:
-                    continue  # what is remembered refuses nothing: it may be long superseded
+                    continue  # a cached version may be outdated, so it refuses no write
                 raise
         if declared_only and current is None:
             declared.require_record(store, name, caller)
@@ -139,9 +138,9 @@ def write(
 
 
 def committed(store: Store, name: StateName, upload: Upload, caller: Caller) -> Written | None:
-    """Return what an upload wrote, if its version is current and its lock is still held; None if it is not.
+    """Return the result of an upload's commit if its version is current, else None. Require its lock.
 
-    For a commit that is retried when nothing of the upload is left.
+    It is for a commit that is retried after the staged objects were deleted.
     """
     caller.require(Action.WRITE, name)
     current, lock = fence.look(store, name, read_current)

@@ -1,6 +1,6 @@
-"""Clients: what Terraform, its user and an operator send, given what they were answered.
+"""Clients: the requests of Terraform, its user and an operator, depending on the responses.
 
-A client is a generator of requests; it is sent each reply, or None where it gave up on getting one.
+A client is a generator of requests. It is sent each response, or None if it gave up waiting for one.
 """
 
 import json
@@ -16,19 +16,19 @@ LOCK_KEY: Final = f"{STATE_KEY}.tflock"
 RECORD_KEY: Final = f"workspaces/{STATE}.json"
 LINEAGE: Final = "lineage-1"
 FREEZE_ENDS: Final = 10
-"""When a freeze with an end does, in seconds of S3's clock."""
+"""The end of a freeze that has one, in seconds of S3's clock."""
 _AT_ONCE: Final = b"with its create"
-"""Instead of what is uploaded."""
+"""In place of an uploaded document: the create sends the document."""
 
 Session = Generator[HttpRequest, Reply | None, None]
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who sends requests.
+    """A client that sends requests.
 
-    `name` is one letter, also in its lock's ID and in the states that it writes. `principal` is whom the
-    authorizer takes it for; by default it is of its own.
+    `name` is one letter, which is also in its lock's ID and in the states that it writes. `principal` is
+    needed only for a role, or for a principal that clients share.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Client:
 
 
 def lock_document(name: str, operation: str = "OperationTypeApply", command: str = "") -> bytes:
-    """The lock info of a client; of another command of its, if `command` says so."""
+    """Return the lock info of a client. A client with several commands numbers them in `command`."""
     document = {
         "ID": f"lock-{name}{command}",
         "Operation": operation,
@@ -55,7 +55,7 @@ def lock_document(name: str, operation: str = "OperationTypeApply", command: str
 
 
 def state_document(author: str, serial: int, *, lineage: str = LINEAGE, save: int = 1) -> bytes:
-    """A state document; no two writes of the model have the same bytes."""
+    """Return a state document. Different arguments give different bytes."""
     document = {
         "version": 4,
         "terraform_version": "1.15.5",
@@ -67,12 +67,12 @@ def state_document(author: str, serial: int, *, lineage: str = LINEAGE, save: in
 
 
 def apply(me: Client) -> Session:
-    """`terraform apply`: lock, read, write, after a refusal write the next serial, unlock."""
+    """`terraform apply`: lock, read, write, unlock. After a refusal it writes the next serial."""
     yield from _locked_work(me, "OperationTypeApply", saves=1)
 
 
 def apply_with_two_saves(me: Client) -> Session:
-    """An apply so long that Terraform saves in between."""
+    """A long apply: Terraform saves the state in between."""
     yield from _locked_work(me, "OperationTypeApply", saves=2)
 
 
@@ -87,12 +87,12 @@ def push_back(me: Client) -> Session:
 
 
 def push_of_the_first(me: Client) -> Session:
-    """`terraform state push -force` of the document that everybody found, byte for byte."""
+    """`terraform state push -force` of the first document, byte for byte."""
     yield from _locked_work(me, "state-push", saves=1, forced=state_document("Z", 1))
 
 
 def there_and_back(me: Client) -> Session:
-    """Under one lock writes a document, another one, and the first one again, byte for byte."""
+    """Writes a document, another document, and the first again, byte for byte, all under one lock."""
     document = lock_document(me.name, "state-push")
     yield HttpRequest("lock", STATE, me.caller, document)
     yield HttpRequest("read", STATE, me.caller)
@@ -102,7 +102,7 @@ def there_and_back(me: Client) -> Session:
 
 
 def impatient_push_of_the_first(me: Client) -> Session:
-    """Breaks the lock that it finds, and pushes the document that everybody found, byte for byte."""
+    """Breaks the lock that it finds, and pushes the first document, byte for byte."""
     yield from _impatient(me, names_the_lock=True, forced=state_document("Z", 1), operation="state-push")
 
 
@@ -112,7 +112,7 @@ def reader(me: Client) -> Session:
 
 
 def impatient(me: Client) -> Session:
-    """Finds the state locked, force-unlocks the lock that it is told of, and applies (OpenTofu)."""
+    """Finds the state locked, force-unlocks that lock by its ID, and applies (OpenTofu)."""
     yield from _impatient(me, names_the_lock=True)
 
 
@@ -122,7 +122,7 @@ def impatient_without_id(me: Client) -> Session:
 
 
 def operator(me: Client) -> Session:
-    """Force-unlocks what a colleague asked for, without naming it, and does nothing else."""
+    """Force-unlocks a colleague's lock without its ID, and does nothing else."""
     yield HttpRequest("unlock", STATE, me.caller)
 
 
@@ -132,7 +132,7 @@ def without_lock(me: Client) -> Session:
 
 
 def borrower(me: Client) -> Session:
-    """Is told who holds the lock, and writes under that lock's ID."""
+    """Learns the ID of another's lock from a refusal, and writes under that ID."""
     reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
     if reply is not None and reply.status == 423:
         body = state_document(me.name, 3)
@@ -140,25 +140,25 @@ def borrower(me: Client) -> Session:
 
 
 def copier(me: Client) -> Session:
-    """Is told who holds the lock, and sends that very lock info as its own."""
+    """Learns the lock info of another's lock from a refusal, and sends it as its own."""
     reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
     if reply is not None and reply.status == 423:
         yield HttpRequest("lock", STATE, me.caller, reply.body.encode())
 
 
 def wrong_address(me: Client) -> Session:
-    """Pushes the state of another configuration here, with a higher serial, and says it is an apply."""
+    """Pushes the state of another configuration with a higher serial, under the lock info of an apply."""
     document = state_document(me.name, 9, lineage="lineage-2")
     yield from _locked_work(me, "OperationTypeApply", saves=1, forced=document)
 
 
 def same_serial(me: Client) -> Session:
-    """Pushes another document of the serial that is there, and says it is an apply."""
+    """Pushes another document with the current serial, under the lock info of an apply."""
     yield from _locked_work(me, "OperationTypeApply", saves=1, forced=state_document(me.name, 1))
 
 
 def impatient_at_wrong_address(me: Client) -> Session:
-    """Breaks the lock that it finds, and pushes another configuration's state as an apply."""
+    """Breaks the lock that it finds, and pushes another configuration's state, as an apply does."""
     yield from _impatient(me, names_the_lock=True, forced=state_document(me.name, 9, lineage="lineage-2"))
 
 
@@ -168,7 +168,7 @@ def delete(me: Client) -> Session:
 
 
 def undelete(me: Client) -> Session:
-    """`holdfast state undelete`: looks which delete marker is newest, and undoes that deletion."""
+    """`holdfast state undelete`: reads the newest delete marker, and undoes that deletion."""
     reply = yield HttpRequest("see-marker", STATE, me.caller)
     found = json.loads(reply.body) if reply is not None and reply.status == 200 else None
     if found and found["delete_marker"]:
@@ -180,39 +180,39 @@ def undelete(me: Client) -> Session:
 
 
 def restore(me: Client) -> Session:
-    """`holdfast state restore`: looks what is current, and restores the first version."""
+    """`holdfast state restore`: reads the current version, and restores the first version."""
     seen = yield from _looked(me)
     if seen:
         yield from _restore(me, seen)
 
 
 def restore_blindly(me: Client) -> Session:
-    """Restores the first version whatever is current."""
+    """Restores the first version without a look at the current version."""
     yield from _restore(me, "")
 
 
 def restore_as_another(me: Client) -> Session:
-    """The same command as `restore`, given a second time by somebody who gives the same reason."""
+    """The same command as `restore` by another client, with the same reason."""
     seen = yield from _looked(me)
     if seen:
         yield from _restore(me, seen, reason="R")
 
 
 def restore_after_a_break(me: Client) -> Session:
-    """Looks what is current; later breaks the lock that is held, and restores the first version."""
+    """Reads the current version; later breaks the lock, and restores the first version."""
     seen = yield from _looked(me)
     if seen and (yield from _broken(me)):
         yield from _restore(me, seen)
 
 
 def restore_blindly_after_a_break(me: Client) -> Session:
-    """Breaks the lock that is held, and restores the first version whatever is current."""
+    """Breaks the lock, and restores the first version without a look at the current version."""
     if (yield from _broken(me)):
         yield from _restore(me, "")
 
 
 def breaker(me: Client) -> Session:
-    """`holdfast lock break`: looks who holds the lock; later breaks that one."""
+    """`holdfast lock break`: reads the lock; later breaks that lock."""
     yield from _broken(me)
 
 
@@ -227,12 +227,12 @@ def freeze_until(me: Client) -> Session:
 
 
 def freeze_for_long(me: Client) -> Session:
-    """The same, until a time that never comes."""
+    """The same, with an end that never comes."""
     yield from _freeze(me, 100_000)
 
 
 def unfreeze(me: Client) -> Session:
-    """`holdfast state unfreeze`: looks which freeze it is, and lifts that."""
+    """`holdfast state unfreeze`: reads the freeze, and removes that freeze."""
     reply = yield HttpRequest("see-lock", STATE, me.caller)
     lock = json.loads(reply.body) if reply is not None and reply.status == 200 else None
     if lock and lock["freeze"]:
@@ -240,19 +240,19 @@ def unfreeze(me: Client) -> Session:
 
 
 def unfreeze_another(me: Client) -> Session:
-    """Lifts a freeze of its own, which is long gone."""
+    """Removes its own freeze, which is long gone."""
     yield HttpRequest("unfreeze", STATE, me.caller, id=command_id(me.name))
 
 
 def lock_says_freeze(me: Client) -> Session:
-    """Sends the lock info of an apply that says it is a freeze, and applies if it gets the lock."""
+    """Sends a lock info with the operation "freeze", and applies if it gets the lock."""
     yield from _locked_work(me, "freeze", saves=1)
 
 
 def freeze_copier(me: Client) -> Session:
-    """Is told of the freeze, and sends its lock info as its own: to lock, to write under it, to unlock.
+    """Learns the lock info of a freeze from a refusal, and sends it as its own: to lock, write and unlock.
 
-    The time that is told is that of the lock object; the lock info of a freeze has none.
+    The refusal has the lock object's time as `Created`. The stored lock info of a freeze has no time.
     """
     reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
     if reply is None or reply.status != 423:
@@ -267,7 +267,7 @@ def freeze_copier(me: Client) -> Session:
 
 
 def manage_delete(me: Client) -> Session:
-    """`holdfast state delete`: looks what is current, and deletes that."""
+    """`holdfast state delete`: reads the current version, and deletes that version."""
     seen = yield from _looked(me)
     if seen:
         yield HttpRequest("manage-delete", STATE, me.caller, json.dumps({"version": seen}).encode())
@@ -278,14 +278,14 @@ def command_id(name: str) -> str:
 
 
 def _looked(me: Client) -> Generator[HttpRequest, Reply | None, str]:
-    """Look what is current; return its version ID, empty if nothing is or no answer came."""
+    """Read the current version and return its ID; empty if there is no state, or no response came."""
     reply = yield HttpRequest("see-state", STATE, me.caller)
     found = json.loads(reply.body) if reply is not None and reply.status == 200 else None
     return found["version"] if found else ""
 
 
 def _broken(me: Client) -> Generator[HttpRequest, Reply | None, bool]:
-    """Look who holds the lock, and break that one; return whether it was broken."""
+    """Read the lock and break it; return whether the break succeeded."""
     reply = yield HttpRequest("see-lock", STATE, me.caller)
     lock = json.loads(reply.body) if reply is not None and reply.status == 200 else None
     if not lock:
@@ -360,16 +360,16 @@ def _work(
         yield HttpRequest("write", STATE, me.caller, state_document(me.name, serial, save=saves + 1), lock_id)
 
 
-# --- who may less than they try -------------------------------------------------------------------
+# --- clients that try more than their role allows -------------------------------------------------
 
 
 def lock_says_delete(me: Client) -> Session:
-    """Sends the lock info of an apply that says it deletes."""
+    """Applies with a lock info of the operation "delete"."""
     yield from _locked_work(me, "delete", saves=1)
 
 
 def what_a_maintainer_may(me: Client) -> Session:
-    """A writer who has looked, and tries what only a maintainer may, also to remove A's lock."""
+    """Tries, as a writer, the requests that need the role maintainer, and to remove A's lock."""
     seen = yield from _looked(me)
     reply = yield HttpRequest("see-lock", STATE, me.caller)
     lock = json.loads(reply.body) if reply is not None and reply.status == 200 else None
@@ -387,7 +387,7 @@ def what_a_maintainer_may(me: Client) -> Session:
 
 
 def what_a_writer_may(me: Client) -> Session:
-    """A reader who tries to lock, to create the workspace, and to unlock with A's lock info."""
+    """Tries, as a reader, to lock, to create the workspace, and to unlock with A's lock info."""
     yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
     workspace = yield from _workspace(me)
     yield _of_cloud(me, "cloud-lock", workspace)
@@ -404,7 +404,7 @@ def cloud_apply(me: Client) -> Session:
 
 
 def cloud_apply_with_two_saves(me: Client) -> Session:
-    """An apply over `cloud {}` so long that Terraform saves in between."""
+    """A long apply over `cloud {}`: Terraform saves the state in between."""
     yield from _cloud(me, saves=2)
 
 
@@ -414,7 +414,7 @@ def cloud_apply_with_a_gap(me: Client) -> Session:
 
 
 def cloud_apply_at_once(me: Client) -> Session:
-    """An apply of a client before Terraform 1.6, which sends the document with its create."""
+    """An apply of a Terraform before 1.6, which sends the document with the create."""
     yield from _cloud(me, uploaded=_AT_ONCE)
 
 
@@ -429,7 +429,7 @@ def cloud_wrong_address(me: Client) -> Session:
 
 
 def cloud_impatient(me: Client) -> Session:
-    """Finds the state locked, force-unlocks it, and applies, each with a command of its own."""
+    """Finds the state locked, force-unlocks it, and applies, in three separate commands."""
     yield from _cloud_impatient(me)
 
 
@@ -465,35 +465,35 @@ def _cloud_impatient(me: Client, *, step: int = 1, forced: bytes | None = None) 
 
 
 def cloud_operator(me: Client) -> Session:
-    """Force-unlocks over `cloud {}` what is locked, and does nothing else."""
+    """Force-unlocks the state over `cloud {}`, and does nothing else."""
     workspace = yield from _workspace(me)
     yield _of_cloud(me, "cloud-force-unlock", workspace)
 
 
 def cloud_unlocker(me: Client) -> Session:
-    """Has learned the ID of A's workspace, and unlocks with it."""
+    """Knows the ID of A's workspace, and unlocks with it."""
     workspace = yield from _workspace(replace(me, name="A"))
     yield _of_cloud(me, "cloud-unlock", workspace)
 
 
 def cloud_borrower(me: Client) -> Session:
-    """Has learned the ID of A's workspace, and saves under A's lock."""
+    """Knows the ID of A's workspace, and saves under A's lock."""
     workspace = yield from _workspace(replace(me, name="A"))
     yield from _save(me, workspace, state_document(me.name, 3), 1)
 
 
 def cloud_mixed_up(me: Client) -> Session:
-    """Uploads another document of the same revision than it has announced."""
+    """Uploads another document than it announced, with the same revision."""
     yield from _cloud(me, uploaded=state_document(me.name, 2, save=9))
 
 
 def cloud_forgetful(me: Client) -> Session:
-    """Commits without having uploaded."""
+    """Commits without an upload."""
     yield from _cloud(me, uploaded=b"")
 
 
 def cloud_interrupted(me: Client) -> Session:
-    """A first apply over `cloud {}` that is interrupted: saves, reads it back, and saves that once more."""
+    """An interrupted first apply over `cloud {}`: saves, reads the document back, and saves it once more."""
     workspace = yield from _workspace(me)
     reply = yield _of_cloud(me, "cloud-lock", workspace)
     if reply is None or reply.status != 200:
@@ -513,7 +513,7 @@ def cloud_interrupted(me: Client) -> Session:
 
 
 def cloud_same_serial(me: Client) -> Session:
-    """Saves another document of the serial that is there: of somebody else's, and of its own."""
+    """Saves another document with the current serial: first over another's state, then over its own."""
     workspace = yield from _workspace(me)
     reply = yield _of_cloud(me, "cloud-lock", workspace)
     if reply is None or reply.status != 200:
@@ -528,7 +528,7 @@ def cloud_same_serial(me: Client) -> Session:
 
 
 def workspace_creator(me: Client) -> Session:
-    """`terraform workspace new`, as far as the API is told."""
+    """`terraform workspace new`: the request that reaches the API."""
     yield HttpRequest("workspace-create", STATE, me.caller)
 
 
@@ -538,7 +538,7 @@ def workspace_delete(me: Client) -> Session:
 
 
 def workspace_safe_delete(me: Client) -> Session:
-    """Reads the workspace by name, and deletes it by its ID if it tracks nothing."""
+    """Reads the workspace by name, and deletes it by its ID if its state tracks no resources."""
     workspace = yield from _workspace(me)
     if workspace:
         yield _of_cloud(me, "workspace-safe-delete", workspace)
@@ -548,7 +548,7 @@ def workspace_safe_delete(me: Client) -> Session:
 
 
 def native_apply(me: Client) -> Session:
-    """`terraform apply` with `backend "s3"` and its lock file, on the same objects and past the API."""
+    """`terraform apply` with `backend "s3"` and its lock file: the same objects, past the API."""
     document = lock_document(me.name)
     reply = yield HttpRequest("native-lock", STATE, me.caller, document, id=LOCK_KEY)
     if reply is None or reply.status != 200:
@@ -580,7 +580,7 @@ def _cloud(
 
 
 def _workspace(me: Client, command: str = "1") -> Generator[HttpRequest, Reply | None, str]:
-    """Read the workspace by name; return its ID, which no server takes if there was no answer."""
+    """Read the workspace by name and return its ID; empty without a successful response."""
     reply = yield HttpRequest("workspace", STATE, me.caller, client=me.name + command)
     return reply.body if reply is not None and reply.status == 200 else ""
 
@@ -617,14 +617,14 @@ def _cloud_work(
         body = state_document(me.name, serial + 1, lineage=lineage, save=saves + 1)
         at_once = _AT_ONCE if uploaded is _AT_ONCE else None
         status = yield from _save(me, workspace, body, saves + 1, uploaded=at_once)
-    if status == 200:  # else the client keeps the lock, for whoever pushes what it could not save
+    if status == 200:  # else the client keeps the lock, so that its user can push the unsaved state
         yield _of_cloud(me, "cloud-unlock", workspace)
 
 
 def _save(
     me: Client, workspace: str, body: bytes, save: int, *, force: bool = False, uploaded: bytes | None = None
 ) -> Generator[HttpRequest, Reply | None, int]:
-    """Create, upload, commit; return the status at which it ended, or 0 where no answer came."""
+    """Create, upload, commit; return the last status, or 0 if no response came."""
     create = _of_cloud(me, "write-at-once" if uploaded is _AT_ONCE else "create", workspace, body)
     reply = yield create._replace(force=force, client=f"{me.name}{save}")
     if reply is None or reply.status != 201:
@@ -653,15 +653,15 @@ class Sessions:
         self._numbers: dict[tuple[int, tuple[Reply | None, ...]], int] = {}
 
     def start(self, client: int) -> int:
-        """The number of the beginning of a client's session."""
+        """Return the number of the start of a client's session."""
         return self._number(client, ())
 
     def request(self, number: int) -> HttpRequest | None:
-        """What is sent there; None at the end of the session."""
+        """Return the request at this step; None at the end of the session."""
         return self._requests[number]
 
     def after(self, number: int, reply: Reply | None) -> int:
-        """Where the session is after a reply."""
+        """Return the number of the session's step after a response."""
         client, replies = self._replies[number]
         return self._number(client, (*replies, reply))
 

@@ -1,7 +1,7 @@
-"""Changes of the production code that a mutant is made of, found by names and syntax, never by source text.
+"""Changes of the production code for the mutants, found by names and syntax, never by source text.
 
-Each names a function and one thing in it: a call, a keyword, an error that is raised, a comparison. A thing
-that is not there, or is there more than once, is an error: a mutant cannot silently change nothing.
+Each names a function and one part of it: a call, a keyword, an error that is raised, a comparison. It is an
+error if the function does not contain that part as often as the edit says: no mutant changes nothing.
 """
 
 import ast
@@ -14,22 +14,22 @@ _Statements = list[ast.stmt]
 _T = TypeVar("_T")
 
 Which = tuple[int, int]
-"""Which one, counted from 0, of how many there are in the order of the source."""
+"""The index of a match in the order of the source, from 0, and the expected number of matches."""
 
 
 class Edit(Protocol):
-    """A change of one function, which it names as in `holdfast.s3.store:Store.write`."""
+    """A change of one function, whose name is written as `holdfast.s3.store:Store.write`."""
 
     @property
     def function(self) -> str: ...
 
     def change(self, function: ast.FunctionDef) -> None:
-        """Change the syntax tree; ValueError if what is to change is not there exactly once."""
+        """Change the syntax tree; ValueError unless it has as many matches as the edit expects."""
         ...
 
 
 def apply(edits: Sequence[Edit], functions: Path) -> None:
-    """Change a copy of `functions/`; ValueError if a function is not there, and as `Edit.change`."""
+    """Change a copy of `functions/`; ValueError if a function does not exist, or as in `Edit.change`."""
     for edit in edits:
         module, _, name = edit.function.partition(":")
         file = functions.joinpath(*module.split(".")).with_suffix(".py")
@@ -51,7 +51,7 @@ def apply(edits: Sequence[Edit], functions: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """The function does nothing but return a value."""
+    """The function only returns a value."""
 
     function: str
     value: str
@@ -62,7 +62,7 @@ class Returns:
 
 @dataclass(frozen=True, slots=True)
 class WithoutCall:
-    """A statement that calls `called` is left out."""
+    """Remove the statement that calls `called`."""
 
     function: str
     called: str
@@ -75,7 +75,7 @@ class WithoutCall:
 
 @dataclass(frozen=True, slots=True)
 class OnlyIf:
-    """A statement that calls `called`, or sets the key `called`, is carried out under a condition alone."""
+    """Run the statement that calls `called`, or sets the key `called`, only if a condition holds."""
 
     function: str
     called: str
@@ -90,7 +90,7 @@ class OnlyIf:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Statements are put before one that calls `called`."""
+    """Insert statements before the statement that calls `called`."""
 
     function: str
     called: str
@@ -104,7 +104,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Swapped:
-    """Two statements that follow each other change places: the first calls `first`, the second `second`."""
+    """Swap two adjacent statements: the first calls `first`, the second calls `second`."""
 
     function: str
     first: str
@@ -123,7 +123,7 @@ class Swapped:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A call of `called` is replaced by an expression."""
+    """Replace the call of `called` by an expression."""
 
     function: str
     called: str
@@ -135,7 +135,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A positional argument of the call of `called` is replaced by an expression."""
+    """Replace a positional argument of the call of `called` by an expression."""
 
     function: str
     called: str
@@ -153,7 +153,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class WithoutKey:
-    """A keyword argument of a call, or the statement that sets this key, is left out."""
+    """Remove a keyword argument of a call, or the statement that sets this key."""
 
     function: str
     key: str
@@ -177,7 +177,7 @@ class WithoutKey:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a status of S3 means in the one table of outcomes."""
+    """Change the outcome of a status of S3 in the function's table of outcomes."""
 
     function: str
     status: int
@@ -202,7 +202,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class NeverRaises:
-    """The condition under which an error is raised never holds; `error` is its class, or what makes it."""
+    """Never raise an error. `error` is its class, or the function that creates it."""
 
     function: str
     error: str
@@ -220,7 +220,7 @@ class NeverRaises:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The condition of an `if` that mentions a name is replaced by an expression."""
+    """Replace the condition of the `if` that mentions a name by an expression."""
 
     function: str
     mentions: str
@@ -239,7 +239,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class WithoutOperand:
-    """Of operands that `and` or `or` joins, the one that mentions a name is left out."""
+    """Remove the operand of `and` or `or` that mentions a name."""
 
     function: str
     mentions: str
@@ -261,7 +261,7 @@ _COMPARISONS: Final[dict[str, type[ast.cmpop]]] = {"<": ast.Lt, "<=": ast.LtE, "
 
 @dataclass(frozen=True, slots=True)
 class Compares:
-    """The one comparison of this kind becomes another."""
+    """Replace the only comparison with this operator by another comparison."""
 
     function: str
     operator: str
@@ -278,7 +278,7 @@ class Compares:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A statement, known by its syntax tree, is replaced by others."""
+    """Replace a statement, found by its syntax tree, by other statements."""
 
     function: str
     old: str
@@ -319,7 +319,7 @@ def _in_order(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _all(function: ast.FunctionDef) -> Iterator[tuple[_Statements, int]]:
-    """Yield every statement of a function: the block that it stands in, and where."""
+    """Yield every statement of a function: its block, and its index in the block."""
     for node in _in_order(function):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
@@ -328,7 +328,7 @@ def _all(function: ast.FunctionDef) -> Iterator[tuple[_Statements, int]]:
 
 
 def _calling(function: ast.FunctionDef, called: str) -> list[tuple[_Statements, int]]:
-    """Return the statements without statements of their own in which something is called."""
+    """Return the simple statements (without a body) that call something."""
     return [
         (block, index)
         for block, index in _all(function)
@@ -350,7 +350,7 @@ def _setting(function: ast.FunctionDef, key: str) -> list[tuple[_Statements, int
 
 
 def _called(node: ast.AST | None) -> str | None:
-    """Return what a node calls, without what it is a part of; None if it is not a call."""
+    """Return the name that a node calls, without its module or object; None if the node is not a call."""
     if not isinstance(node, ast.Call):
         return None
     match node.func:
@@ -398,7 +398,7 @@ def _replace(function: ast.FunctionDef, is_wanted: Callable[[ast.AST], bool], by
 
 
 def _statements(code: str) -> _Statements:
-    # Within a function and a loop, so that `return` and `continue` are taken.
+    # Parsed within a function and a loop, so that `return` and `continue` are valid.
     body = "\n".join(f"        {line}" for line in code.splitlines())
     (made,) = ast.parse(f"def f():\n    while True:\n{body}").body
     assert isinstance(made, ast.FunctionDef)

@@ -1,4 +1,4 @@
-"""Searches in processes of their own: one for each scenario, one for each mutant."""
+"""Searches in separate processes: one for each scenario with its bounds, one for each mutant."""
 
 import gc
 import json
@@ -26,7 +26,7 @@ from tests.safety.model.search import Search
 
 _ROOT: Final = FUNCTIONS.parent
 _LEAST_SECONDS: Final = 1.0
-"""What a search has that begins when the time is up."""
+"""The time of a search that begins when no time is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found.
+    """The result of a search.
 
-    `complete` says whether the interleavings are all within the bounds. `invariant` is None if all hold.
-    `interleaving` names a shortest one that shows it.
+    `complete` says whether the search covered every interleaving within the bounds. `invariant` is the
+    violated invariant, None if all hold. `interleaving` names a shortest interleaving that violates it.
     """
 
     interleavings: int
@@ -52,25 +52,25 @@ class Found:
 
 
 def searches(*, long: bool) -> list[Job]:
-    """What is searched in the code as it is: the bounds of the quick run, then what the long run adds."""
+    """Return the searches of the unchanged code: those of the quick run, then what the long run adds."""
     quick = [Job(plan.scenario.name, bounds) for plan in PLANS for bounds in plan.quick]
     more = [Job(plan.scenario.name, bounds) for plan in PLANS for bounds in plan.long]
     return quick + more if long else quick
 
 
 def hunts() -> list[Job]:
-    """A search for every mutant."""
+    """Return a search for every mutant."""
     return [Job(mutant.scenario, Bounds(*mutant.bounds), mutant) for mutant in MUTANTS]
 
 
 def run(
     jobs: Sequence[Job], *, at_most: int, processes: int, seconds: float = math.inf
 ) -> Iterator[tuple[Job, Found]]:
-    """Run searches side by side, and yield what each found when it has ended.
+    """Run searches in parallel, and yield the result of each when it ends.
 
-    `at_most` is the worlds that one search goes to. `seconds` is the time of all of them: each has an equal
-    share of what is left when it begins, and those that did not end with that begin again, as long as they
-    get more. RuntimeError: a search ended without a result.
+    `at_most` limits the worlds of one search. `seconds` limits the time of all searches together: each gets
+    an equal share of the time that is left when it begins. A search that needs longer begins again as long as
+    the time is enough for twice its share. RuntimeError: a search ended without a result.
     """
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-mutants-") as copies,
@@ -110,7 +110,7 @@ def run(
 
 
 def _functions(job: Job, copy: Path) -> Path:
-    """Return where the code of a job lies: a copy with its mutant, if it has one."""
+    """Return the folder with the code of a job: a copy with its mutant, if it has a mutant."""
     if job.mutant is None:
         return FUNCTIONS
     shutil.copytree(FUNCTIONS, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -125,12 +125,12 @@ def _result(jobs: Sequence[Job], told: dict[str, Any]) -> tuple[Job, Found]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Search as standard input asks, each in a fork of this process, and print what each found as JSON."""
+    """Run the searches on standard input, each in a fork of this process, and print each result as JSON."""
     at_most, processes, seconds = (*map(int, arguments[:2]), float(arguments[2]))
     ends = time.monotonic() + seconds
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    os.nice(5)  # the deployed stack, whose time goes by the clock, comes first
-    gc.disable()  # nothing of a search is ever given up before its end
+    os.nice(5)  # the tests of the deployed stack measure real time, so they have priority
+    gc.disable()  # a search frees no memory before its end
     _import_what_the_code_imports()
     jobs = json.load(sys.stdin)
     waiting = list(range(len(jobs)))
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str]) -> None:
                 cut.append(found)
             else:
                 print(json.dumps(found), flush=True)
-        # A search cannot go on where it was cut. Twice its time is worth another beginning.
+        # A search cannot go on where it was cut. It begins again if it can have twice its time.
         left = (ends - time.monotonic()) * processes
         waiting = []
         for found in sorted(cut, key=lambda found: found["seconds"]):
@@ -155,13 +155,13 @@ def main(arguments: Sequence[str]) -> None:
 def _searched(
     jobs: Sequence[Any], numbers: Sequence[int], *, at_most: int, processes: int, ends: float
 ) -> Iterator[dict[str, Any]]:
-    """Search side by side, each with an equal share of the time that is left, and yield what each found."""
+    """Search in parallel, each with an equal share of the time that is left, and yield each result."""
     forks = multiprocessing.get_context("fork")
     running: dict[Connection, BaseProcess] = {}
     for place, number in enumerate(numbers):
         if len(running) == processes:
             yield from _ended(running)
-        # What a short search leaves of its share goes to all that follow.
+        # The time that a short search does not use goes to all that follow.
         of_all = min(1, processes / (len(numbers) - place))
         share = max((ends - time.monotonic()) * of_all, _LEAST_SECONDS)
         told, telling = forks.Pipe(duplex=False)
@@ -170,14 +170,14 @@ def _searched(
             target=_search, args=(telling, number, *job, at_most, share), name=str(job), daemon=True
         )
         search.start()
-        telling.close()  # the search alone has it now, so its death ends the pipe
+        telling.close()  # now only the search has it open, so the pipe ends when the search dies
         running[told] = search
     while running:
         yield from _ended(running)
 
 
 def _import_what_the_code_imports() -> None:
-    """Import the packages of the production code before the forks, and so once; each imports its own code."""
+    """Import the packages of the production code once, before the forks. Each fork imports its own code."""
     Production()
     for name, module in list(sys.modules.items()):
         if Path(getattr(module, "__file__", None) or "/").is_relative_to(FUNCTIONS):
@@ -185,7 +185,7 @@ def _import_what_the_code_imports() -> None:
 
 
 def _ended(running: dict[Connection, BaseProcess]) -> Iterator[dict[str, Any]]:
-    """Wait until searches have ended, yield what they found, and take them out of those that run."""
+    """Wait until some searches have ended, yield their results, and remove them from `running`."""
     ended = wait(list(running))
     for told in [told for told in running if told in ended]:
         search = running.pop(told)
@@ -210,7 +210,7 @@ def _search(
     seconds: float,
 ) -> None:
     production = Production(Path(functions))
-    gc.disable()  # its handler has turned it on
+    gc.disable()  # the import of the handler has turned it on
     search = Search(production, within(BY_NAME[name], Bounds(faults, repeats, ticks)))
     outcome = search.run(at_most=at_most, seconds=seconds)
     found = {

@@ -1,7 +1,7 @@
-"""What must hold in every interleaving: the invariants of `safety.md`, checked where they can break.
+"""The invariants of `safety.md`, checked after every event that can violate them.
 
-Of what is judged, `bucket` is what is there now, `effect` what was changed, `point` where an invocation
-stands.
+In every function, `bucket` is the bucket as it is now, `effect` the change that a request made, and `point`
+the progress of an invocation.
 """
 
 import json
@@ -18,33 +18,33 @@ from tests.safety.model.production import READERS, WRITERS, HttpRequest, Point, 
 from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
 LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
-"""What makes a client hold the lock; whoever has frozen a state holds it until the freeze is lifted."""
+"""The verbs after which a client holds the lock. A freeze holds it for its creator until an unfreeze."""
 UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock"})
 READS: Final = frozenset({"read", "download", "native-read", "see-state"})
 WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
-"""A write of `cloud {}` can be refused before it is uploaded."""
+"""The requests that can refuse a write. With `cloud {}` the create can, before the upload."""
 WORKSPACE_DELETES: Final = frozenset({"workspace-delete", "workspace-safe-delete"})
 DELETES: Final = WORKSPACE_DELETES | {"delete", "manage-delete"}
 OWN_LOCK: Final = DELETES | {"undelete", "restore"}
 """The verbs that acquire a lock of their own."""
 LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze"}
-"""The verbs that lift a freeze that has ended, because they acquire the lock."""
+"""The verbs that remove a freeze that has ended, because they acquire the lock."""
 RELEASES: Final = OWN_LOCK | {"unlock", "cloud-unlock", "cloud-force-unlock", "break", "unfreeze"}
 BLIND: Final = "X"
-"""The name of the client that restores whatever is current."""
+"""The name of the client that restores without a look at the current version."""
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
     *("undelete", "restore", "break", "freeze", "unfreeze", "cloud-force-unlock")
 }
-"""What no writer may. Nor may one remove a lock by less than the document that acquired it."""
+"""The verbs that need the role maintainer. A writer removes only their own lock, by its whole lock info."""
 _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
 _LATE: Final = b"deleted late at "
 _LOCK_LEFT: Final = re.compile(r" The lock \S+ of this \w+ may be left:.*'holdfast lock break'\.")
 _UNTOLD: Final = frozenset({LOST, 409, 500, 503})
-"""What S3 answers where it has not decided."""
+"""The statuses of S3 that leave the outcome unknown, or make the code retry."""
 
 
 class Invariant(Enum):
@@ -70,7 +70,7 @@ class Invariant(Enum):
 
 
 class Exemption(Enum):
-    """What breaks an invariant and is not mended: `fencing.md` says so under "What is not covered"."""
+    """Known violations of an invariant. `fencing.md` describes them under "What is not covered"."""
 
     LATE_CREATE = "a PutObject that only creates, and was on its way when a delete was acknowledged"
     LATE_DELETE = "a delete that had its lock when it was sent, and lands under the next holder's"
@@ -84,10 +84,10 @@ class Violation(NamedTuple):
 
 
 class Party(NamedTuple):
-    """What an invariant is about for one client.
+    """A client, with everything about it that an invariant needs.
 
-    `holds`: it was told that it holds the lock, has not begun to give it back, and nobody has removed the
-    lock by force. `seen` are the state documents that it was given.
+    `holds`: the client got a response that it holds the lock, has not begun to release it, and nobody has
+    removed the lock by force. `seen` are the state documents that the client received.
     """
 
     name: str
@@ -97,20 +97,20 @@ class Party(NamedTuple):
 
 @cache
 def _document(body: bytes) -> dict[str, Any]:
-    """Parse a state or a lock info; there are few of them, and each is judged many times."""
+    """Parse a state or a lock info. There are few of them, and each is judged many times."""
     document: dict[str, Any] = json.loads(body)
     return document
 
 
 def author(entry: Entry) -> str:
-    """Who wrote a state. What was restored is of whoever restored it, and gave their name as the reason."""
+    """Return the name of a state's writer. A client that restores gives its name as the reason."""
     if _operation(entry) == "restore":
         return dict(entry.metadata).get("reason", "")
     return str(_document(entry.body or b"{}")["outputs"]["author"]["value"])
 
 
 def lock_owner(entry: Entry) -> str:
-    """The ID of the lock that a lock object is."""
+    """Return the lock ID in a lock object."""
     return lock_id(entry.body or b"{}")
 
 
@@ -119,7 +119,7 @@ def lock_id(document: bytes) -> str:
 
 
 def client_of_lock(lock: str) -> str:
-    """The name of the client whose lock has that ID; empty for the lock of a verb that takes its own."""
+    """Return the name of the client whose lock has this ID; empty for a lock that a verb acquired itself."""
     if lock.startswith("lock-"):
         return lock.removeprefix("lock-")[:1]
     if lock.startswith("frozen"):
@@ -130,7 +130,7 @@ def client_of_lock(lock: str) -> str:
 
 
 class _Workspace(NamedTuple):
-    """What the ID of a workspace says."""
+    """The fields of a workspace ID."""
 
     name: str
     lock_id: str
@@ -140,16 +140,17 @@ class _Workspace(NamedTuple):
 
 @cache
 def _fields(id_: str) -> list[Any]:
-    """What an ID of `cloud {}` says."""
+    """Return the fields of an ID of `cloud {}`."""
     _, _, coded = id_.partition("-")
     fields: list[Any] = json.loads(urlsafe_b64decode(coded + "=" * (-len(coded) % 4)))
     return fields
 
 
 def unread_base(created: Reply, bucket: Bucket) -> frozenset[bytes]:
-    """The document on which an upload builds that was created just now, if its writer went past the API.
+    """Return the base document of an upload that was created just now, if another program wrote that base.
 
-    Its client may not have read it: somebody who asks for no lock can write between its read and its create.
+    The upload's client may not have read the base: a program that acquires no lock can write between the
+    client's read and its create.
     """
     base = _fields(json.loads(created.body)["id"])[3]
     return frozenset(
@@ -160,7 +161,7 @@ def unread_base(created: Reply, bucket: Bucket) -> frozenset[bytes]:
 
 
 def document_in(request: HttpRequest, reply: Reply) -> bytes:
-    """The state document that a reader was told; empty if there is none."""
+    """Return the state document in a response to a read; empty if there is no state."""
     if request.verb != "see-state":
         return reply.body.encode()
     found = json.loads(reply.body)
@@ -168,10 +169,10 @@ def document_in(request: HttpRequest, reply: Reply) -> bytes:
 
 
 def in_essence(reply: Reply) -> tuple[int, str, str]:
-    """What every try of a request is answered the same.
+    """Return the part of a response that is the same for every try of a request.
 
-    An answer of the management API also says what this very try did: whether it removed the lock, which
-    version it deleted. A repeat finds that done.
+    A response of the management API also says what this try did: whether it removed the lock, and which
+    version it deleted. A later try finds that done.
     """
     if reply.status != 200 or not reply.body.startswith('{"name"'):
         return reply.status, _LOCK_LEFT.sub("", reply.body), ""
@@ -183,12 +184,12 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
 
 
 def has_left_lock(reply: Reply) -> bool:
-    """Whether a refusal says that the lock of its verb may be left."""
+    """Return whether an error says that the lock of its verb may be left."""
     return _LOCK_LEFT.search(reply.body) is not None
 
 
 def of_role(request: HttpRequest, effect: Effect) -> Iterable[Violation]:
-    """Judge who made a change."""
+    """Judge a change by its caller's role."""
     if request.principal.startswith(READERS):
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a reader changed something")
     if not request.principal.startswith(WRITERS):
@@ -204,7 +205,7 @@ def of_role(request: HttpRequest, effect: Effect) -> Iterable[Violation]:
 
 
 def of_answered_role(request: HttpRequest) -> Iterable[Violation]:
-    """Judge who was answered with success."""
+    """Judge a request that was answered with success by its caller's role."""
     is_beyond = request.verb in _OF_MAINTAINERS or (request.verb == "unlock" and not request.body)
     if is_beyond and request.principal.startswith(WRITERS):
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer was answered with success")
@@ -256,34 +257,34 @@ def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
 
 
 def brought_back(document: bytes) -> bytes:
-    """How an undelete's version is told from the one of the same document that it brings back."""
+    """Mark the document of an undelete's version, to tell it from the version that the undelete copied."""
     return b"again: " + document
 
 
 def forced(document: bytes) -> bytes:
-    """How a document that was uploaded with force is told from others: its lock does not tell."""
+    """Mark a document that was uploaded with force. Its lock does not show that."""
     return b"forced: " + document
 
 
 def of_shared_lock(
     effect: Effect, place: int, remover: Point, bucket: Bucket, working: Iterable[tuple[int, Point]]
 ) -> Iterable[Violation]:
-    """Judge the removal of the lock of a restore, or by a delete of nothing: no other command works under it.
+    """Judge a restore, or a delete that found no state, that removed its lock: no other command may use it.
 
-    Two deletes that have found the same state share their lock, and the slower is not acknowledged. `place`
-    is of the client whose request it was, `remover` where that was sent. `working` has the places of the
-    clients, and where their invocations are.
+    Two deletes that found the same state share their lock, and the slower delete is not acknowledged. `place`
+    is the client whose request removed the lock, `remover` the point at which the request was sent. `working`
+    has the clients' places and the points of their invocations.
     """
     lock = effect.removed
     if lock is None or "freeze" in dict(lock.metadata):
-        return  # whoever finds a freeze that has ended works on, with a lock of its own
+        return  # a command that finds a freeze that has ended acquires its own lock
     verbs = {"restore"} & {remover.request.verb}
     if remover.request.verb in DELETES and _found_state(remover) is None and bucket.current(STATE_KEY):
         verbs = set(DELETES)
     for other, point in working:
         if other == place or point.request.verb not in verbs or point.pending is None:
             continue
-        # Who is told of somebody else's lock first is answered at once.
+        # An invocation that reads another's lock first is answered at once.
         entries = (answer.entry for answer, _ in point.answers if answer.entry)
         if next((entry for entry in entries if "locked-by" in dict(entry.metadata)), None) == lock:
             yield Violation(
@@ -292,7 +293,7 @@ def of_shared_lock(
 
 
 def _counts(entry: Entry, acknowledged: frozenset[bytes]) -> bool:
-    """Whether a version was acknowledged."""
+    """Return whether a version was acknowledged."""
     if entry.body is None:
         return False
     return (brought_back(entry.body) if _operation(entry) == "undelete" else entry.body) in acknowledged
@@ -303,12 +304,12 @@ def _operation(entry: Entry) -> str:
 
 
 def _past_the_api(entry: Entry) -> bool:
-    """Whether another program wrote a version, such as a native client, which asks for nothing before."""
+    """Return whether another program wrote a version past the API, such as a `backend "s3"` client."""
     return "sha256" not in dict(entry.metadata)
 
 
 def _what_and_under(entry: Entry) -> tuple[bytes | None, str | None]:
-    """A version's document, and the lock under which it was written."""
+    """Return a version's document, and the ID of the lock under which it was written."""
     return entry.body, dict(entry.metadata).get("lock-id")
 
 
@@ -320,7 +321,7 @@ def of_state_effect(
     acknowledged: frozenset[bytes],
     excused: frozenset[Exemption],
 ) -> Iterable[Violation]:
-    """Judge a change of the state object, made by a request that `point` was about to send."""
+    """Judge a change of the state object. `point` is the point at which the request was sent."""
     if effect.removed is not None:
         yield Violation(Invariant.KEPT, f"{point.request.verb} removed a version of the state")
         return
@@ -360,12 +361,12 @@ def of_state_effect(
 
 
 def _of_restored(before: Entry, added: Entry, writer: Party) -> Iterable[Violation]:
-    """Judge a version that a restore has written."""
+    """Judge a version that a restore wrote."""
     if dict(before.metadata).get("lock-id") == dict(added.metadata).get("lock-id"):
         yield Violation(Invariant.REPEATED, f"{writer.name} restored the state twice")
     last, document = _document(before.body or b""), _document(added.body or b"")
     if last["lineage"] == document["lineage"] and document["serial"] <= last["serial"]:
-        # Acknowledged or not: a client may have seen it.
+        # This also holds for an unacknowledged version: a client may have seen it.
         yield Violation(Invariant.FORWARD, f"{_described(added)} came after serial {last['serial']}")
 
 
@@ -379,7 +380,7 @@ def of_restored(
     *,
     any_push_counts: bool,
 ) -> Iterable[Violation]:
-    """Judge a restore that was answered with success; `acknowledged` includes what it wrote."""
+    """Judge a restore that was answered with success. `acknowledged` includes its version."""
     told, asked = _document(reply.body.encode()), _document(point.request.body)
     entries = bucket.key(STATE_KEY).entries
     places = [place for place, entry in enumerate(entries) if entry.version_id == told["version"]]
@@ -389,7 +390,7 @@ def of_restored(
         return
     if told["changed"]:
         yield from _written_over(entries[places[0] :], writer, parties)
-        # What was acknowledged last may lie below what was not. Who has seen that knows of what is below.
+        # The last acknowledged version may lie below others. Who has seen these has seen successors of it.
         for entry in () if _is_blind(entries[places[0]]) else reversed(entries[: places[0]]):
             if entry.body in writer.seen or (entry.body is not None and author(entry) == writer.name):
                 break
@@ -401,7 +402,7 @@ def of_restored(
 
 
 def restored(reply: Reply, bucket: Bucket) -> frozenset[bytes]:
-    """The document that a restore has written, which was answered with success just now."""
+    """Return the document that a restore wrote, which was answered with success just now."""
     told = _document(reply.body.encode())
     return frozenset(
         entry.body
@@ -424,13 +425,13 @@ def of_undeleted(request: HttpRequest, reply: Reply, bucket: Bucket) -> Iterable
 
 
 def _has_content(entry: Entry, source: Entry) -> bool:
-    """Whether a version is another one but for the digits of its serial."""
+    """Return whether a version equals another one except for its serial."""
     serials = [b'"serial": %d' % _document(each.body or b"{}").get("serial", -1) for each in (entry, source)]
     return (entry.body or b"").replace(serials[0], serials[1], 1) == source.body
 
 
 def _had_its_lock(point: Point) -> bool:
-    """Whether S3 has told a delete that its own lock is there, and nothing that it removed since."""
+    """Return whether S3 has shown a delete its own lock, and the delete has removed nothing since."""
     told = [answer for answer, _ in point.answers]
     while told and told[-1].status != 204:
         entry = told.pop().entry
@@ -440,7 +441,7 @@ def _had_its_lock(point: Point) -> bool:
 
 
 def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
-    """The version of the lock that is there, if a request is to unlock that; otherwise -1."""
+    """Return the version of the current lock, if a request is to remove that lock; otherwise -1."""
     if request.verb not in ("unlock", "break", "unfreeze", *_OF_CLOUD):
         return -1
     lock = bucket.current(LOCK_KEY)
@@ -448,18 +449,18 @@ def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
 
 
 def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]:
-    """Judge an unlock, or a verb that takes the lock itself, that was answered with success.
+    """Judge an unlock, or a verb that acquires the lock itself, that was answered with success.
 
-    `first` is what `lock_to_unlock` told when it began.
+    `first` is the result of `lock_to_unlock` when the invocation began.
     """
     lock = bucket.current(LOCK_KEY)
     if lock is None or not _meant(lock, point.request):
         return
     if point.request.verb in DELETES and _found_state(point) is None:
-        return  # then it took no lock: this one is another try's
-    # A lock that came after what was read or removed, even with the same document, is another.
+        return  # then it acquired no lock: this lock is another try's
+    # A lock that came after the lock that was read or removed is another lock, even with the same document.
     was_read = any(answer.entry == lock for answer, _ in point.answers)
-    # One that it has not read was there all the time, if it was when it began.
+    # A lock that it has not read was there all the time, if it was there at the beginning.
     if was_read or lock.version == first or not _was_told(point):
         yield Violation(
             Invariant.RELEASED,
@@ -468,26 +469,26 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
 
 
 def _was_told(point: Point) -> bool:
-    """Whether S3 has told an invocation anything that its answer can rest on."""
+    """Return whether an invocation has got an answer of S3 on which its response can rest."""
     return any(answer.status in (200, 204, 404) for answer, _ in point.answers)
 
 
 def late_delete(effect: Effect, point: Point, parties: Iterable[Party]) -> frozenset[bytes]:
-    """What is noted of a delete that had its lock when it was sent, and lands under the next holder's."""
+    """Return a mark for a delete that had its lock when it was sent, and lands under the next holder's."""
     lands = point.request.verb in DELETES and effect.key == STATE_KEY and effect.before is not None
     is_late = lands and any(each.holds for each in parties)
     return frozenset({_LATE + str(point.number).encode()} if is_late else ())
 
 
 def sent_by_late_deletes(acknowledged: frozenset[bytes]) -> list[int]:
-    """The points at which the deletes were that are noted to have landed late."""
+    """Return the numbers of the points of the deletes that are marked as late."""
     return [int(mark.removeprefix(_LATE)) for mark in acknowledged if mark.startswith(_LATE)]
 
 
 def of_deleted(point: Point, bucket: Bucket, late: Iterable[Point]) -> Iterable[Violation]:
     """Judge a delete that was answered with success.
 
-    `late` is where deletes were that have landed under the next holder's lock.
+    `late` are the points of deletes that landed under the next holder's lock.
     """
     if any(
         then.request == point.request and then.answers == point.answers[: len(then.answers)] for then in late
@@ -502,7 +503,7 @@ def of_deleted(point: Point, bucket: Bucket, late: Iterable[Point]) -> Iterable[
 
 
 def has_deleted(point: Point, bucket: Bucket) -> bool:
-    """Whether a delete that was answered with success found a state, and none is current now."""
+    """Return whether a delete that was answered with success found a state, and no state is current now."""
     return _found_state(point) is not None and bucket.current(STATE_KEY) is None
 
 
@@ -511,7 +512,8 @@ def of_undone_delete(
 ) -> Iterable[Violation]:
     """Judge a change of the state object by a request that was sent before a delete was acknowledged.
 
-    `then` is where its invocation stood at that moment. `excused` breaks no invariant.
+    `then` is the point of its invocation when the delete was acknowledged. `excused` are the exemptions that
+    count as no violation.
     """
     if effect.added is None or effect.added.body is None or effect.before is not None:
         return
@@ -520,7 +522,7 @@ def of_undone_delete(
         beneath = bucket.key(STATE_KEY).entries[-2:-1]
         if any(entry.version_id == _document(request.body)["marker"] for entry in beneath):
             return  # it has seen that delete
-    # The same PutObject, sent again or not, and S3 has told its invocation nothing since.
+    # The same PutObject, retried or not, and S3 has answered its invocation with no known outcome since.
     since = point.answers[len(then.answers) :]
     was_on_its_way = (
         (then.pending == point.pending and then.pending is not None and then.pending.if_none_match)
@@ -535,7 +537,7 @@ def of_undone_delete(
 
 
 def _found_state(point: Point) -> Entry | None:
-    """What a delete found first; that of a workspace has looked for its record before."""
+    """Return the state that a delete read first. The delete of a workspace reads the record before."""
     told = [answer.entry for answer, _ in point.answers if answer.status in (200, 404)]
     place = 1 if point.request.verb in WORKSPACE_DELETES else 0
     return told[place] if len(told) > place else None
@@ -580,7 +582,7 @@ def of_acknowledged(
     *,
     any_push_counts: bool,
 ) -> Iterable[Violation]:
-    """Judge a write that was answered with success; `acknowledged` includes it."""
+    """Judge a write that was answered with success. `acknowledged` includes its document."""
     body = request.body
     for other in parties:
         if other.name != writer.name and other.holds:
@@ -605,12 +607,12 @@ def of_acknowledged(
 
 
 def _is_blind(entry: Entry) -> bool:
-    """Whether somebody restored whatever was current, and so has seen it by the time that they did."""
+    """Return whether a restore wrote a version blindly. It counts as having seen the version before."""
     return _operation(entry) == "restore" and author(entry) == BLIND
 
 
 def _written_over(entries: Sequence[Entry], writer: Party, parties: Iterable[Party]) -> Iterable[Violation]:
-    """Judge what has come after a version that was acknowledged just now, the first of these."""
+    """Judge the successor of a version that was acknowledged just now, the first of the entries."""
     if len(entries) == 1:
         return
     written, after, *_ = entries
@@ -642,7 +644,7 @@ def _forward(
 
 
 def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
-    """Judge a state that follows on an acknowledged one."""
+    """Judge a state that follows an acknowledged state."""
     last, document = _document(before.body or b""), _document(after.body or b"")
     if document["lineage"] != last["lineage"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} changed the lineage")
@@ -651,7 +653,7 @@ def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
 
 
 def of_announced(point: Point, acknowledged: frozenset[bytes]) -> Iterable[Violation]:
-    """Judge an upload that was created just now: from the state and then the lock that S3 has told."""
+    """Judge an upload that was created just now, by the state and the lock that its create read."""
     *states, lock = [answer.entry for answer, _ in point.answers if answer.entry]
     if point.request.force or not states or not _counts(states[-1], acknowledged):
         return
@@ -662,7 +664,7 @@ def of_announced(point: Point, acknowledged: frozenset[bytes]) -> Iterable[Viola
 
 
 def _written_under(state: Entry, lock: Entry) -> bool:
-    """Whether a state was written under this very lock; within its first second the ID has to do."""
+    """Return whether a state was written under this lock. In the lock's first second only the ID shows it."""
     return dict(state.metadata).get("lock-id") == lock_owner(lock) and state.modified >= lock.modified
 
 
@@ -670,7 +672,7 @@ def _written_under(state: Entry, lock: Entry) -> bool:
 
 
 def since_deleted(effect: Effect, request: HttpRequest, name: str, known: frozenset[bytes]) -> set[bytes]:
-    """What a change of state or record adds to what is known: who began to delete, and what came since."""
+    """Return the marks of a change of state or record: a delete's client, or what came since its delete."""
     if effect.added is None:
         return set()
     if effect.added.body is None:
@@ -686,12 +688,12 @@ def of_workspace_effect(
     if request.verb not in WORKSPACE_DELETES or effect.before is None:
         return
     if _since(name, effect.key, effect.before) in known:
-        what = f"a {request.verb} of {name}'s deleted what was made of {effect.key} since it had deleted"
+        what = f"a {request.verb} of {name}'s deleted a version of {effect.key} from after its first delete"
         yield Violation(Invariant.REPEATED, what)
 
 
 def may_be_anew(request: HttpRequest, reply: Reply, bucket: Bucket) -> bool:
-    """Whether a refusal is one for want of order: S3 tells a state or record and a delete of one second."""
+    """Return whether a delete was refused because it and a later creation have the same second of S3's."""
     if request.verb not in WORKSPACE_DELETES or reply.status != 409:
         return False
     histories = [bucket.key(key).entries for key in (RECORD_KEY, STATE_KEY)]
@@ -716,7 +718,7 @@ def _since(deleter: str, key: str, entry: Entry) -> bytes:
 
 
 def of_heard_write(request: HttpRequest, writer: Party, bucket: Bucket) -> Iterable[Violation]:
-    """Judge a write of which its client was told just now that it is acknowledged."""
+    """Judge a write whose success its client heard just now."""
     current = bucket.current(STATE_KEY)
     if current is not None and _past_the_api(current):
         return
@@ -728,13 +730,13 @@ def of_heard_write(request: HttpRequest, writer: Party, bucket: Bucket) -> Itera
 def of_refused_write(
     request: HttpRequest, status: int, writer: Party, bucket: Bucket, acknowledged: frozenset[bytes]
 ) -> Iterable[Violation]:
-    """Judge a refusal of a write by who holds the lock."""
+    """Judge the refusal of a write: the lock's holder whose write follows what it read is not refused."""
     lock = bucket.current(LOCK_KEY)
     if lock is None or not writer.holds:
         return
     uploaded = {entry.body for key in bucket.staged for entry in key.entries}
     if request.verb == "commit" and request.body not in uploaded:
-        return  # nothing was uploaded, or something else
+        return  # it uploaded nothing, or another document
     entries = bucket.key(STATE_KEY).entries
     last: Entry | None = None
     for entry in entries:
@@ -743,14 +745,14 @@ def of_refused_write(
         elif _counts(entry, acknowledged):
             last = entry
     if last is not None and last.body not in writer.seen and author(last) != writer.name:
-        return  # it has not read that
+        return  # it has not read the last acknowledged state
     operation = _document(lock.body or b"").get("Operation")
     if last is not None and operation not in FORCED and not request.force:
         new, document = _document(request.body), _document(last.body or b"")
         is_saved = last.body == request.body and _written_under(last, lock)
         if not is_saved and (new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]):
-            return  # it does not follow
-    # A state of the lock's own second, which nobody acknowledged, is not told from one before the lock.
+            return  # it does not follow the last acknowledged state
+    # An unacknowledged state in the lock's own second cannot be told from a state before the lock.
     if any(e.modified == lock.modified and e.body and not _counts(e, acknowledged) for e in entries):
         return
     yield Violation(

@@ -1,7 +1,7 @@
-"""Deliberate faults in the production code, each of which a search must find.
+"""Deliberate faults in the production code. A search must find each of them.
 
-Every one removes or bends a decision that keeps an invariant. It names what it changes, see `edits`: a mutant
-whose target is gone or ambiguous is an error.
+Each removes or changes a decision that keeps an invariant. Its edits name what they change, see `edits`: a
+mutant whose target is gone or ambiguous is an error.
 """
 
 from collections.abc import Mapping
@@ -34,8 +34,8 @@ from tests.safety.model.invariants import Invariant
 class Mutant:
     """A deliberate fault.
 
-    `scenario` is where it shows, with the bounds of faults, repeats and ticks. `breaks` is the invariant that
-    the shortest interleaving breaks.
+    The search of `scenario` finds it within `bounds`: faults, repeats, ticks. `breaks` is the invariant that
+    the shortest interleaving violates.
     """
 
     name: str
@@ -105,7 +105,7 @@ _ANY_FREEZE: Final = "held.freeze.id if held.freeze else None"
 
 
 def _at(where: str, *changes: Edit) -> tuple[str, tuple[Edit, ...]]:
-    """The scenario in which a fault shows, with faults, repeats and ticks if any; and how it is made."""
+    """Return the scenario that shows a fault, with its bounds if they are not all 0, and the edits."""
     return where, changes
 
 
@@ -120,7 +120,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             ),
         ),
         "an acquire whose 412 counts as success": _at("two-applies", Outcome(_PUT, 412, _STORED)),
-        "whoever sends the holder's lock info holds the lock": _at(
+        "a client that sends the holder's lock info holds the lock": _at(
             "copied-lock", WithoutOperand(_ACQUIRED_WITH, "principal")
         ),
         "a delete that does not acquire the lock": _at(
@@ -138,7 +138,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a write without a lock is let through": _at(
             "without-lock", NeverRaises(_CHECK_LOCK, "LockRequired")
         ),
-        "whoever knows a lock's ID may write under it": _at(
+        "a client that knows a lock's ID may write under it": _at(
             "borrowed-id", WithoutOperand(_CHECK_LOCK, "principal")
         ),
         "a delete without If-Match": _at("delete", WithoutKey(_DELETE_OBJECT, "IfMatch")),
@@ -148,13 +148,13 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "an undelete that does not read the lock again": _at(
             "undelete-broken", WithoutCall(_PUT_FENCED, "check_lock")
         ),
-        "a write that remembered an old state reads the lock before the current one": _at(
+        "a write over an old cached version reads the lock before the state": _at(
             "broken-lock-gap",
             Before(
                 _WRITE, "check_lock", "if remembered and not guess:\n    current = read_current(store, name)"
             ),
         ),
-        "a write that remembered an old state does not read the lock after the current one": _at(
+        "a write over an old cached version does not read the lock after the state": _at(
             "broken-lock-gap",
             Replaced(
                 _WRITE,
@@ -164,14 +164,14 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "    lock = fence.locks.read(store, name)",
             ),
         ),
-        "a version is remembered whose ETag another one can have": _at(
+        "a version is cached whose ETag another version can have": _at(
             "broken-lock-push-digests", WithoutOperand(_LEARN, "has_own_etag")
         ),
         "an upload without a base": _at("cloud-breaks-native-lock 001", WithoutCall(_WRITE, "check_base")),
         "an upload with force without a base": _at(
             "cloud-breaks-native-lock-push 001", OnlyIf(_WRITE, "check_base", "not upload.force")
         ),
-        "whoever knows the ID of a workspace may save under its lock": _at(
+        "a client that knows the ID of a workspace may save under its lock": _at(
             "cloud-borrower", WithoutOperand(_CHECK_LOCK, "principal")
         ),
         "a restore goes over what the operator has not seen": _at(
@@ -211,7 +211,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 ")",
             ),
         ),
-        "a delete takes what is remembered for the current state": _at(
+        "a delete takes the cached version for the current state": _at(
             "delete",
             Replaced(
                 _DELETE,
@@ -322,7 +322,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "an acquire lifts a freeze that has not ended": _at(
             "freeze-cloud", Argument(_ACQUIRE, "_remove_if", 4, "lambda lock: lock.freeze is not None")
         ),
-        "an acquire lifts a freeze that has come after the one that has ended": _at(
+        "an acquire lifts a later freeze than the ended one": _at(
             "frozen-for-a-while 001", _REMOVES_WHAT_IS_THERE
         ),
         "an unfreeze lifts whatever freeze there is": _at(
@@ -371,7 +371,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "if was_never_acknowledged(current, lock):\n    return",
             ),
         ),
-        "a write is remembered with the time of another clock": _at(
+        "a write is cached with the time of another clock": _at(
             "wrong-address-first-state",
             Argument(_PUT, "_object_version", 2, "responded_at.replace(year=2100)"),
         ),
@@ -528,9 +528,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             OnlyIf(_WRITE, "check_lock", "not (upload and upload.force)"),
             OnlyIf(_WRITE, "check_upload_lock", "not upload.force"),
         ),
-        "a write under a freeze by whoever froze": _at(
-            "freeze-copied", WithoutOperand(_CHECK_LOCK, "freeze")
-        ),
+        "a write under a freeze by its creator": _at("freeze-copied", WithoutOperand(_CHECK_LOCK, "freeze")),
         "a delete whose lock is gone is acknowledged": _at(
             "delete-broken", Condition(_DELETE, "held", "False")
         ),
@@ -541,7 +539,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "two-applies", Before(_RELEASE, "_with_path", "return Released(None)")
         ),
         "a delete that keeps its lock": _at("delete", _KEEPS_ITS_LOCK),
-        "a release removes the lock that is remembered, and reads none": _at(
+        "a release removes the cached lock without reading the lock": _at(
             "broken-lock 100",
             Before(_ANSWER_ACQUIRE, "Response", "_memory._known['lock'] = acquired"),
             Before(
@@ -579,10 +577,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a forced push is compared with the current state": _at(
             "push", Condition(_CHECK_SUCCESSION, "COMPARED_BY_CLIENT", "False")
         ),
-        "a write that does not follow the remembered state is refused": _at(
+        "a write that does not follow the cached version is refused": _at(
             "push", Condition(_WRITE, "guess", "False")
         ),
-        "a write that remembers an old state does not look for the current one": _at(
+        "a write over an old cached version does not look for the current state": _at(
             "two-applies",
             Replaced(_WRITE, "guess = remembered if attempt == 0 else None", "guess = remembered"),
         ),
@@ -614,7 +612,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a write under a lock that is not there any more": _at(
             "broken-lock", NeverRaises(_CHECK_LOCK, "_lock_lost"), NeverRaises(_CHECK_LOCK, "LockRequired")
         ),
-        "the same bytes as the remembered ones count as written": _at(
+        "the same bytes as the cached version count as written": _at(
             "there-and-back", Condition(_WRITE, "remembered", "False")
         ),
         "the same bytes of an earlier lock count as written": _at(
@@ -641,7 +639,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         )
     },
 }
-"""By the invariant that the shortest interleaving breaks, and by what is wrong."""
+"""The mutants by the invariant that the shortest interleaving violates, and by name."""
 
 
 def _mutant(breaks: Invariant, name: str, where: str, changes: tuple[Edit, ...]) -> Mutant:

@@ -1,9 +1,8 @@
-"""The production code as a function: from a request and what S3 answered so far to the next S3 request.
+"""The production code as a function: from a request and S3's answers so far to the next request to S3.
 
-Between two requests to S3 the code of a function depends on nothing but the answers, its clock and what its
-process remembers of earlier invocations. So an invocation is run from its start with what it remembers and
-the answers that it has got, until it asks for one more or ends. What came out is kept: the same answers are
-never tried twice.
+Between two requests to S3 the code depends only on S3's answers, its clock and the cache of its process. So
+each step runs an invocation from its start, with its cache and the answers so far, until it sends the next
+request to S3 or ends. Each result is kept: the code never runs twice with the same answers.
 """
 
 import io
@@ -31,24 +30,24 @@ STAGING_BUCKET: Final = "holdfast-model-staging"
 ACCOUNT: Final = "123456789012"
 FUNCTIONS: Final = Path(__file__).resolve().parents[3] / "functions"
 FUNCTION_TIMEOUT: Final = 25
-"""Seconds that a function lives."""
+"""Seconds until Lambda ends a function."""
 NOTHING: Final = 0
-"""The number of what a process remembers that has answered nothing yet."""
-_EPOCH: Final = 1_790_000_000  # what the model's clock counts from, in Unix seconds
+"""The number of the empty cache, of a process that has answered nothing yet."""
+_EPOCH: Final = 1_790_000_000  # the start of the model's clock, in Unix seconds
 
 
 class HttpRequest(NamedTuple):
     """A request to the API.
 
     Attributes:
-        verb: `read`, `write`, `delete`, `lock`, `unlock`; or one of `CLOUD`, `MANAGED` or `DIRECT`.
-        body: of a `create` and a `commit` it is the document that the client means to write.
-        lock_id: what the client sends as `ID`, or `break` as `id`.
-        id: the ID in the address of a request of `cloud {}`; the version that `break` names, the freeze that
+        verb: `read`, `write`, `delete`, `lock`, `unlock`; or a verb of `CLOUD`, `MANAGED` or `DIRECT`.
+        body: the body. For `create` and `commit`, the document that the client wants to write.
+        lock_id: the client's `ID` parameter, or the `id` parameter of `break`.
+        id: the ID in the address of a request of `cloud {}`; the version that `break` names; the freeze that
             `unfreeze` names; the key of a request to S3 itself.
-        force: of an upload.
-        client: whose randomness an ID is made of that the request makes.
-        attempt: which try it is, of a request whose answer is not the same each time.
+        force: whether an upload is forced.
+        client: the client from whose name the random part of a new ID is made.
+        attempt: the number of the try, for a request whose response differs from try to try.
     """
 
     verb: str
@@ -62,12 +61,12 @@ class HttpRequest(NamedTuple):
     attempt: int = 0
 
     def again(self) -> "HttpRequest":
-        """The same request, sent once more."""
+        """Return the same request as the next try."""
         return self._replace(attempt=self.attempt + 1)
 
     @property
     def first(self) -> "HttpRequest":
-        """The request as it was sent first."""
+        """The request as it was first sent."""
         return self._replace(attempt=0) if self.attempt else self
 
 
@@ -86,11 +85,11 @@ CLOUD: Final = frozenset(
 """The verbs of `cloud {}`."""
 READERS: Final = "reader:"
 WRITERS: Final = "writer:"
-"""How the principals begin that have the role `reader` or `writer`; all others are maintainers."""
+"""Prefixes of the principals with the role `reader` or `writer`. All others are maintainers."""
 NATIVE: Final = frozenset({"native-lock", "native-read", "native-write", "native-unlock"})
-"""What `backend "s3"` does, past the API."""
+"""Requests of `backend "s3"`, past the API."""
 DIRECT: Final = NATIVE | {"upload"}
-"""What a client sends to S3 itself: also an upload, at a presigned address."""
+"""Requests that a client sends to S3 itself. An upload goes to a presigned address."""
 MANAGED: Final[Mapping[str, tuple[str, str]]] = {
     "see-state": ("GET", "states"),
     "see-lock": ("GET", "locks"),
@@ -102,9 +101,9 @@ MANAGED: Final[Mapping[str, tuple[str, str]]] = {
     "freeze": ("PUT", "freeze"),
     "unfreeze": ("DELETE", "freeze"),
 }
-"""What the commands of an operator send. What only looks asks S3 for one object, with the library's code."""
+"""The verbs of an operator's commands. The verbs `see-*` read one object with the library's code."""
 _DRAWS: Final = frozenset({"workspace", "create", "write-at-once"})
-"""The verbs that make an ID."""
+"""The verbs that create an ID."""
 _ROUTES: Final = {
     "read": ("GET", "/states/{name+}"),
     "write": ("POST", "/states/{name+}"),
@@ -116,11 +115,11 @@ _ROUTES: Final = {
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """Where an invocation stands: it waits for an answer of S3, or it has ended.
+    """The progress of an invocation: it waits for an answer of S3, or it has ended.
 
-    `answers` come each with the seconds since the invocation began. `pending` is None if it has ended,
-    `reply` if it has not. `memory` numbers what its process remembered when it began, `leaves` what it
-    remembers afterwards: `NOTHING` if it has not ended.
+    Each of the `answers` has the seconds since the invocation began. `pending` is None if the invocation has
+    ended, `reply` is None if it has not. `memory` is the number of its process's cache at the beginning,
+    `leaves` at the end; `NOTHING` if it has not ended.
     """
 
     number: int
@@ -134,11 +133,11 @@ class Point:
 
 
 class AsksForMore(BaseException):
-    """The answers are used up. No `except Exception` of the code takes it for a fault."""
+    """The answers are used up. No `except Exception` in the code catches it."""
 
 
 class RemembersLate(BaseException):
-    """The code asks its memory for the first time after S3 has answered it: the search does not try that."""
+    """The code first reads its cache after an answer of S3. The search does not cover that."""
 
 
 class Production:
@@ -197,10 +196,10 @@ class Production:
         self._starts: dict[tuple[HttpRequest, int], Point] = {}
 
     def start(self, request: HttpRequest, memory: int = NOTHING) -> Point:
-        """An invocation that has begun, in a process that remembers what an earlier one left.
+        """Return the first point of an invocation, in a process with the cache of this number.
 
-        It is the one that remembers nothing, if the code takes nothing of that; and the one of the first try,
-        if the code makes nothing that differs from try to try.
+        If the code does not use the cache, the point is the same as in a cold process. If the code makes
+        nothing that differs from try to try, the point is the same as for the first try.
         """
         if (request, memory) not in self._starts:
             point = self._run(request, (), memory)
@@ -212,14 +211,14 @@ class Production:
         return self._starts[request, memory]
 
     def remembered(self, memory: int) -> str:
-        """What a process remembers, as text. Equal texts are equal memories."""
+        """Return a cache as text. Equal texts are equal caches."""
         return self._as_text[memory]
 
     def point(self, number: int) -> Point:
         return self._points[number]
 
     def after(self, point: Point, answer: Answer, seconds: int) -> Point:
-        """Go on with an answer that comes so many seconds after the invocation began."""
+        """Go on with an answer that comes this many seconds after the invocation began."""
         key = (answer, seconds)
         if key not in point._next:  # noqa: SLF001 one component
             point._next[key] = self._run(  # noqa: SLF001 one component
@@ -232,7 +231,7 @@ class Production:
         self._s3 = s3 = Replay(answers, self._clock)
         self._consulted = self._took_something = False
         process = vars(self._handler)["_memory"] = self._memory()
-        # What is remembered is never changed: another copy is.
+        # The code changes a copy, so that the stored cache stays the same.
         vars(process).update({name: copy(value) for name, value in self._memories[memory].items()})
         self._drawing.begin(request)
         reply: Reply | None
@@ -241,7 +240,7 @@ class Production:
         except AsksForMore:
             reply = None
         if s3.asked is not None:
-            reply = None  # a `finally` of the code may have swallowed that there is no answer yet
+            reply = None  # a `finally` in the code may have swallowed `AsksForMore`
         leaves = NOTHING if reply is None else self._number(vars(process))
         point = Point(len(self._points), request, answers, s3.asked, reply, memory, leaves)
         self._points.append(point)
@@ -314,7 +313,7 @@ class Production:
         return self._access.Caller(request.principal, of_kind.get(kind, roles.MAINTAINER), ("*",))
 
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
-        """Look at the current version, whose document is told as well; at the lock; or at a delete marker."""
+        """Read the current version with its document, the lock, or the newest delete marker."""
         store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
         name = self._names.parse(request.state)
         try:
@@ -399,7 +398,7 @@ def _handled(handler: Any, event: Mapping[str, Any], s3: "Replay") -> Reply:
 
 
 def _noting(kind: Any, note: Callable[[object], None]) -> Any:
-    """A kind of memory that tells what is taken of it."""
+    """Return a subclass of `Memory` that reports each result of `take`."""
 
     def take(memory: Any, *arguments: Any) -> Any:
         taken = kind.take(memory, *arguments)
@@ -410,7 +409,7 @@ def _noting(kind: Any, note: Callable[[object], None]) -> Any:
 
 
 def _directly(request: HttpRequest, s3: "Replay") -> Reply:
-    """What S3 answers a client that sends its request there; of a native client's unlock, the last answer."""
+    """Send a client's request to S3 itself. The unlock of `backend "s3"` reads the lock, then deletes it."""
     where = {"Bucket": STAGING_BUCKET if request.verb == "upload" else BUCKET, "Key": request.id}
     try:
         match request.verb:
@@ -433,7 +432,7 @@ def _directly(request: HttpRequest, s3: "Replay") -> Reply:
 
 
 class Drawing:
-    """Stands in for the modules `secrets` and `datetime`: what it gives is a function of the request."""
+    """Replaces the modules `secrets` and `datetime`: its values are a function of the request."""
 
     def __init__(self) -> None:
         self.has_drawn = False
@@ -441,12 +440,12 @@ class Drawing:
         self._request = HttpRequest("", "", "")
 
     def begin(self, request: HttpRequest) -> None:
-        """Note what is answered from here on."""
+        """Begin a request, from which the next values are made."""
         self.has_drawn = False
         self._request = request
 
     def token_hex(self, count: int) -> str:
-        """Return random bytes, which begin with the client's name."""
+        """Return "random" bytes that begin with the client's name."""
         self.has_drawn = True
         return f"{self._request.client}-{self._request.attempt}".encode().hex().ljust(2 * count, "0")
 
@@ -457,7 +456,7 @@ class Drawing:
 
 
 class Clock:
-    """Stands in for the module `time` in the store: it goes on only when S3 answers."""
+    """Replaces the module `time` in the store: time passes only when S3 answers."""
 
     def __init__(self) -> None:
         self.seconds = 0
@@ -466,11 +465,11 @@ class Clock:
         return float(self.seconds)
 
     def sleep(self, seconds: float) -> None:
-        """A pause takes no time of the model's."""
+        """Return at once: a pause takes no time in the model."""
 
 
 class LambdasClock(datetime):
-    """Stands in for `datetime` where the code is to ask for S3's clock alone: Lambda's is an hour ahead."""
+    """Replaces `datetime` where the code may use S3's clock only: this clock is an hour ahead."""
 
     seconds_of_s3: ClassVar[int] = 0
 
@@ -480,7 +479,7 @@ class LambdasClock(datetime):
 
 
 class SlowClock(datetime):
-    """Stands in for `datetime` where a time that has passed is refused: this clock is an hour behind."""
+    """Replaces `datetime` where the code refuses a time in the past: this clock is an hour behind."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Self:
@@ -488,7 +487,7 @@ class SlowClock(datetime):
 
 
 class Replay:
-    """Stands in for the SDK's client: gives the answers that there are, then notes what is asked for."""
+    """Replaces the SDK's client: returns the answers so far, then records the next request in `asked`."""
 
     def __init__(self, answers: tuple[tuple[Answer, int], ...], clock: Clock) -> None:
         self._answers = iter(answers)
@@ -618,7 +617,7 @@ def _of(answer: Answer) -> Entry:
 
 
 def _whole(answer: Answer, length: int) -> dict[str, Any]:
-    """What tells the production code that an answer is whole."""
+    """Return the headers by which the production code checks that an answer is complete."""
     date = format_datetime(_time(answer.date), usegmt=True)
     return {"HTTPHeaders": {"date": date, "etag": _of(answer).etag, "content-length": str(length)}}
 
@@ -632,12 +631,12 @@ def _encryption(entry: Entry) -> str:
 
 
 def time_of(seconds: int) -> str:
-    """Return a time of S3's clock in the form of RFC 3339."""
+    """Return a time of S3's clock in RFC 3339 format."""
     return f"{_time(seconds):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def seconds_of(time: str) -> int:
-    """Return what `time_of` made such a time of."""
+    """Parse the result of `time_of`."""
     return int(datetime.fromisoformat(time).timestamp()) - _EPOCH
 
 

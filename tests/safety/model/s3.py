@@ -1,10 +1,10 @@
-"""A model of S3: a versioned bucket, and one without versions in which uploads are staged.
+"""A model of S3: a versioned bucket, and a staging bucket without versions for uploads.
 
-It tells what a request answers, and what the buckets are afterwards.
+The model computes S3's answer to a request, and the buckets afterwards.
 
 A bucket is a value and a request changes nothing in place, so that a search can go on from one bucket in
-many ways. Every request is carried out at once and as a whole, as S3's strong consistency and its
-conditional writes promise. `tests/safety/conformance.py` compares it with two S3 servers.
+many ways. Every request takes effect at once and as a whole, as S3's strong consistency and its
+conditional writes promise. `tests/safety/conformance.py` compares the model with two S3 servers.
 
 The semantics are those of the S3 user guide, "Conditional requests", "Using S3 Versioning" and "Deleting
 object versions".
@@ -15,14 +15,14 @@ from hashlib import md5
 from typing import Final, NamedTuple
 
 LOST: Final = 0
-"""Instead of a status: no answer came."""
+"""In place of a status: no answer came."""
 
 
 class Entry(NamedTuple):
     """A version of a key, or a delete marker, whose `body` is None.
 
-    `version` is its number among all that the key ever had. `etag` is as `Bucket.etag` makes it, `modified`
-    in seconds of S3's clock, `metadata` in pairs.
+    `version` counts the versions and delete markers that the key ever had. `modified` is in seconds of S3's
+    clock, `metadata` in pairs.
     """
 
     version: int
@@ -33,19 +33,20 @@ class Entry(NamedTuple):
 
     @property
     def version_id(self) -> str:
-        """As S3 would name it; empty in a bucket without versions."""
+        """The version ID; empty in a bucket without versions."""
         return f"v{self.version}" if self.version else ""
 
     @property
     def has_own_etag(self) -> bool:
-        """Whether no other version has its ETag: it is not the digest of the bytes alone."""
+        """Return whether no other version has its ETag: the ETag is not the digest of the bytes alone."""
         return "-" in self.etag
 
 
 class Key(NamedTuple):
     """A key with its history.
 
-    `taken` is how many versions and markers there ever were, `entries` what there is, oldest first.
+    `taken` counts the versions and delete markers that the key ever had. `entries` are those that exist,
+    oldest first.
     """
 
     name: str
@@ -54,11 +55,11 @@ class Key(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request, as far as the model tells requests apart.
+    """A request, with everything that the model looks at.
 
-    `operation` is the SDK's name, `key` for ListObjectVersions the prefix. `if_match` is the ETag that must
-    be current; with `if_none_match` nothing may be. `metadata` is in pairs. `first_byte`: a GetObject asks
-    for no more. `staged`: it goes to the bucket without versions.
+    `operation` is the SDK's name. `key` is the prefix for ListObjectVersions. `if_match` is the ETag that has
+    to be current; with `if_none_match` no object may be current. `metadata` is in pairs. `first_byte`: a
+    GetObject of the first byte only. `staged`: the request goes to the staging bucket.
     """
 
     operation: str
@@ -73,15 +74,15 @@ class Request(NamedTuple):
 
     @property
     def conditional(self) -> bool:
-        """Whether S3 may find it in conflict with another request."""
+        """Return whether S3 may refuse the request as a conflict with another request."""
         return self.if_none_match or self.if_match is not None
 
 
 class Answer(NamedTuple):
-    """What the client of S3 is told.
+    """S3's response.
 
-    `status` is of HTTP, or `LOST`. `entry` is what was read or written. `history` has the keys that begin
-    with a listing's prefix. `date` is in seconds of S3's clock.
+    `status` is the HTTP status, or `LOST`. `entry` is the version that was read or written. `history` has the
+    keys that begin with a listing's prefix. `date` is in seconds of S3's clock.
     """
 
     status: int
@@ -92,9 +93,9 @@ class Answer(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a request changed.
+    """The change that a request made.
 
-    `added` is current now, `removed` is gone for good. `before` was current, None for nothing or a delete
+    `added` is current now. `removed` is permanently gone. `before` was current; None for nothing or a delete
     marker.
     """
 
@@ -105,11 +106,11 @@ class Effect(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """A bucket, and what is `staged` in the other one, which has no versions.
+    """The bucket, and the keys that are `staged` in the staging bucket, which has no versions.
 
     `keys` are in the order of their names. `digests`: an ETag is a digest of the bytes, as with keys that S3
-    manages; otherwise it is another for each version, as with KMS. `versioned`: it keeps more than one
-    version of a key.
+    manages; otherwise each version has its own ETag, as with KMS. `versioned`: the bucket keeps every version
+    of a key.
     """
 
     keys: tuple[Key, ...] = ()
@@ -118,11 +119,11 @@ class Bucket(NamedTuple):
     staged: tuple[Key, ...] = ()
 
     def key(self, name: str) -> Key:
-        """A key with its history; empty if it never was used."""
+        """Return a key with its history, which is empty if the key was never used."""
         return next((key for key in self.keys if key.name == name), Key(name, 0, ()))
 
     def current(self, name: str) -> Entry | None:
-        """What a GetObject finds, None for nothing or a delete marker."""
+        """Return the version that a GetObject finds; None for nothing or a delete marker."""
         entries = self.key(name).entries
         return entries[-1] if entries and entries[-1].body is not None else None
 
@@ -142,7 +143,7 @@ class Bucket(NamedTuple):
 
 
 def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
-    """Carry a request out at a time in seconds of S3's clock."""
+    """Carry out a request at a time in seconds of S3's clock."""
     if request.staged:
         staging = Bucket(bucket.staged, bucket.digests, versioned=False)
         staging, answer, effect = carry_out(staging, request._replace(staged=False), now)

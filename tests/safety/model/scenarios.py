@@ -1,4 +1,4 @@
-"""The scenarios: who works on a state at the same time, and what may go wrong meanwhile."""
+"""The scenarios: clients that work on a state at the same time, and the faults that may happen."""
 
 import hashlib
 import json
@@ -23,10 +23,10 @@ from tests.safety.model.world import TICK, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may go wrong in an interleaving.
+    """The limits of an interleaving.
 
-    `faults` are requests to S3 that go wrong. `repeats` are requests that a client repeats while the first
-    still runs, and functions that die. `ticks` are times that the clock goes on.
+    `faults` limits the requests to S3 that fail. `repeats` limits the requests that a client repeats while
+    the first try still runs, and the functions that die. `ticks` limits the ticks of the clock.
     """
 
     faults: int
@@ -35,7 +35,7 @@ class Bounds:
 
     @classmethod
     def parse(cls, digits: str) -> "Bounds":
-        """Parse three digits: faults, repeats, ticks; nothing at all is none of each."""
+        """Parse three digits: faults, repeats, ticks. An empty text means "000"."""
         return cls(*map(int, digits or "000"))
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A scenario and how far it is searched; the bounds of the long run come on top of the quick one's."""
+    """A scenario and its bounds. The long run searches the bounds of the quick run, too."""
 
     scenario: Scenario
     quick: tuple[Bounds, ...]
@@ -56,12 +56,12 @@ def within(scenario: Scenario, bounds: Bounds) -> Scenario:
 
 
 def _written() -> Bucket:
-    """One state, which everybody has acknowledged."""
+    """One acknowledged state."""
     return _with_state(Bucket(), serial=1)
 
 
 def _tenth() -> Bucket:
-    """The same of a higher serial."""
+    """The same with a higher serial."""
     return _with_state(Bucket(), serial=10)
 
 
@@ -103,7 +103,7 @@ def _foreign() -> Bucket:
 
 
 def _twice() -> Bucket:
-    """A state that was written twice, so that a process may remember the first of it."""
+    """A state that was written twice, so that a process may have cached the first version."""
     return _with_state(_written(), serial=2)
 
 
@@ -113,7 +113,7 @@ def _digests() -> Bucket:
 
 
 def _twice_digests() -> Bucket:
-    """The same of a state that was written twice."""
+    """The same with a state that was written twice."""
     return _with_state(_digests(), serial=2)
 
 
@@ -122,7 +122,7 @@ def _deleted() -> Bucket:
 
 
 def _two_lineages() -> Bucket:
-    """A state that was replaced by one of another lineage."""
+    """A state that was replaced by a state of another lineage."""
     first = _with_state(Bucket(), serial=1, lineage="lineage-2")
     return _with_state(first, serial=2, operation="state-push")
 
@@ -157,7 +157,7 @@ def _with_freeze(ends: int | None) -> Bucket:
 
 
 def _stuck() -> Bucket:
-    """A state whose lock a client left that died."""
+    """A state with the lock of a client that died."""
     noted = (("locked-by", "token:Z"),)
     put = Request("PutObject", LOCK_KEY, None, None, True, lock_document("Z"), noted)
     return carry_out(_written(), put, -60)[0]
@@ -441,7 +441,7 @@ PLANS: Final = (
     ),
     _plan("says-freeze", [Client("A", clients.lock_says_freeze), _NAMING], "000", "100"),
 )
-"""Every scenario, with the bounds of the quick run and of the long run: digits, see `Bounds.parse`."""
+"""Every scenario with the bounds of the quick and of the long run, in the digits of `Bounds.parse`."""
 
 LIMITS: Final = (
     Scenario("late-acquire", (_A, _NAMING), faults=1, repeats=0, before=_written, late_acquires=True),
@@ -461,8 +461,7 @@ LIMITS: Final = (
         excused=frozenset(Exemption) - {Exemption.LATE_DELETE},
     ),
 )
-"""Scenarios without an assumption or an exemption of `safety.md`: each breaks an invariant, so it is
-needed."""
+"""Scenarios that each drop an assumption or an exemption of `safety.md`, and so violate an invariant."""
 
 BY_NAME: Final[Mapping[str, Scenario]] = {
     scenario.name: scenario for scenario in (*(plan.scenario for plan in PLANS), *LIMITS)

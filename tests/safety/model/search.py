@@ -1,17 +1,17 @@
-"""Every order of events that a scenario can take, up to its bounds.
+"""The search of every order of events that a scenario can take, up to its bounds.
 
-A world is what an interleaving has led to: the bucket, the clock, where every client and every invocation
-stands, which requests are still on their way, what processes remember, and what the invariants need to
-remember. Two interleavings that lead to the same world have the same future. So an interleaving is followed
-until it ends or meets a world that another one has led to; it is counted once either way. As a world
-remembers all that an invariant asks for, nothing is missed by that.
+A world is the situation that an interleaving leads to: the bucket, the clock, the progress of every client
+and every invocation, the requests that have not arrived, the caches of processes, and the history that the
+invariants need. Two interleavings that lead to the same world have the same future. So the search follows an
+interleaving until it ends or reaches a known world, and counts it once either way. This misses nothing,
+because a world contains everything that an invariant looks at.
 
-There are as many processes as anybody could need, and which of them serves a request is open: a process that
-remembers nothing, or one that was left with what any earlier invocation learned, however long ago. A function
-that dies or is stopped leaves none. An event by which an invocation begins in a process that remembers
-something says what: `A+2` is `A` in a process that is left with the second of all that is known.
+Any number of processes may run, and a request may reach any of them: a cold process, or a warm process with
+the cache that any earlier invocation left, however long ago. A function that dies or is stopped leaves no
+process. The event that begins an invocation in a warm process names its cache: `A+2` is `A` with the second
+of all possible caches.
 
-The search goes breadth first: the first interleaving that breaks an invariant is one of the shortest.
+The search goes breadth first: the first interleaving that violates an invariant is one of the shortest.
 """
 
 import math
@@ -38,7 +38,7 @@ from tests.safety.model.s3 import LOST, Answer, Bucket, Effect, Request, carry_o
 from tests.safety.model.world import Change, Late, Numbered, Outcome, Scenario, Standing, Stray, World
 
 _OVERTIME: Final = 16
-"""Seconds by which a function's time for new requests is over."""
+"""Seconds after which a function sends no new requests."""
 _LIFETIME: Final = FUNCTION_TIMEOUT
 _TRIES: Final = 3
 
@@ -83,7 +83,7 @@ class Search:
         )
 
     def _learned(self, bucket: Bucket) -> tuple[int, ...]:
-        """What processes remember of what lies there, each from the time when it was current."""
+        """Return the caches that processes can have at the start, one for each version in the bucket."""
         known: tuple[int, ...] = ()
         for earlier in bucket.earlier(STATE_KEY):
             read = self._alone(earlier, HttpRequest("read", STATE, "Z"), 0)[0]
@@ -97,10 +97,10 @@ class Search:
         seconds: float = math.inf,
         progress: Callable[[Outcome], None] = lambda _: None,
     ) -> Outcome:
-        """Follow every interleaving until one breaks an invariant.
+        """Follow every interleaving until one violates an invariant.
 
-        It ends incomplete after `at_most` worlds or after `seconds`. `progress` is told now and then how far
-        it is.
+        The search ends incomplete after `at_most` worlds or after `seconds`. `progress` is called now and
+        then with the result so far.
         """
         ends = time.monotonic() + seconds
         outcome = Outcome(worlds=1)
@@ -140,7 +140,7 @@ class Search:
         return self._buckets[world.bucket]
 
     def events(self, world: World) -> Iterator[str]:
-        """The names of the events that can happen now."""
+        """Yield the names of the events that can happen now."""
         for place, number in enumerate(world.clients):
             standing = self._standings[number]
             if standing.point < 0:
@@ -161,7 +161,7 @@ class Search:
             yield "tick"
 
     def _steps(self, world: World, who: str, number: int) -> list[str]:
-        """The names of what an invocation's next request can meet, in each process that it can be in."""
+        """Return the names of the events of an invocation's next request, for each process it can run in."""
         key = (who, world.known, number, world.faults > 0)
         if key not in self._named:
             names = self._named[key] = []
@@ -172,10 +172,10 @@ class Search:
         return self._named[key]
 
     def _beginnings(self, known: int, number: int) -> list[tuple[str, Point]]:
-        """Where an invocation stands: before it has asked S3 for anything, for each memory that it can have.
+        """Return an invocation's points, each with the part of the event's name that names the cache.
 
-        Each comes with what the event's name says of the memory. One of which it takes nothing makes no
-        difference, and is left out.
+        Before its first request to S3 an invocation has a point for each cache that its process can have. A
+        cache that it does not use makes no difference and is left out.
         """
         if (known, number) not in self._begun:
             point = self._production.point(number)
@@ -188,16 +188,16 @@ class Search:
         return self._begun[known, number]
 
     def _in_process(self, known: int, number: int, memory: str) -> Point:
-        """Where an invocation stands in the process that an event names; ValueError if there is none."""
+        """Return an invocation's point in the process that an event names; ValueError if it cannot exist."""
         for said, point in self._beginnings(known, number):
             if said == memory:
                 return point
         raise ValueError(f"there is no process {memory}")
 
     def story(self, interleaving: Sequence[str]) -> Iterator[str]:
-        """Tell an interleaving, a line for each event, and last the invariant that it breaks, if it does.
+        """Yield a line for each event of an interleaving, and at the end the violated invariant, if any.
 
-        ValueError as `after`.
+        ValueError: an event cannot happen there, as in `after`.
         """
         world = self.first()._replace(
             faults=len(interleaving), repeats=len(interleaving), ticks=len(interleaving)
@@ -262,7 +262,7 @@ class Search:
         yield "503"
 
     def after(self, world: World, event: str) -> tuple[World, list[Violation]]:
-        """The world after an event, and the invariants that it breaks; ValueError if it cannot happen now."""
+        """Return the world after an event, and the violations; ValueError if the event cannot happen now."""
         change = Change(
             world,
             world.bucket,
@@ -296,7 +296,7 @@ class Search:
         raise ValueError(f"the scenario {self.scenario.name} has no client {name}")
 
     def _world(self, change: Change) -> World:
-        # What an event has left alone is still the very thing that has a number.
+        # A part that the event did not change is still the same object, which has a number.
         before, standings = change.world, self._standings
         clients = [
             number if standings[number] is standing else standings.number(standing)
@@ -340,7 +340,7 @@ class Search:
             self._begin(change, place)
             verb = self._production.point(standing.point).request.verb
             if fault == "again" and verb in invariants.OWN_LOCK:
-                # Of two at the same time the slower may find their lock given back: `fencing.md`.
+                # Two tries at the same time share a lock. The slower may find it released: `fencing.md`.
                 change.clients[place] = change.clients[place]._replace(origin=-1)
             self._no_reply(change, place)
             return
@@ -348,13 +348,13 @@ class Search:
         standing = change.clients[place]
         point = self._in_process(change.world.known, standing.point, memory)
         overtime = standing.overtime or fault.endswith("over")
-        if point.pending is not None:  # else it asks S3 for nothing
+        if point.pending is not None:  # else it sends nothing to S3
             answer = self._send(change, place, point, fault, standing.deleted)
             seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
             point = self._goes_on(change, point, answer, seconds)
         change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
         if overtime and point.request.verb == "unlock" and not point.request.body:
-            # What S3 leaves undecided is answered with a status that is not repeated.
+            # If the outcome at S3 is unknown, the client gets a status that it does not retry.
             change.clients[place] = change.clients[place]._replace(origin=-1)
         if point.reply is not None:
             self._judge_server(change, place, point, point.reply, standing.lock)
@@ -364,7 +364,7 @@ class Search:
                 self._heard(change, place, point, point.reply)
 
     def _begin(self, change: Change, place: int) -> None:
-        """An invocation begins when it first asks S3 for something."""
+        """Begin an invocation: it begins with its first request to S3."""
         change.clients[place] = self._begun_at(change, change.clients[place])
 
     def _begun_at(self, change: Change, standing: Standing) -> Standing:
@@ -376,7 +376,7 @@ class Search:
         return standing._replace(started=change.clock, origin=origin, lock=lock)
 
     def _send(self, change: Change, place: int, point: Point, fault: str, deleted: int) -> Answer:
-        """Send the pending request, and return what the invocation is told."""
+        """Send the pending request, and return the answer that the invocation gets."""
         pending = _pending(point)
         if fault:
             change.faults -= 1
@@ -390,7 +390,7 @@ class Search:
             case "late" | "late-over":
                 change.late = (*change.late, Late(place, point.number, deleted))
                 return Answer(LOST)
-            case _:  # it is carried out, and what follows is told of the answer
+            case _:  # S3 carries it out; the fault is in the answer
                 pass
         answer = self._carry_out(change, place, point, pending, deleted)
         if fault == "500":
@@ -405,14 +405,15 @@ class Search:
         change.bucket, answer, effect = self._carried_out[known]
         if effect is not None:
             self._judge_effect(change, place, point, effect, deleted)
-            # Last, as what a mutant violates first is the invariant that depends on it.
+            # The last check, because a mutant is listed under the first invariant that it violates.
             change.violations.extend(invariants.of_role(point.request, effect))
         return answer
 
     def _goes_on(self, change: Change, point: Point, answer: Answer, seconds: int) -> Point:
-        """Where an invocation stands after an answer.
+        """Return an invocation's point after an answer.
 
-        What it removes from the staging bucket goes with that: a commit does so once all is decided.
+        A removal from the staging bucket is part of the same event: a commit removes its upload when
+        everything else is done.
         """
         point = self._production.after(point, answer, seconds)
         while (
@@ -447,14 +448,14 @@ class Search:
         before = change.bucket
         self._carry_out(change, late.client, point, _pending(point), late.deleted)
         if change.bucket != before and _pending(point).key == LOCK_KEY:
-            # A lock that was given back by then is held anew, by nobody: `fencing.md`.
+            # A lock that was released before is there again, and nobody holds it: `fencing.md`.
             standing = change.clients[late.client]
             change.clients[late.client] = standing._replace(origin=-1)
 
     # --- what follows from an event ------------------------------------------------------------------
 
     def _sent(self, session: int, *, seen: int | None = None, holds: bool = False) -> Standing:
-        """Where a client stands that has just sent its session's next request."""
+        """Return the progress of a client that has just sent its session's next request."""
         request = self._sessions.request(session)
         point = self._production.start(request).number if request else -1
         if request is not None and request.verb in invariants.UNLOCKS:
@@ -462,7 +463,7 @@ class Search:
         return Standing(session, point, holds=holds, seen=self._no_documents if seen is None else seen)
 
     def _no_reply(self, change: Change, place: int) -> None:
-        """The client repeats the request, or gives up after its third try."""
+        """Let the client send the request again, or give up after its third try."""
         standing = change.clients[place]
         request = self._production.point(standing.point).request
         if standing.tries < _TRIES:
@@ -479,7 +480,7 @@ class Search:
         change.clients[place] = self._sent(session, seen=standing.seen, holds=standing.holds)
 
     def _heard(self, change: Change, place: int, point: Point, reply: Reply) -> None:
-        """The client is told what became of its request."""
+        """Give the client its response, and judge it."""
         request = point.request
         standing = change.clients[place]
         party = self._party(change, place)
@@ -504,7 +505,7 @@ class Search:
         self._goes_on_after(change, place, reply)
 
     def _judge_server(self, change: Change, place: int, point: Point, reply: Reply, lock: int) -> None:
-        """Judge what the API answers, whether or not somebody still listens."""
+        """Judge a response of the API, whether or not its client still waits for it."""
         request, verb, bucket = point.request, point.request.verb, self._buckets[change.bucket]
         judge = change.violations.extend
         change.known = self._with(change.known, point)
@@ -558,15 +559,15 @@ class Search:
                 change.acknowledged |= {invariants.brought_back(current.body)}
 
     def _with(self, known: tuple[int, ...], point: Point) -> tuple[int, ...]:
-        """What is known together with what an invocation has left, in an order of its own."""
+        """Add the cache that an invocation leaves to the known caches, in the order of their texts."""
         if point.leaves in (NOTHING, *known):
             return known
         return tuple(sorted((*known, point.leaves), key=self._production.remembered))
 
     def _note_delete(self, change: Change, deleter: int) -> None:
-        """A delete is acknowledged: what others sent before must not undo it.
+        """Note that a delete is acknowledged: a request that others sent before must not undo it.
 
-        Who holds the lock has acquired it after the delete, which may hear of its own release late.
+        A client that holds the lock acquired it after the delete, whose own release may be answered late.
         """
         for other, standing in enumerate(change.clients):
             if other != deleter and standing.point >= 0 and not standing.holds:
@@ -584,7 +585,7 @@ class Search:
             mine = other == place and standing.point >= 0
             if not (mine and self._production.point(standing.point).request.first == request.first):
                 change.clients[other] = standing._replace(origin=-1)
-        is_native = request.verb in NATIVE  # what such a client does to others is not the API's
+        is_native = request.verb in NATIVE  # the API does not answer for changes past it
         parties = self._parties(change)
         party = parties[place]
         if effect.key == STATE_KEY and not is_native:
@@ -617,9 +618,9 @@ class Search:
             self._drop_acquires(change, place)
 
     def _drop_acquires(self, change: Change, taker: int) -> None:
-        """Somebody has taken the lock: an assumption of `safety.md` takes effect.
+        """Apply an assumption of `safety.md` after a client has acquired the lock.
 
-        No acquire of others is carried out any more that was repeated and whose client has gone on.
+        S3 carries out no pending acquire any more whose client has gone on to another request.
         """
         change.late = tuple(late for late in change.late if not self._is_over(change, taker, late))
         change.strays = tuple(stray for stray in change.strays if not self._is_over(change, taker, stray))
@@ -632,7 +633,7 @@ class Search:
         return now < 0 or self._production.point(now).request.first != request.first
 
     def _judge_repeat(self, change: Change, place: int, point: Point, reply: Reply) -> None:
-        """Nothing but this request has happened since it was first sent: it is as if it was sent once."""
+        """Judge a request that was alone since it was first sent: its retries must change nothing."""
         standing = change.clients[place]
         expected, bucket = self._answered_alone(standing.origin, point.request, change.clock)
         name = self.scenario.clients[place].name
@@ -653,9 +654,9 @@ class Search:
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
 
     def _answered_alone(self, bucket: int, request: HttpRequest, now: int) -> tuple[Reply, int]:
-        """What a request is answered, and what is in the bucket then, if nothing goes wrong.
+        """Return the response to a request and the number of the bucket afterwards, without any fault.
 
-        In a process that remembers nothing: it must be the same in any other.
+        The request runs in a cold process. In a warm process the result must be the same.
         """
         known = (bucket, request, now)
         if known not in self._answers:
@@ -665,7 +666,7 @@ class Search:
         return self._answers[known]
 
     def _alone(self, bucket: Bucket, request: HttpRequest, now: int) -> tuple[Point, Bucket]:
-        """Where a request ends, and what is in the bucket then, if nothing goes wrong."""
+        """Return a request's last point and the bucket afterwards, without any fault."""
         point = self._production.start(request)
         while point.reply is None:
             bucket, answer, _ = self._s3(bucket, _pending(point), now)
@@ -687,7 +688,7 @@ class Search:
 
 @cache
 def _parts(event: str) -> tuple[str, str, str]:
-    """Take an event's name apart: whose it is, what its process remembers, and what goes wrong."""
+    """Split an event's name into the invocation, the cache of its process, and the fault."""
     name, _, fault = event.partition(".")
     who, plus, memory = name.partition("+")
     return who, plus + memory, fault
@@ -698,10 +699,10 @@ def _number(who: str, kind: str) -> int:
 
 
 def _kept(bucket: Bucket, reply: Reply) -> Bucket:
-    """A bucket without what is another for each try, or is none of the state's.
+    """Return a bucket without the parts that may differ from try to try.
 
-    That is the key of an upload, what a commit has left staged, which it removes if it can, what is left of
-    locks that are not held, and the lock of a verb that was answered that it may be left.
+    These are the key of an upload in the metadata, staged uploads (a commit removes them if it can), the
+    history of a lock that is not held, and the lock of a verb whose response says that it may be left.
     """
     keys = [
         key._replace(
@@ -717,7 +718,7 @@ def _kept(bucket: Bucket, reply: Reply) -> Bucket:
 
 
 def _found(bucket: Bucket) -> frozenset[bytes]:
-    """The state documents that lie there before a scenario begins: all were acknowledged."""
+    """Return the state documents in a bucket before a scenario begins. All of them count as acknowledged."""
     return frozenset(entry.body for entry in bucket.key(STATE_KEY).entries if entry.body is not None)
 
 

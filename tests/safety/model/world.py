@@ -1,4 +1,4 @@
-"""A world of the search: what an interleaving has led to, and the scenario that it is of."""
+"""A world of the search: the situation that an interleaving leads to, and its scenario."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from tests.safety.model.invariants import Exemption, Violation
 from tests.safety.model.s3 import Bucket
 
 TICK: Final = 12
-"""Seconds that pass at once, by default: more than the age from which a force-unlock needs no ID."""
+"""Seconds that a tick takes by default. A force-unlock without an ID removes a lock that is this old."""
 _T = TypeVar("_T")
 
 
 class Numbered(list[_T]):
-    """Gives equal things the same number, so that a world is a few numbers."""
+    """A list that gives equal things the same number, so that a world is a few numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,23 +28,23 @@ class Numbered(list[_T]):
 
 
 class Standing(NamedTuple):
-    """Where a client stands.
+    """The progress of a client.
 
     Attributes:
-        session: where its session is.
-        point: where the invocation is that answers its request; -1 at the end of the session. Before it has
-            asked S3 for anything, it is open what its process remembers.
+        session: the number of its session's step.
+        point: the number of the point of the invocation that answers its request; -1 at the end of the
+            session. The cache of its process is open until the invocation sends its first request to S3.
         started: the clock when that invocation sent its first request to S3; -1 before.
         overtime: whether that invocation's time for new requests is over.
         tries: how often the request was sent.
-        holds: whether it was told that it holds the lock and has neither begun to give it back nor lost it.
-        seen: number of the set of documents that it was given.
-        origin: the bucket before its request, as long as nothing but this request has happened since;
-            otherwise -1.
-        lock: the version of the lock that was current when that invocation began, if its request is to
-            unlock that; otherwise -1.
-        deleted: where that invocation stood when a delete of the state was acknowledged, unless the client
-            held the lock then; -1 if none was since the request was first sent.
+        holds: whether the client got a response that it holds the lock, and has neither begun to release it
+            nor lost it.
+        seen: the number of the set of documents that the client received.
+        origin: the number of the bucket before the request. -1 as soon as anything but this request happens.
+        lock: the version of the lock that was current when that invocation began, if the request is to
+            remove that lock; otherwise -1.
+        deleted: the number of that invocation's point when a delete of the state was acknowledged. -1 if the
+            client held the lock then, or if no delete was acknowledged since the request was first sent.
     """
 
     session: int
@@ -60,7 +60,7 @@ class Standing(NamedTuple):
 
 
 class Stray(NamedTuple):
-    """An invocation that nobody listens to any more."""
+    """An invocation whose client does not wait for it any more."""
 
     client: int
     point: int
@@ -71,7 +71,7 @@ class Stray(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A request to S3 that has not arrived, and whose answer nobody waits for."""
+    """A request to S3 that has not arrived yet. Nobody waits for its answer."""
 
     client: int
     point: int
@@ -79,12 +79,12 @@ class Late(NamedTuple):
 
 
 class World(NamedTuple):
-    """What an interleaving has led to. All but the clock and the bounds are numbers of things.
+    """The situation that an interleaving leads to. Every member but the clock and the bounds is a number.
 
-    `clock` is in seconds. `strays` are the invocations that nobody listens to, `late` the requests that are
-    on their way. `acknowledged` has the state documents that were acknowledged, and what of a workspace came
-    since a delete. `known` is what there is in the memories of processes. `faults`, `repeats` and `ticks` may
-    still happen.
+    `clock` is in seconds. `strays` are the invocations whose clients do not wait, `late` the requests that
+    have not arrived. `acknowledged` has the acknowledged state documents, and marks about deletes: what came
+    after the delete of a workspace, and which deletes took effect under the next holder's lock. `known` are
+    the caches that processes can have. `faults`, `repeats` and `ticks` are how many may still happen.
     """
 
     bucket: int
@@ -101,19 +101,19 @@ class World(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Who does what, and what may go wrong: `faults`, `repeats` and `ticks` are as in `scenarios.Bounds`.
+    """Clients and their sessions, and the bounds: `faults`, `repeats` and `ticks` as in `scenarios.Bounds`.
 
     Attributes:
-        tick: seconds by which the clock goes on.
-        before: makes the bucket that they find.
-        late: whether a request that went wrong may still arrive afterwards.
-        late_acquires: whether an acquire may be carried out after its client was answered and somebody else
-            has taken the lock. Only what shows that `safety.md` needs that assumption says yes.
+        tick: seconds that a tick takes.
+        before: makes the bucket at the start.
+        late: whether a request that got no answer may still arrive afterwards.
+        late_acquires: whether S3 may carry out an acquire after its client got a response and somebody else
+            acquired the lock. Only the limit that shows why `safety.md` assumes the opposite allows it.
         protected: whether S3 refuses to remove a version, as under a default retention.
-        excused: what breaks no invariant there. Only what shows that `safety.md` must name an exemption
-            leaves one out.
-        any_push_counts: whether a push may lower the serial for whoever follows, also if nobody acknowledged
-            it. In a crowd it is not known who has seen it.
+        excused: the exemptions that count as no violation. Only a limit that shows why `safety.md` names an
+            exemption leaves that one out.
+        any_push_counts: whether the serial may be lower after an unacknowledged push, too. With many clients
+            it is not known who has seen that push.
     """
 
     name: str
@@ -132,11 +132,11 @@ class Scenario:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a search found.
+    """The result of a search.
 
-    `worlds` is how many the `interleavings` led to. `complete`: every one within the scenario's bounds was
-    covered. `violation` is the first one found, None if there is none; the events of `interleaving` lead to
-    it.
+    `worlds` is the number of worlds that the `interleavings` led to. `complete`: the search covered every
+    interleaving within the scenario's bounds. `violation` is the first violation, None if every invariant
+    holds. The events of `interleaving` lead to it.
     """
 
     interleavings: int = 0

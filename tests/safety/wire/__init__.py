@@ -1,6 +1,6 @@
 """The deployed stack on a local AWS, under faults, kills and load.
 
-Each part has a `run`. `seed` draws its faults and choices; `say` gets the progress, and in full what was
-found. `stack` is the deployed team; its functions are sent through a proxy while S3 is to fail. `folder` is
-empty, for what the part writes.
+Each part has a `run`. `seed` determines its faults and choices. `say` gets the progress, and every violation
+in full. `stack` is the deployed team. Its functions reach S3 through a proxy while S3 is to fail. `folder` is
+an empty folder for the part's files.
 """

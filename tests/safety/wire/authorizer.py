@@ -1,7 +1,7 @@
-"""Faults in the authorizer: S3 fails for the tokens alone.
+"""Faults in the authorizer: S3 fails only for the requests to tokens.
 
-A fault must not turn into a refusal, which Terraform does not repeat and which the gateway would remember;
-and nobody gets in because the token could not be read.
+A fault must not become a denial: Terraform does not retry a denial, and the gateway would cache it. A token
+that cannot be read must not let anybody in.
 """
 
 import http.client
@@ -37,7 +37,7 @@ _REFUSED: Final = (401, 403)
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """How S3 fails for the tokens."""
+    """The way in which S3 fails for requests to tokens."""
 
     name: str
     plan: Plan
@@ -61,10 +61,10 @@ def _phases(*, hanging: bool) -> list[Phase]:
 def run(
     *, tokens: int, seed: int, say: Say, stack: Stack, folder: Path | None = None, hanging: bool = False
 ) -> Figures:
-    """Sign in with new tokens while S3 fails for them, and again as soon as it does not.
+    """Authenticate with new tokens while S3 fails, and again as soon as it works.
 
-    `tokens` are those of each phase: the gateway remembers an answer for a token, so each is asked with once.
-    `folder` is not used. `hanging`: also with requests that last longer than the authorizer lives.
+    Each phase has so many new `tokens`, because the gateway caches the result for a token. `folder` is not
+    used. `hanging`: also with requests that last longer than the authorizer's timeout.
     """
     del folder
     total = Figures()
@@ -84,7 +84,7 @@ def run(
             proxy.plan = phase.plan
             during = list(together.map(lambda each: _sign_in(stack, each), good + bad))
             proxy.plan = NONE
-            # At once, and while late answers are still on their way: nothing may have been remembered.
+            # At once, while late answers may still arrive: the gateway must have cached nothing.
             after = list(together.map(lambda each: _sign_in(stack, each), good + bad))
             proxy.settle()
             faults = proxy.faults - before
@@ -119,10 +119,10 @@ def _judge(
 
 
 def wrong_with(during: int, after: int, *, is_good: bool) -> list[str]:
-    """What is wrong with the answers to one caller.
+    """Return the faults in the responses to one caller.
 
-    `during` is the status while S3 failed, `after` as soon as it did not. `is_good`: the secret is the
-    token's.
+    `during` is the status while S3 failed, `after` the status as soon as it worked. `is_good`: the secret is
+    right.
     """
     wrong = []
     if is_good:
@@ -141,7 +141,7 @@ def wrong_with(during: int, after: int, *, is_good: bool) -> list[str]:
 
 
 def _new_token(stack: Stack) -> Credentials:
-    """A token that nobody has used, as the command makes it."""
+    """Create a token that nobody has used, as the command does."""
     token, secret = tokens.create(
         Role.READER, ["*"], description="", created_by="the safety run", now=datetime.now(UTC), expires=None
     )

@@ -1,6 +1,4 @@
-"""Load with a witness: clients of both protocols that count, operators who restore, freeze and break locks,
-faults, kills, and a verdict.
-"""
+"""Load with witnesses: clients count; operators restore, freeze and break locks; with faults and kills."""
 
 import http.client
 import json
@@ -42,19 +40,19 @@ _LOOK = 0.5  # seconds from one look at the locks to the next
 _REPORT = 5.0
 _TOKENS = 3
 _OPERATORS: Final = ("restore", "freeze")
-"""What the operators do who work beside the clients, over the management API."""
+"""The kinds of operators that work beside the clients, over the management API."""
 _SENTENCES = 20
 _TIME_TO_END = witness.TIME_LIMIT * 3
 _EVIDENCE: Final = Path(__file__).resolve().parents[3] / ".build" / "safety"
-"""Where the journals of a run that found something stay, as the local AWS goes with everything in it."""
+"""The folder that keeps the journals of a run with findings. The local AWS and its data are removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How many acknowledged writes there are on average to one of each; 0 = there is none.
+    """The average number of acknowledged writes between two events of each kind; 0 = never.
 
-    By writes and not by seconds, so that a slow machine gets on as well. The kills are SIGKILLs; another
-    client replaces one that was killed. `broken_lock` is a force-unlock of a lock whose holder is at work.
+    The rates count writes instead of seconds, so that a slow machine makes progress. A kill is a SIGKILL;
+    another client replaces a killed client. `broken_lock` is a force-unlock while the holder is at work.
     """
 
     client_kill: float = 25
@@ -64,18 +62,19 @@ class Rates:
 
 QUIET: Final = Rates(0, 0, 0)
 
-# S3 may carry a request out after the connection is gone. An acquire that comes when its own client has long
-# unlocked takes the lock once more, for nobody: see "What is not covered" in `fencing.md`.
+# S3 may carry out a request after the connection is gone. An acquire that arrives after its client has
+# released the lock acquires it again, for nobody: see "What is not covered" in `fencing.md`.
 _NEVER: Final = ((Fault.LATE, "PUT", ".tflock"), (Fault.HANG, "PUT", ".tflock"))
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How often what goes wrong on the wire, per request.
+    """The chances of faults on the wire, per request.
 
-    `to_s3` is between the functions and S3, `to_api` between clients and the API; `storm` is as both, in a
-    storm. `slow` is towards S3, so slow that others come in between. `hang` is longer than anybody waits, on
-    both sides. `calm` is the seconds between two storms, on average; `storm_seconds` is how long one lasts.
+    `to_s3` is the chance between the functions and S3, `to_api` between clients and the API. `storm` replaces
+    both in a storm. `slow` is the chance of a delay towards S3 that is long enough for other requests to
+    come first. `hang` is the chance, on both sides, of a delay that is longer than anybody waits. `calm` is
+    the average number of seconds between two storms, `storm_seconds` the length of a storm.
     """
 
     to_s3: float = 0.05
@@ -87,7 +86,7 @@ class Wire:
     storm_seconds: float = 1.5
 
     def plans(self, *, storm: bool) -> tuple[Plan, Plan]:
-        """Towards S3, and towards the API."""
+        """Return the plans towards S3 and towards the API."""
         s3 = s3_faults(self.storm if storm else self.to_s3)
         api = api_faults(self.storm if storm else self.to_api)
         slow = {Fault.LATENCY: self.slow, Fault.HANG: self.hang}
@@ -101,7 +100,7 @@ CLEAR: Final = Wire(0, 0, 0, 0)
 
 
 class _Process:
-    """A witness that runs, and what its journal has told so far."""
+    """A running witness, and the facts from its journal so far."""
 
     def __init__(self, settings: Settings, *arguments: str) -> None:
         self.name = settings.name
@@ -124,7 +123,7 @@ class _Process:
         self.process.stdin.flush()
 
     def follow(self) -> None:
-        """Read what has come to its journal."""
+        """Read the new lines of its journal."""
         *whole, self._rest = (self._rest + self._lines.read()).split("\n")
         for line in whole:
             entry = json.loads(line)
@@ -139,7 +138,7 @@ class _Process:
         self.process.wait()
 
     def dismiss(self) -> None:
-        """Let it finish what it does; does not wait."""
+        """Let it finish its round, without a wait."""
         assert self.process.stdin
         self.process.stdin.close()
 
@@ -153,7 +152,7 @@ class _Process:
 
 @dataclass
 class Crowd:
-    """The clients that work now, and all that have worked."""
+    """The clients that work now, and those that worked before."""
 
     stack: Stack
     address: str
@@ -189,7 +188,7 @@ class Crowd:
         )
 
     def sign_in(self) -> None:
-        """Use each token once, so that the gateway knows it before all clients ask at the same time."""
+        """Use each token once, so that the gateway has cached it before all clients begin."""
         address = urlsplit(self.stack.address)
         with closing(http.client.HTTPConnection(address.netloc, timeout=witness.TIME_LIMIT)) as connection:
             for token in self._tokens:
@@ -209,18 +208,18 @@ class Crowd:
         self.working.append(_Process(settings))
 
     def add_operators(self) -> None:
-        """One of each kind."""
+        """Start one operator of each kind."""
         for does in _OPERATORS:
             token = self.stack.token("maintainer", f"{self.folder}/*", f"by/{does}")
             self.operators.append(_Process(self.settings(does, token, self.address), does))
 
     @property
     def at_work(self) -> set[str | None]:
-        """The locks under which somebody works."""
+        """The locks under which clients and operators work."""
         return {process.lock for process in (*self.working, *self.operators)}
 
     def kill(self, process: _Process) -> None:
-        """Kill a client; another one takes its place."""
+        """Kill a client, and start another in its place."""
         process.kill()
         self.killed.add(process.name)
         self.working.remove(process)
@@ -247,7 +246,7 @@ class Crowd:
             process.close()
 
     def end(self) -> None:
-        """Let all finish their round, and wait for it."""
+        """Let all finish their round, and wait for them."""
         ending = (*self.working, *self.operators)
         for process in ending:
             process.dismiss()
@@ -275,8 +274,8 @@ def run(
 ) -> Figures:
     """Let clients count until so many writes are acknowledged, then compare their journals with the bucket.
 
-    After `seconds` it ends with what was reached. `clients` and `slots`, which are states, are at a time.
-    `generation` is as `GENERATION`. `folder` is for the journals, by default beside the local AWS's data.
+    After `seconds` the run ends in any case. `clients` and `slots` are how many clients and states there are
+    at a time. `generation` is as `GENERATION`. `folder` is for the journals, by default in the local AWS's.
     """
     name = f"load-{uuid.uuid4().hex[:8]}"
     journals = (folder or stack.data_dir / "journals") / name
@@ -320,7 +319,7 @@ def run(
 
 
 def _work(crowd: Crowd, disturber: "_Disturber", acknowledged: int, seconds: float, say: Say) -> float:
-    """Go on until enough is acknowledged or the time is up; return the seconds that it took."""
+    """Go on until enough writes are acknowledged or the time is over; return the seconds that it took."""
     began = reported = time.monotonic()
     while True:
         time.sleep(_TICK)
@@ -343,7 +342,7 @@ def told(process: _Process) -> Iterator[Operation]:
 
 
 class _Disturber:
-    """Kills clients and workers, and has locks removed."""
+    """Kills clients and workers, and makes the operator remove locks."""
 
     def __init__(
         self,
@@ -387,7 +386,7 @@ class _Disturber:
         )
 
     def act(self, now: float, acknowledged: int) -> None:
-        """Do what is due after so many acknowledged writes."""
+        """Do everything that is due after so many acknowledged writes."""
         for act, every in self._every.items():
             if acknowledged >= self._due[act]:
                 self._due[act] = acknowledged + self._choices.expovariate(1 / every)
@@ -415,7 +414,7 @@ class _Disturber:
         self._next_weather = now + seconds * self._choices.uniform(0.5, 1.5)
 
     def _break_lock(self) -> None:
-        """Remove the lock that has been held for longest: its holder is slow, and most is under way."""
+        """Remove the lock that has been held longest: its holder probably has requests in flight."""
         at_work = self._crowd.at_work
         held = self._held_now()
         found = [
@@ -427,7 +426,7 @@ class _Disturber:
             self._remove(*min(found, key=lambda each: self._first_seen[each[1]]))
 
     def _remove_orphans(self) -> None:
-        """Remove what nobody works under any more: by its ID, or once it is old enough without."""
+        """Remove locks under which nobody works: by their ID, or without it once they are old enough."""
         now = time.monotonic()
         held = self._held_now()
         self._first_seen = {lock: self._first_seen.get(lock, now) for lock in held.values()}
@@ -459,9 +458,9 @@ def keep(
     killed: set[str],
     folder: Path = _EVIDENCE,
 ) -> Path:
-    """Save all that the verdict was reached on.
+    """Save everything that the verdict was based on.
 
-    Return the folder with the journals, and the bucket in `bucket.json`.
+    Return the folder, which has the journals, and the bucket in `bucket.json`.
     """
     kept = Path(shutil.copytree(journals, folder / journals.name))
     bucket = {
@@ -477,7 +476,7 @@ def keep(
 
 
 def locks_of(stack: Stack, folder: str) -> dict[str, str]:
-    """What journals call the locks that lie in the bucket, by state."""
+    """Return the locks in the bucket by state, with their names in the journals."""
     found = {}
     pages = stack.s3.get_paginator("list_objects_v2").paginate(
         Bucket=stack.bucket, Prefix=f"states/{folder}/"
@@ -507,7 +506,7 @@ def history_of(stack: Stack, folder: str) -> Mapping[str, Sequence[Content]]:
             for marker in page.get("DeleteMarkers", []):
                 raise RuntimeError(f"{marker['Key']} was deleted, which nobody has asked for")
             for version in page.get("Versions", []):
-                # The SDK would take several times as long. The local AWS asks nobody for a signature.
+                # The SDK would take several times as long. The local AWS demands no signature.
                 key = quote(version["Key"])
                 connection.request("GET", f"/{stack.bucket}/{key}?versionId={version['VersionId']}")
                 answer = connection.getresponse()
@@ -530,7 +529,7 @@ def _figures(
     say(
         f"load: {findings.acknowledged} acknowledged writes in {took:.0f} s, all in the bucket but "
         f"{len(findings.lost)}; {findings.restored} restores and {findings.frozen} freezes; "
-        f"{findings.unacknowledged} versions that nobody was told of, "
+        f"{findings.unacknowledged} versions without an acknowledgement, "
         f"{findings.locks_left} locks left by the killed"
     )
     return Figures(

@@ -1,6 +1,6 @@
-"""Terraforms of former years under `cloud {}`: each works for a while, and the bucket is looked at.
+"""Older Terraforms under `cloud {}`: each runs its commands, and then the bucket is checked.
 
-Each is installed anew, from the requirements beside this file.
+Each is installed from the requirements beside this file.
 """
 
 import json
@@ -34,9 +34,9 @@ output "input" { value = terraform_data.first.output }
 
 
 def run(*, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
-    """Let each work on workspaces of its own, one after another; nothing goes wrong on the wire.
+    """Let each Terraform work on its own workspaces, one after another, without faults on the wire.
 
-    `seed` is a part of the workspaces' names. RuntimeError: one could not be installed.
+    `seed` is a part of the workspaces' names. RuntimeError: a Terraform could not be installed.
     """
     total = Figures()
     for requirements in _REQUIREMENTS:

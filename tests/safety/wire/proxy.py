@@ -1,4 +1,4 @@
-"""A proxy that makes requests go wrong at random: between the functions and S3, or a client and the API."""
+"""A proxy that injects faults at random: between the functions and S3, or between a client and the API."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ __all__ = ["API_FAULTS", "NONE", "S3_FAULTS", "Exchange", "Fault", "FaultProxy",
 
 
 class Side(Enum):
-    """Which server is behind the proxy."""
+    """The server behind the proxy."""
 
     S3 = "s3"
     API = "api"
@@ -29,12 +29,12 @@ def _everything(method: str, path: str) -> bool:  # noqa: ARG001 the filter's si
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How often what goes wrong.
+    """The faults to inject, and their chances.
 
-    `chances` are of each fault, per request; together at most 1. `only` says which requests, by method and
-    path. `never` says what does not happen to which: the fault, the method, and how the path ends. `latency`,
-    `late` and `hang` are the least and most seconds of `LATENCY`, `LATE`, and of `HANG` and `TRICKLE`; the
-    function lives for 25.
+    `chances` has the chance of each fault per request; together at most 1. `only` selects requests by method
+    and path. `never` excludes a fault for a method and the end of a path. `latency` and `late` are the least
+    and most seconds of `LATENCY` and `LATE`, `hang` those of `HANG` and `TRICKLE`; the function's timeout is
+    25 s.
     """
 
     chances: Mapping[Fault, float] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def _evenly(chance: float, *faults: Fault) -> dict[Fault, float]:
 
 
 def s3_faults(chance: float) -> Plan:
-    """Every fault that passes quickly, with this chance in all that any happens to a request to S3."""
+    """Return a plan with every short fault. `chance` is the chance of any fault in a request to S3."""
     return Plan(
         _evenly(
             chance,
@@ -78,7 +78,7 @@ def s3_faults(chance: float) -> Plan:
 
 
 def api_faults(chance: float) -> Plan:
-    """Every fault that passes quickly, with this chance in all that any happens to a request to the API."""
+    """Return a plan with every short fault. `chance` is the chance of any fault in a request to the API."""
     return Plan(
         _evenly(
             chance,
@@ -115,7 +115,7 @@ def _excluded(plan: Plan, fault: Fault, request: Request) -> bool:
 
 
 def _gateway_refusal(fault: Fault) -> tuple[int, str, bytes]:
-    """As API Gateway answers without asking the function."""
+    """Return the response of API Gateway itself, without the function."""
     status, _ = REFUSALS[fault]
     message = "Service Unavailable" if status == 503 else "Internal Server Error"
     return status, "application/json", json.dumps({"message": message}).encode()
@@ -124,10 +124,10 @@ def _gateway_refusal(fault: Fault) -> tuple[int, str, bytes]:
 class FaultProxy:
     """The proxy, on a loopback port for as long as its context lasts.
 
-    Which requests go wrong follows from the seed and the order in which they come. `upstream` is the server's
-    base URL; a path in it is not the proxy's business. `heard` is told about every request once its client
-    has got all that it gets, from many threads. `plan` may be changed at any time, for the requests from then
-    on. `happened` counts how often each fault did happen.
+    The seed and the order of the requests determine the faults. `upstream` is the server's base URL; the
+    proxy ignores a path in it. `heard` is called for each request after the client has got everything that it
+    will get, from many threads. `plan` may be changed at any time, for later requests. `happened` counts how
+    often each fault did happen.
     """
 
     def __init__(
@@ -149,22 +149,22 @@ class FaultProxy:
 
     @property
     def endpoint(self) -> str:
-        """Where it listens, without a path."""
+        """The address of the proxy, without a path."""
         return self._relay.endpoint
 
     @property
     def faults(self) -> int:
-        """How many did happen; that something took a little longer is not counted as one."""
+        """How many faults did happen. A mere delay does not count."""
         with self._lock:
             return self.happened.total() - self.happened[Fault.LATENCY]
 
     @property
     def under_way(self) -> int:
-        """Requests that have come and did not end yet, the late ones among them."""
+        """How many requests have arrived and not ended yet, including late requests."""
         return self._relay.under_way
 
     def settle(self, seconds: float = 60.0) -> None:
-        """Wait until no request is under way, also none that is late."""
+        """Wait until no request is in flight, including late requests."""
         self._relay.settle(seconds)
 
     def __enter__(self) -> Self:
@@ -183,7 +183,7 @@ class FaultProxy:
         plan = self.plan
         if not plan.chances or not plan.only(request.method, request.path):
             return None
-        with self._lock:  # as many numbers for every request, whatever happens to it
+        with self._lock:  # draws as many numbers for every request, with a fault or without
             which, how_long, at = (self._random.random() for _ in range(3))
         ends = itertools.accumulate(plan.chances.values())
         chosen = (fault for fault, end in zip(plan.chances, ends, strict=True) if which < end)

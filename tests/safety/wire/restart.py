@@ -1,11 +1,11 @@
-"""The local AWS is killed and comes back, and a new version is deployed, while clients count.
+"""The local AWS is killed and started again, and a new version is deployed, while clients count.
 
-The local AWS writes every object to its disk at once, but APIs, functions and roles only when it is stopped
-gracefully: such a stop is the checkpoint from which it comes back after a SIGKILL. On AWS a region that is
-away for a while is all that a client could see of this.
+The local AWS writes every object to its disk at once, but APIs, functions and roles only when it stops
+gracefully. Such a stop is the checkpoint from which it starts again after a SIGKILL. On AWS this would look
+like a region that is unavailable for a while.
 
-Nobody removes a lock here. One whose release was never answered stays, so the clients soon go on to
-other states.
+Nobody removes a lock here. A lock whose release got no response may stay, so the clients soon go on to other
+states.
 """
 
 import random
@@ -46,7 +46,7 @@ def restart(*, rounds: int, seed: int, say: Say, stack: Stack) -> Figures:
     with _counting("restart", stack, choices, seed, say) as count:
         for number in range(1, rounds + 1):
             count.go_on(choices.randint(5, 20))
-            time.sleep(choices.uniform(0, 0.1))  # not just after an answer
+            time.sleep(choices.uniform(0, 0.1))  # so that the kill does not always follow a response
             stack.aws.kill()
             time.sleep(choices.uniform(0, 1))
             stack.aws.start()
@@ -56,7 +56,7 @@ def restart(*, rounds: int, seed: int, say: Say, stack: Stack) -> Figures:
 
 
 def redeploy(*, seed: int, say: Say, stack: Stack) -> Figures:
-    """Deploy new versions of both functions under load; they have some more memory afterwards."""
+    """Deploy new versions of both functions under load. The new versions have some more memory."""
     choices = random.Random(seed)  # noqa: S311 reproducible, not secret
     before = _live(stack)
     with _counting("redeploy", stack, choices, seed, say) as count:
@@ -75,7 +75,7 @@ def redeploy(*, seed: int, say: Say, stack: Stack) -> Figures:
 
 
 def _deploy_anew(stack: Stack) -> None:
-    """Deploy a changed setting: new versions, and the aliases move to them."""
+    """Deploy a changed setting. This creates new versions and moves the aliases to them."""
     memory = {
         name: stack.client("lambda").get_function_configuration(FunctionName=function)["MemorySize"]
         for name, function in _functions(stack).items()
@@ -90,14 +90,14 @@ def _deploy_anew(stack: Stack) -> None:
 
 
 def _functions(stack: Stack) -> dict[str, str]:
-    """The names of the deployed functions. There is one team, so each handler is there once."""
+    """Return the names of the deployed functions. There is only one team, so each handler exists once."""
     found = stack.client("lambda").list_functions()["Functions"]
     names = {function["Handler"]: function["FunctionName"] for function in found}
     return {name: names[f"{HANDLERS[name]}.handler.handle"] for name in (BACKEND, AUTHORIZER)}
 
 
 def _live(stack: Stack) -> dict[str, str]:
-    """The versions that the API calls."""
+    """Return the versions that the API calls."""
     client = stack.client("lambda")
     return {
         name: client.get_alias(FunctionName=function, Name="live")["FunctionVersion"]
@@ -110,7 +110,7 @@ def _live(stack: Stack) -> dict[str, str]:
 
 @dataclass
 class _Count:
-    """Clients that count, and what came of it: `figures`, once they have ended."""
+    """Clients that count. After their end, `figures` has the result."""
 
     crowd: Crowd
     figures: Figures = field(default_factory=Figures)
@@ -120,7 +120,7 @@ class _Count:
         return self.crowd.follow()
 
     def go_on(self, writes: int) -> None:
-        """Wait until so many more writes are acknowledged; RuntimeError if they do not come."""
+        """Wait until `writes` more writes are acknowledged; RuntimeError if they are not in time."""
         wanted = self.acknowledged + writes
         deadline = time.monotonic() + _PATIENCE
         while self.acknowledged < wanted:
@@ -130,13 +130,13 @@ class _Count:
 
 
 def _while_counting(count: _Count, act: Callable[[], None]) -> None:
-    """Do something, and notice meanwhile when a client ends."""
+    """Call a function, and fail if a client ends meanwhile."""
     failures: list[Exception] = []
 
     def run() -> None:
         try:
             act()
-        except Exception as error:  # noqa: BLE001 raised below, where somebody hears of it
+        except Exception as error:  # noqa: BLE001 raised below, in the main thread
             failures.append(error)
 
     acting = Thread(target=run)
@@ -153,7 +153,7 @@ def _while_counting(count: _Count, act: Callable[[], None]) -> None:
 
 @contextmanager
 def _counting(part: str, stack: Stack, choices: random.Random, seed: int, say: Say) -> Iterator[_Count]:
-    """Let clients count meanwhile, then compare what they were told with the bucket."""
+    """Let clients count within the context, then compare their journals with the bucket."""
     name = f"{part}-{uuid.uuid4().hex[:8]}"
     journals = stack.data_dir / "journals" / name
     journals.mkdir(parents=True)

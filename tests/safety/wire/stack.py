@@ -1,4 +1,4 @@
-"""A deployed team on a local AWS of its own, as `make up` deploys it: plain HTTP, without IAM."""
+"""A deployed team alone on a local AWS, as `make up` deploys it: plain HTTP, without IAM."""
 
 import json
 import os
@@ -40,9 +40,8 @@ _TIME_LIMIT = 60
 class Stack:
     """A deployed team, alone on its local AWS.
 
-    `address` is the API's base URL. `s3` is a client of root's, which sees and may do everything. Neither has
-    a proxy in front. `bucket` has states, locks and tokens. `data_dir` is everything that the local AWS
-    keeps.
+    `address` is the API's base URL. `s3` is a client with root's permissions. Neither goes through a proxy.
+    `bucket` has states, locks and tokens. `data_dir` has all data of the local AWS.
     """
 
     aws: LocalAws
@@ -54,9 +53,9 @@ class Stack:
     _functions: dict[str, str] = field(default_factory=dict, repr=False)
 
     def token(self, role: str, *scope: str) -> Credentials:
-        """An access token, made by the real command; without a scope for every state.
+        """Return an access token that the real command created. Without a scope it covers every state.
 
-        The same for the same arguments; `new_token` makes another one.
+        The same arguments return the same token; `new_token` creates another token.
         """
         wanted = (role, *scope)
         if wanted not in self._tokens:
@@ -64,7 +63,7 @@ class Stack:
         return self._tokens[wanted]
 
     def new_token(self, role: str, *scope: str) -> Credentials:
-        """An access token that nobody has used yet, so that no authorizer remembers an answer for it."""
+        """Create an access token that nobody has used, so that the gateway has no cached result for it."""
         scopes = [argument for pattern in scope or ("*",) for argument in ("--scope", pattern)]
         done = subprocess.run(
             [_HOLDFAST, "token", "create", "--team", TEAM, "--role", role, *scopes, "--json"],
@@ -77,16 +76,16 @@ class Stack:
         return Credentials(made["id"], made["secret"])
 
     def route_functions_through(self, endpoint: str | None, *, functions: Collection[str] = _ROUTED) -> None:
-        """Let functions send their S3 requests to another endpoint, such as that of a proxy.
+        """Let functions send their S3 requests to another endpoint, such as a proxy.
 
         `endpoint` has no trailing slash; None = S3 itself.
         """
         route_through(self.aws, map(self._function, functions), endpoint)
 
     def workers(self, functions: Collection[str] = _ROUTED) -> list[int]:
-        """The PIDs of the processes in which the local AWS runs these functions.
+        """Return the PIDs of the processes in which the local AWS runs these functions.
 
-        Idle ones are among them, also those of versions that the alias has left.
+        They include idle processes, and processes of versions to which the alias does not point any more.
         """
         server = find_running(self.data_dir)
         if server is None:
@@ -105,7 +104,7 @@ class Stack:
         return sorted(found)
 
     def kill_worker(self, pid: int) -> bool:
-        """Kill a process that `workers` has named (SIGKILL); return whether it still ran."""
+        """Kill a process of `workers` with SIGKILL; return whether it still ran."""
         if pid not in self.workers():
             return False
         with suppress(ProcessLookupError):
@@ -114,14 +113,14 @@ class Stack:
         return False
 
     def object(self, key: str) -> bytes | None:
-        """The bytes of an object, read from S3; None if there is none."""
+        """Return the bytes of an object, read from S3; None if it does not exist."""
         try:
             return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except self.s3.exceptions.NoSuchKey:
             return None
 
     def history(self, key: str) -> list[bytes]:
-        """Every version of an object, oldest first."""
+        """Return every version of an object, oldest first."""
         pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket, Prefix=key)
         listed = [item for page in pages for item in page.get("Versions", []) if item["Key"] == key]
         return [
@@ -130,11 +129,11 @@ class Stack:
         ]
 
     def client(self, service: str) -> Any:
-        """An AWS client of root's for the local AWS."""
+        """Return an AWS client for the local AWS with root's permissions."""
         return aws_client(self.aws, service)
 
     def _function(self, name: str) -> str:
-        """The deployed function's physical name."""
+        """Return the physical name of a deployed function."""
         if name not in self._functions:
             self._functions[name] = function_name(self.aws, STACK, name)
         return self._functions[name]
@@ -144,8 +143,7 @@ class Stack:
 def deployed(folder: Path, *, port: int | None = None) -> Iterator[Stack]:
     """Start a local AWS and deploy the team into it, for as long as the context lasts.
 
-    Everything that the local AWS keeps and writes goes to `folder`. `port` is of 127.0.0.1, any free one by
-    default.
+    The local AWS keeps all its data in `folder`. `port` is a port of 127.0.0.1, by default any free port.
     """
     with LocalAws(port or free_port(), folder) as aws:
         bootstrap(aws)

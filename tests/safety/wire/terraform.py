@@ -1,7 +1,7 @@
 """A real Terraform, round after round, with faults on both sides of the functions.
 
-After every command the bucket is read directly and compared with what Terraform was told: the proxy in front
-of the API knows every state that it sent and which answers reached it.
+After every command the bucket is read directly and compared with the responses that Terraform got. The proxy
+in front of the API records every state that Terraform sent, and the responses that reached it.
 """
 
 import http.client
@@ -41,18 +41,18 @@ _TO_S3: Final = s3_faults(0.1)
 _TO_THE_API: Final = api_faults(0.2)
 _TRIES: Final = 10
 _OLD_ENOUGH: Final = 12.0
-"""Seconds after which a force-unlock that names no lock removes it."""
+"""Seconds after which a force-unlock without an ID removes a lock."""
 _SETTLED: Final = 150.0
-"""Seconds after which everything that hangs has come, also what hangs in others' commands."""
+"""Seconds after which every request that hung has arrived, also those of other commands."""
 _NOT_RETRIED: Final = range(400, 500)
 
 
 class StoppedError(Exception):
-    """The run was stopped, or another Terraform's part of it failed."""
+    """The run was stopped, or the rounds of another Terraform failed."""
 
 
 class Trouble(Enum):
-    """What goes wrong in a round, beside S3."""
+    """The fault between Terraform and the API in a round. S3 fails, too."""
 
     NOISE = "faults at random"
     SAVED_AND_NOT_TOLD = "no answer to a write"
@@ -61,7 +61,7 @@ class Trouble(Enum):
     UNLOCKED_AND_NOT_TOLD = "no answer to an unlock"
 
     def plan(self) -> Plan:
-        """What the proxy in front of the API does."""
+        """Return the plan for the proxy in front of the API."""
         match self:
             case Trouble.SAVED_AND_NOT_TOLD:
                 return Plan.always(Fault.ANSWER_LOST, _is_write)
@@ -88,9 +88,9 @@ def _is_unlock(method: str, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a command was told of the states that it sent.
+    """The result of a command, and the responses to its writes.
 
-    `succeeded`: it ended well. `writes` are the requests that carried a state, in order.
+    `succeeded`: the command succeeded. `writes` are the requests that contained a state, in order.
     """
 
     succeeded: bool
@@ -98,22 +98,22 @@ class Told:
 
     @property
     def saved(self) -> bytes | None:
-        """The last state that it was told is saved."""
+        """The last state whose write the command knows to be acknowledged."""
         return next((write.body for write in reversed(self.writes) if write.told == 200), None)
 
     def allowed(self, before: bytes | None) -> list[bytes | None]:
-        """What the bucket may hold: the last that it was told is saved, or a later one."""
+        """Return the states that the bucket may contain: the last acknowledged state, or a later state."""
         last = max((number for number, write in enumerate(self.writes) if write.told == 200), default=-1)
         later = [write.body for write in self.writes[last + 1 :] if write.answered is not None]
         return [self.writes[last].body if last >= 0 else before, *later]
 
 
 def judge(before: bytes | None, told: Told, now: bytes | None) -> list[str]:
-    """What is wrong with the state in the bucket after a command, which is `now`; nothing = an empty list."""
+    """Return the faults of the state in the bucket after a command; `now` is that state."""
     wrong = []
     if now not in told.allowed(before):
         wrong.append(
-            f"the bucket holds {_show(now)}, which is none of "
+            f"the bucket holds {_show(now)}, not one of "
             f"{', '.join(_show(each) for each in told.allowed(before))}"
         )
     if told.succeeded and told.writes and told.writes[-1].told != 200:
@@ -139,7 +139,7 @@ def _show(state: bytes | None) -> str:
 
 
 def holds(state: bytes | None, value: str) -> bool:
-    """Whether a state has this input in every resource of the configuration."""
+    """Return whether a state has this input in every resource of the configuration."""
     document = json.loads(state or b"{}")
     applied = {
         resource["name"]: resource["instances"][0]["attributes"] for resource in document.get("resources", [])
@@ -160,10 +160,10 @@ def holds(state: bytes | None, value: str) -> bool:
 
 @dataclass
 class Checkout:
-    """A configuration, the Terraform that applies it, and everything that was said between it and the API.
+    """A configuration, the Terraform that applies it, and the requests and responses between it and the API.
 
-    If `patient`, it now and then waits until Terraform's own force-unlock may remove a left lock. `meddle` is
-    done before each look at the bucket; for a test that shows that the look notices.
+    If `patient`, it sometimes waits until Terraform's own force-unlock may remove a left lock. `meddle` is
+    called before each look at the bucket: a test changes the bucket with it, to show that the look notices.
     """
 
     stack: Stack
@@ -206,7 +206,7 @@ class Checkout:
         self.api.__exit__(None, None, None)
 
     def stop(self) -> None:
-        """End what runs, and let nothing start any more."""
+        """End the running command, and start no other command."""
         self._stopped.set()
         if self._running and self._running.process.poll() is None:
             self._running.kill()
@@ -224,7 +224,7 @@ class Checkout:
     # --- rounds ------------------------------------------------------------------------------------
 
     def round(self, number: int, trouble: Trouble) -> None:
-        """Apply a new input while something goes wrong, and see that nothing was lost by it."""
+        """Apply a new input while faults happen, and check that nothing was lost."""
         value = f"round {number}"
         self.api.plan = _TO_THE_API
         if number > 1 and self._random.random() < 0.3:
@@ -235,10 +235,10 @@ class Checkout:
             self._plan(value)
 
     def carry_through(self, value: str, first: Plan, then: Plan) -> int:
-        """Apply an input, and do what a user does until it is applied; return how many tries it took.
+        """Apply an input, and go on as a user does until it is applied; return the number of tries.
 
-        `first` is what the proxy in front of the API does during the first apply, `then` during what comes
-        after it.
+        `first` is the plan of the proxy in front of the API during the first apply, `then` its plan after
+        that.
         """
         self.api.plan = first
         done = self._apply(value)
@@ -252,7 +252,7 @@ class Checkout:
         return tries
 
     def last_look(self, value: str) -> None:
-        """After the last round: the history has everything, and another checkout sees what is saved."""
+        """Check after the last round that the history is complete and another checkout sees the state."""
         self.api.plan = NONE
         history = self.history()
         place = -1
@@ -293,7 +293,7 @@ class Checkout:
             self._violation("a plan changed the state", done)
 
     def _push(self, value: str) -> None:
-        """Push the current state with an output more, as somebody does who mends one by hand."""
+        """Push the current state with another output, as a user who edits a state by hand does."""
         document = json.loads(self.current() or b"")
         document["serial"] += 1
         document["outputs"]["pushed"] = {"value": value, "type": "string"}
@@ -305,7 +305,7 @@ class Checkout:
             self._violation("a push ended well, and the bucket holds something else", done)
 
     def _go_on(self, value: str) -> Done:
-        """What the user does after a failure: free the lock, push what Terraform left, apply again."""
+        """Go on as a user after a failure: remove the lock, push `errored.tfstate`, apply again."""
         self._free()
         left = self._project.folder / "errored.tfstate"
         if not left.exists():
@@ -313,8 +313,8 @@ class Checkout:
         pushed = self._command("state", "push", left.name)
         saved, now = json.loads(left.read_bytes()), json.loads(self.current() or b"{}")
         is_there = all(saved[part] == now.get(part) for part in ("outputs", "resources"))
-        # A push that took effect without an answer raised the serial, so that Terraform itself refuses the
-        # next one; its user sees that all is there.
+        # A push that took effect without a response raised the serial, so Terraform itself refuses the next
+        # push. Its user sees that the state is complete.
         if pushed.code != 0 and not is_there:
             return pushed
         if not is_there:
@@ -324,7 +324,7 @@ class Checkout:
         return self._apply(value)
 
     def _free(self) -> None:
-        """Free a lock that a failed command left: as Terraform does it once it may, else by its ID."""
+        """Remove a lock that a failed command left: with Terraform if that is possible, else by its ID."""
         lock = self._lock()
         if lock is None:
             return
@@ -341,11 +341,11 @@ class Checkout:
             path = f"{api.path}/unlocks/{self.name}"
             client.request("POST", path, documents.only_id(lock["ID"]), headers)
             status = client.getresponse().status
-        if status in _NOT_RETRIED:  # S3 is behind faults here, too: for a 5xx the next try comes back to it
+        if status in _NOT_RETRIED:  # S3 fails here, too: after a 5xx the next try does this again
             self._violation(f"a force-unlock that names the lock that is held got {status}")
 
     def _command(self, *arguments: str) -> Done:
-        """Run a command, then compare the bucket with what it was told."""
+        """Run a command, then compare the bucket with the responses that it got."""
         if self._stopped.is_set():
             raise StoppedError
         before, begun = self.current(), len(self._heard)
@@ -372,17 +372,17 @@ class Checkout:
                 said = f"{each.method} {each.target} was answered {each.answered}"
                 self._violation(f"{said}, which nobody repeats, though nobody else works on it", done)
         if "errored.tfstate" in done.text and not (self._project.folder / "errored.tfstate").exists():
-            self._violation("errored.tfstate was spoken of and is not there", done)
+            self._violation("Terraform mentions errored.tfstate, and the file does not exist", done)
         return done
 
     def _is_final(self, each: Exchange, command: str) -> bool:
-        """Whether the answer was a refusal that the client does not repeat and that had no reason."""
+        """Return whether the response was a refusal without a reason that the client does not retry."""
         if each.answered not in _NOT_RETRIED:
             return False
         if each.method == "PUT" and each.answered == 423:
-            return False  # the lock of an earlier command, or of a late repeat of its request
+            return False  # the lock of an earlier command, or of a late try of its request
         if _is_unlock(each.method, each.target) and each.answered == 409:
-            return command != "force-unlock"  # undecided, for one that names no lock
+            return command != "force-unlock"  # a force-unlock without an ID whose outcome is unknown
         return True
 
     # --- what is there -----------------------------------------------------------------------------
@@ -391,7 +391,7 @@ class Checkout:
         return self.stack.object(self.name.state_key)
 
     def history(self) -> list[bytes]:
-        """Every version of the state, oldest first."""
+        """Return every version of the state, oldest first."""
         return self.stack.history(self.name.state_key)
 
     def _lock(self) -> dict[str, Any] | None:
@@ -419,10 +419,10 @@ class Checkout:
 
 
 def run(*, rounds: int, seed: int, say: Say, stack: Stack, folder: Path, patient: bool = True) -> Figures:
-    """Apply round after round with every Terraform that there is, each on a state of its own.
+    """Apply round after round with every installed Terraform, each on its own state.
 
-    `rounds` are of each; from 5 on every trouble comes at least once. `patient`: wait 12 s now and then, see
-    `Checkout`.
+    `rounds` is the number for each Terraform. With 5 or more every trouble happens at least once. `patient`:
+    sometimes wait 12 s, see `Checkout`.
     """
     with ExitStack() as open_:
         s3 = open_.enter_context(FaultProxy(stack.aws.endpoint, NONE, seed))

@@ -1,4 +1,4 @@
-"""The proxy does to a request what the fault's name says, counts it, and leaves everything else alone."""
+"""The proxy injects each fault as its name says, counts it, and changes nothing else."""
 
 import http.client
 import json
@@ -24,7 +24,7 @@ ANSWER = b"abcdefghij" * 20
 
 @dataclass
 class Upstream:
-    """A plain server that notes which whole requests it got."""
+    """A plain server that records the whole requests that it got."""
 
     endpoint: str
     got: list[tuple[str, str, bytes]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What compares the bucket with what Terraform was told notices when the two differ."""
+"""The comparison of the bucket with the responses that Terraform got notices every difference."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,7 +108,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def checkout(stack: Stack, tmp_path: Path) -> Iterator[Checkout]:
-    """Of the first Terraform, without faults; the functions talk to S3 directly."""
+    """A checkout of the first Terraform, without faults. The functions send requests to S3 directly."""
     with (
         FaultProxy(stack.aws.endpoint, NONE, seed=1) as s3,
         Checkout(stack, terraforms()[0], tmp_path / tmp_path.name, s3, 1, print) as made,

@@ -1,4 +1,4 @@
-"""The verdict on what witnesses were told: every way in which it may turn out, in one state."""
+"""The verdict on the journals of witnesses: every possible finding, each in one state."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def version(counter: int, serial: int | None = None, by: str = "") -> Content:
 
 
 def again(source: Content, serial: int) -> Content:
-    """What a restore of a version writes."""
+    """Return the version that a restore of `source` writes."""
     return replace(source, sha256=f"{source.sha256} at {serial}", serial=serial)
 
 
@@ -27,7 +27,7 @@ ONE, TWO, THREE = version(1), version(2), version(3)
 
 
 class Story:
-    """Operations of some clients, each a second after the one before and half a second long."""
+    """Operations of some clients. Each takes half a second and begins a second after the last."""
 
     def __init__(self) -> None:
         self.told: list[Operation] = []
@@ -71,7 +71,7 @@ class Story:
     def restore(
         self, serial: int | None, source: Content, over: Content | None, *statuses: int | None
     ) -> "Story":
-        """A restore; of one that is not told its serial, that is None."""
+        """Add a restore. `serial` is None if no response with the serial reached the client."""
         new = again(source, serial) if serial else None
         self._add("restorer", "restore", "restore-x", statuses or (200,), written=new, over=over)
         self.told[-1] = replace(self.told[-1], source=source.bare)
@@ -102,7 +102,7 @@ def assert_fine(findings: Findings) -> None:
 
 
 def assert_broken(findings: Findings, *words: str) -> None:
-    """Exactly so many sentences, each with its words."""
+    """Check that the findings are exactly these, each with its words."""
     assert findings.lost == ()
     assert len(findings.violations) == len(words), findings.violations
     for sentence, expected in zip(findings.violations, words, strict=True):

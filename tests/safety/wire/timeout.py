@@ -1,7 +1,7 @@
-"""S3 hangs for longer than the function lives, at each request in turn that an apply makes it send.
+"""S3 hangs longer than the function's timeout, at each request of an apply in turn.
 
-A request that hangs is given up by the function after 5 s and repeated; it lands much later all the same.
-An answer that trickles is waited for until the function is killed.
+The function gives up a request that hangs after 5 s and retries it. The first request still arrives much
+later. The function waits for a response that trickles until Lambda kills it.
 """
 
 import threading
@@ -24,10 +24,10 @@ Say = Callable[[str], None]
 
 
 class Spot:
-    """Which of the requests that a command sends to S3 hangs.
+    """The requests of a command to S3 that hang.
 
-    `name` is for people and for the state. `lock`: it goes to the lock, not to the state. `times`: how many
-    of them, from the first on. `after_write`: only those after the state was written.
+    `name` appears in the progress and in the state's name. `lock`: requests to the lock, not to the state.
+    `times`: how many requests hang, from the first on. `after_write`: only requests after the state's write.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Spot:
         self._guard = threading.Lock()
 
     def is_hit(self, method: str, path: str) -> bool:
-        """Whether this request is one of them; asked once for every request, in their order."""
+        """Return whether this request hangs. Called once for every request, in their order."""
         if self.state is None:
             return False
         with self._guard:

@@ -1,6 +1,6 @@
-"""What the witnesses' word is worth: their journals beside what lies in the bucket.
+"""The verdict on a run: compares the witnesses' journals with the content of the bucket.
 
-Nothing here asks anybody anything: it decides on what it is given.
+This module sends no requests. Everything that it judges is passed to it.
 """
 
 import itertools
@@ -14,18 +14,18 @@ from typing import Any, Final
 from tests.safety.wire.witness import Content
 
 EMPTY_BODY_AGE: Final = 10.0
-"""Seconds that a lock must be old for a force-unlock that names none."""
-_CLOCK_GRAIN = 1.0  # S3 tells times in whole seconds
-_LATEST = 60.0  # seconds that a request which nobody waits for may still be under way, at the very most
+"""Seconds after which a force-unlock without an ID removes a lock."""
+_CLOCK_GRAIN = 1.0  # S3 gives times in whole seconds
+_LATEST = 60.0  # the most seconds after which a request can still take effect
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One request.
 
-    `asked` is when it was about to be sent, `told` when its answer was there; None if the client ended
-    before. Both are `time.monotonic()` seconds, which all processes share. `status` is None if there was no
-    answer. `error` is the answer's error code, or why there was none.
+    `asked` is the time before it was sent, `told` the time when its response was there; None if the client
+    ended before. Both are `time.monotonic()` seconds, which all processes share. `status` is None if there
+    was no response. `error` is the response's error code, or the reason why no response came.
     """
 
     asked: float
@@ -35,26 +35,26 @@ class Attempt:
 
     @property
     def undecided(self) -> bool:
-        """Whether it may have had any effect, or none: no answer, or one that says as much."""
+        """Return whether the outcome is unknown: no response came, or a status that leaves it open."""
         return self.status is None or self.status == 429 or self.status >= 500
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A request with its repeats.
+    """A request with its retries.
 
     Attributes:
-        verb: `lock`, `read`, `write`, `unlock` or `force`; of a client of `cloud {}` also `open`, `make`,
+        verb: `lock`, `read`, `write`, `unlock` or `force`; for a client of `cloud {}` also `open`, `make`,
             `current`, `create` and `upload`; over the management API `history`, `fetch`, `holder`, `restore`,
             `freeze` and `unfreeze`.
-        lock: the lock's ID, or what journals call it; None for a force-unlock with an empty body.
+        lock: the lock's name in the journals; None for a force-unlock with an empty body.
         attempts: the requests, oldest first.
-        written: what a write says, and a restore that is told its serial.
-        over: the SHA-256 of what the writer had read before; None of no state.
-        read: what a read was given; None of no state.
-        holder: the ID of the lock that a refusal names.
-        source: what a restore writes again, without the digits of the serial.
-        until: when a freeze ends; `time.monotonic()` seconds.
+        written: the document of a write, or of a restore whose response has the serial.
+        over: the SHA-256 of the document that the writer had read before; None if there was no state.
+        read: the document in the response to a read; None if there was no state.
+        holder: the ID of the lock in a refusal.
+        source: the `Content.bare` of the version that a restore copies.
+        until: the end of a freeze in `time.monotonic()` seconds.
     """
 
     client: str
@@ -72,34 +72,34 @@ class Operation:
 
     @property
     def began(self) -> float:
-        """When the first request was about to be sent."""
+        """The time before the first request was sent."""
         return self.attempts[0].asked
 
     @property
     def status(self) -> int | None:
-        """The answer in the end; None if there was none that decides."""
+        """The status of the last response; None if the outcome is unknown."""
         last = self.attempts[-1]
         return None if last.undecided else last.status
 
     @property
     def ended(self) -> float:
-        """When the answer was there; infinite if there was none that decides."""
+        """The time when the last response was there; infinite if the outcome is unknown."""
         last = self.attempts[-1]
         return float("inf") if last.undecided or last.told is None else last.told
 
     @property
     def over_at(self) -> float:
-        """When nothing of it can take effect any more."""
+        """The time after which no try can take effect any more."""
         return max(attempt.asked for attempt in self.attempts) + _LATEST if self.undecided else self.ended
 
     @property
     def undecided(self) -> bool:
-        """Whether any of its requests may have had an effect that nobody was told of."""
+        """Return whether the outcome of any try is unknown."""
         return any(attempt.undecided for attempt in self.attempts)
 
     @property
     def acknowledged(self) -> bool:
-        """Whether it was answered with success."""
+        """Return whether it was answered with success."""
         return self.status in (200, 204)
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Operation:
 
 
 def operations(client: str, lines: Iterable[str]) -> Iterator[Operation]:
-    """Read a journal. Its last line may be cut: what is not whole was neither asked nor told."""
+    """Read a journal. An incomplete last line is ignored: that request was not sent, or got no response."""
     asked: dict[int, list[dict[str, Any]]] = defaultdict(list)
     told: dict[tuple[int, int], dict[str, Any]] = {}
     for line in lines:
@@ -154,13 +154,13 @@ def _content(noted: Mapping[str, Any] | None) -> Content | None:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the journals and the bucket say together.
+    """The result of the comparison.
 
-    `lost` and `violations` have a sentence for each acknowledged write that is not in the history, and for
-    every other violated invariant. `acknowledged` counts writes that were answered with success, `requests`
-    everything that was sent. `unacknowledged` are versions in the history whose writer was not told that they
-    are there. `locks_left` are those of clients who were killed or did not get an answer. `restored` and
-    `frozen` count successes.
+    `lost` has a sentence for each acknowledged write that is not in the history. `violations` has a sentence
+    for every other violated invariant. `acknowledged` counts the writes that were answered with success,
+    `requests` all requests. `unacknowledged` counts the versions in the history without such a response.
+    `locks_left` counts the locks of clients that were killed or got no response. `restored` and `frozen`
+    count successes.
     """
 
     lost: tuple[str, ...]
@@ -179,10 +179,10 @@ def verify(
     locks: Mapping[str, str],
     killed: Iterable[str] = (),
 ) -> Findings:
-    """Judge what clients were told by what lies in the bucket.
+    """Judge the operations of clients by the content of the bucket.
 
-    `history` has the versions of each state, oldest first. `locks` has the ID of the lock of each state that
-    is locked. `killed` names clients.
+    `history` has the versions of each state, oldest first. `locks` has the name of the lock of each locked
+    state. `killed` has the names of killed clients.
     """
     by_state: dict[str, list[Operation]] = defaultdict(list)
     acknowledged = requests = restored = frozen = 0
@@ -236,11 +236,11 @@ _EXPECTED_OVER_CLOUD: Final[Mapping[str, frozenset[int]]] = {
     "unlock": frozenset({200, 409}),
     "force": frozenset({200, 409, 423}),
 }
-"""A held lock is 409 there, and an unlock that meets somebody else's lock as well; a freeze is 423."""
+"""There a held lock gives 409, as does an unlock of another client's lock. A freeze gives 423."""
 
 
 class _OneState:
-    """One state: who was told what, and what became of it."""
+    """The operations and the history of one state."""
 
     def __init__(
         self,
@@ -273,7 +273,7 @@ class _OneState:
         )
 
     def _restored_untold(self) -> dict[str, Operation]:
-        """Versions of restores whose caller was not told of them, nor of their serial."""
+        """Return the restores, by version, whose version is stored and whose success nobody heard."""
         untold = [one for one in self._done if one.source and (one.undecided or not one.acknowledged)]
         found = {}
         for version in self._history:
@@ -309,10 +309,10 @@ class _OneState:
         for operation in self._done:
             expected = (_EXPECTED_OVER_CLOUD if operation.cloud else _EXPECTED)[operation.verb]
             if operation.verb == "freeze" and operation.ended > operation.until:
-                expected |= {400}  # a repeat, whose end has passed
+                expected |= {400}  # a retry after the end of the freeze
             if operation.status is not None and operation.status not in expected:
                 self._broken(f"{operation} should never get that answer.")
-            # A refusal of `cloud {}` names its holder to people alone.
+            # A refusal of `cloud {}` names the holder only in its text.
             if operation.status == 423 and not operation.cloud and operation.holder not in known:
                 self._broken(f"{operation} was refused in favour of {operation.holder!r}, whom nobody knows.")
 
@@ -336,7 +336,7 @@ class _OneState:
                 self._broken(f"{later} comes after {earlier} in the history, but was acknowledged before it.")
 
     def _seen_before_written_over(self) -> None:
-        """Whoever wrote a version had read the acknowledged one that came last before it."""
+        """Check that the writer of each version had read the last acknowledged version before it."""
         last: str | None = None
         for version in self._history:
             write = self._writes.get(version.sha256)
@@ -352,7 +352,7 @@ class _OneState:
                 last = version.sha256
 
     def _acknowledged_below(self, write: Operation) -> str | None:
-        """The newest acknowledged version among those that a writer's own was made from."""
+        """Return the newest acknowledged version among those on which a write is based."""
         over = write.over
         while over is not None:
             below = self._writes.get(over)
@@ -362,12 +362,12 @@ class _OneState:
         return None
 
     def _counted(self) -> None:
-        """Every acknowledged write added one to what was there, since the last restore."""
+        """Check that every acknowledged write since the last restore added 1 to the counter."""
         unsure = [write for write in self._writes.values() if not write.acknowledged]
         counter = self._history[-1].counter if self._history else 0
         restores = [write for write in self._writes.values() if write.source and _sha(write) in self._place]
         certain = max((self._place[_sha(one)] for one in restores if one.acknowledged), default=-1)
-        # Of a restore that was not acknowledged nobody knows whether the next writer has read it.
+        # The next writer may or may not have read an unacknowledged restore.
         bases = [certain, *(self._place[_sha(one)] for one in restores if not one.acknowledged)]
         counts = [
             (self._history[base].counter if base >= 0 else 0)
@@ -385,7 +385,7 @@ class _OneState:
             )
 
     def _reads_are_of_now(self) -> None:
-        """A read sees what was acknowledged before it was asked, or something later."""
+        """Check that a read returns the last version acknowledged before it was sent, or a later version."""
         ended = sorted((write.ended, self._place[_sha(write)]) for write in self._kept)
         newest = list(itertools.accumulate((place for _, place in ended), max))
         times = [when for when, _ in ended]
@@ -408,7 +408,7 @@ class _OneState:
         latest: tuple[float, Operation] | None = None
         for start, end, lock in holds:
             if end <= start:
-                continue  # it may have been removed before its holder was told
+                continue  # it may have been removed before its holder got the response
             if latest and start < latest[0]:
                 self._broken(f"{lock} was told that it holds the lock while {latest[1]} held it.")
             if latest is None or end > latest[0]:
@@ -418,7 +418,7 @@ class _OneState:
         return [one for one in self._done if one.verb in ("lock", "freeze") and one.status == 200]
 
     def _given_up(self, lock: Operation) -> float:
-        """When a lock that was acquired may have been gone at the earliest."""
+        """Return the earliest time at which an acquired lock may have been gone."""
         removed = (max(one.began, lock.ended) for one in self._done if _may_remove(one, lock))
         return min(lock.until, min(removed, default=float("inf")))
 
@@ -430,10 +430,10 @@ class _OneState:
                     self._broken(f"{write} was acknowledged while {lock} held it.")
 
     def _no_write_after_the_lock_was_removed(self) -> None:
-        # An acquire that was not answered at once may have been repeated on its way, and come a second time.
+        # An acquire whose outcome was unknown may take effect a second time, by its retry.
         again = {one.lock for one in self._done if one.verb == "lock" and one.undecided}
         told = {lock.lock: lock.ended for lock in self._locks() if lock.lock not in again}
-        # Nor may a removal before its holder was told: the function may have taken the lock once more.
+        # A removal before the holder got its response does not count: the function may have acquired again.
         removed = {
             one.lock: one.ended
             for one in reversed(self._done)
@@ -462,7 +462,7 @@ class _OneState:
 
 
 def _may_remove(one: Operation, lock: Operation) -> bool:
-    """Whether an operation may have taken away this lock, of which its holder was told, or is about to be."""
+    """Return whether an operation may have removed this lock after its last acquire was sent."""
     ways = ("unfreeze",) if lock.verb == "freeze" else ("unlock", "force")
     if one.verb not in ways or one.over_at < lock.attempts[-1].asked:
         return False

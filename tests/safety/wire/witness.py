@@ -1,12 +1,12 @@
-"""A client that counts in states over `backend "http"` or `cloud {}`, and writes down what it is told.
+"""A witness: a client that counts in states over `backend "http"` or `cloud {}`, and keeps a journal.
 
-Run as a program it takes a lock, reads a number, writes the next one and gives the lock back, again and
-again. It repeats requests as Terraform's HTTP client does, with shorter waits. What it is about to ask and
-what it was told goes to its journal at once, so that after a SIGKILL the journal still tells. With the
-argument `operate` it is the operator instead, who removes locks; with `restore` one who restores earlier
-versions, with `freeze` one who freezes and unfreezes, both over the management API.
+As a program it acquires a lock, reads a number, writes the next number and releases the lock, again and
+again. It retries requests as Terraform's HTTP client does, with shorter waits. It writes each request to its
+journal before it sends it, and each response at once, so that the journal is complete after a SIGKILL. With
+the argument `operate` it is an operator that removes locks. With `restore` it restores earlier versions, with
+`freeze` it freezes and unfreezes, both over the management API.
 
-It imports nothing but the standard library: it is started anew after every kill.
+It imports only the standard library, because it is started again after every kill.
 """
 
 import base64
@@ -28,7 +28,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 TIME_LIMIT: Final = 40.0
-"""Seconds that a client waits for an answer: longer than the gateway's 30 s."""
+"""Seconds that a client waits for a response: longer than the gateway's 30 s."""
 
 _ATTEMPTS = 3  # Terraform's retry_max is 2
 _FIRST_WAIT = 0.1
@@ -41,18 +41,18 @@ _COMMAND = re.compile(r"(?:restore|freeze)-[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a client is told when it starts.
+    """The settings of a client, which it reads when it starts.
 
     Attributes:
-        name: its own; its journal is called so.
-        username: its token's ID.
-        password: its token's secret.
-        folder: of the states' names, such as `load`.
-        slots: how many states there are at a time. The first is chosen far more often than the others.
+        name: the client's name, and its journal's.
+        username: the ID of its token.
+        password: the secret of its token.
+        folder: the first part of the states' names, such as `load`.
+        slots: the number of states at a time. Clients choose the first far more often than the others.
         began: `time.monotonic()` when the run began, the same for all clients.
         generation: seconds after which clients go on to other states, so that no history grows long.
-        patience: seconds that it waits for a lock.
-        uploads: the way to S3 for a client of `cloud {}`, a base URL; empty for one of `backend "http"`.
+        patience: seconds that the client waits for a lock.
+        uploads: the base URL for uploads to S3 by a client of `cloud {}`; empty for `backend "http"`.
     """
 
     name: str
@@ -69,16 +69,16 @@ class Settings:
     uploads: str = ""
 
     def to_json(self) -> str:
-        """For the command line's standard input."""
+        """Return the line for the program's standard input."""
         return json.dumps(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is noted of a state document.
+    """The facts about a state document that journals and the verdict use.
 
-    `sha256` is in hexadecimal. `counter` is the number in it. `bare` is the SHA-256 without the digits of the
-    serial, which a restore keeps.
+    `sha256` is in hexadecimal. `counter` is the number in the document. `bare` is the SHA-256 of the document
+    with serial 0: a restore changes only the serial.
     """
 
     sha256: str
@@ -88,7 +88,7 @@ class Content:
 
 
 def content(body: bytes) -> Content:
-    """What is noted of a state document; ValueError if no witness wrote it."""
+    """Return the facts about a state document; ValueError if no witness wrote it."""
     try:
         document = json.loads(body)
         counter = document["outputs"]["counter"]["value"]
@@ -99,19 +99,19 @@ def content(body: bytes) -> Content:
 
 
 def with_serial(body: bytes, serial: int) -> bytes:
-    """A state document of a witness with another serial."""
+    """Return a witness's state document with another serial."""
     return _SERIAL.sub(b'"serial": %d' % serial, body, count=1)
 
 
 def journalled(lock: Mapping[str, Any]) -> str:
-    """What journals call a lock by its lock info: by its ID, or by the command that restores or freezes."""
+    """Return the name of a lock in the journals: its ID, or the command that restores or freezes."""
     command = _COMMAND.search(str(lock.get("Info", "")))
     return command[0] if command else str(lock.get("ID", ""))
 
 
 @dataclass(slots=True)
 class _Journal:
-    """An append-only file; a line is written with one system call, which a SIGKILL does not take back."""
+    """An append-only file. A line is written with one system call, so that a SIGKILL cannot lose it."""
 
     path: Path
     _file: int = field(init=False)
@@ -131,18 +131,18 @@ class _Journal:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer that decides an operation; of none, the status is None."""
+    """The response that decides an operation. The status is None if no response did."""
 
     status: int | None
     body: bytes = b""
 
 
 _Answered = Callable[[bytes], dict[str, Any]]
-"""What is noted of the body of a success."""
+"""Returns the journal's entry for the body of a success."""
 
 
 class _Http:
-    """Terraform's HTTP client: it keeps its connection and repeats what was not decided."""
+    """Works as Terraform's HTTP client: it keeps its connection, and retries while the outcome is unknown."""
 
     def __init__(self, settings: Settings, journal: _Journal) -> None:
         address = urlsplit(settings.address)
@@ -165,7 +165,7 @@ class _Http:
         answered: _Answered | None = None,
         **said: object,
     ) -> _Answer:
-        """Send a request, and again as long as it is not decided and attempts are left."""
+        """Send a request, and retry it as long as its outcome is unknown and attempts are left."""
         number = self._journal.next_number()
         wait = _FIRST_WAIT
         for attempt in range(_ATTEMPTS):
@@ -208,7 +208,7 @@ class _Http:
         return answer.status, content
 
     def _upload(self, method: str, address: str, body: bytes | None) -> tuple[int, bytes]:
-        """Send a request to an address that was signed in advance; the host is signed, not the way there."""
+        """Send a request to a presigned address. The signature covers the host, not the connection."""
         url = urlsplit(address)
         headers = {"Host": url.netloc, "Content-Type": "application/octet-stream"}
         with closing(http.client.HTTPConnection(self._uploads, timeout=TIME_LIMIT)) as connection:
@@ -223,7 +223,7 @@ class _Http:
 
 
 def _said(verb: str, status: int, body: bytes) -> dict[str, Any]:
-    """What is noted of an answer's body."""
+    """Return the journal's entry for the body of a response."""
     if verb == "read" and status == 200:
         try:
             return {"read": asdict(content(body))}
@@ -244,7 +244,7 @@ def _said(verb: str, status: int, body: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What a client has in memory of the state. As in Terraform, a serial that was raised stays so."""
+    """The state in a client's memory. As in Terraform, a raised serial stays raised after a failure."""
 
     lineage: str
     serial: int
@@ -270,7 +270,7 @@ class _State:
 
 
 def lock_info(lock: str, who: str) -> bytes:
-    """A lock request's body, as Terraform sends it."""
+    """Return the body of a lock request, as Terraform sends it."""
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return json.dumps(
         {
@@ -329,7 +329,7 @@ class _Client:
             lineage = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
             new, over = _State(lineage, 1, 1), None
         if self._write(state, lock, new, over) != 200:
-            # The final save after one that failed: the serial was raised and is raised once more.
+            # The final save after a failed save raises the serial once more.
             self._write(state, lock, new.next(), over)
 
     def _write(self, state: str, lock: str, new: _State, over: str | None) -> int | None:
@@ -340,7 +340,7 @@ class _Client:
 
 
 class _CloudClient(_Client):
-    """Counts over `cloud {}`: its journal calls a download a read, and a commit a write."""
+    """Counts over `cloud {}`. In its journal a download is a read, and a commit is a write."""
 
     def round(self) -> None:
         """Open a workspace, lock, read, create, upload and commit the next number, unlock, on one state."""
@@ -381,7 +381,7 @@ class _CloudClient(_Client):
             time.sleep(self._random.uniform(0.05, 0.2))
 
     def _read(self, state: str, lock: str) -> _Answer | None:
-        """Return the state, or an empty answer if there is none; None if that is not known."""
+        """Return the state, or an empty response if there is no state; None if the outcome is unknown."""
         since = time.monotonic()
         current = self._ask("current", state, lock, "GET", "current-state-version")
         if current.status == 404:
@@ -389,7 +389,7 @@ class _CloudClient(_Client):
         if current.status != 200:
             return None
         where = json.loads(current.body)["data"]["attributes"]["hosted-state-download-url"]
-        # What it downloads was current when it asked which version is.
+        # The downloaded version was current when the request for the current version was sent.
         path = _CLOUD + where.partition(_CLOUD)[2]
         read = self._http.ask("read", state, lock, "GET", path, cloud=True, since=since)
         return read if read.status == 200 else None
@@ -420,7 +420,7 @@ class _Restorer(_Client):
     """Restores earlier versions over the management API."""
 
     def round(self) -> None:
-        """Look at the history of one state, and restore one of its versions."""
+        """Read the history of a state, and restore one of its versions."""
         time.sleep(self._random.uniform(0.2, 1.0))
         state = self._choose()
         listed = self._http.ask("history", state, None, "GET", f"{_MANAGE}versions/{state}")
@@ -459,7 +459,7 @@ class _Restorer(_Client):
 
 
 class _Freezer(_Client):
-    """Freezes states over the management API, and unfreezes them or lets the freeze end."""
+    """Freezes states over the management API. It unfreezes them, or lets the freeze end."""
 
     def round(self) -> None:
         """Freeze one state for a moment."""
@@ -483,13 +483,13 @@ class _Freezer(_Client):
 
 
 def lock_of(workspace: str) -> str:
-    """The ID of the lock that is acquired with the ID of a workspace."""
+    """Return the ID of the lock that a client acquires with this workspace ID."""
     coded = workspace.partition("-")[2]
     return str(json.loads(base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)))[1])
 
 
 def _opened(api: _Http, state: str) -> str | None:
-    """Read the workspace of a state by name, and make it if there is none; return its ID."""
+    """Read the workspace of a state by name, and create it if it does not exist; return its ID."""
     organization, _, rest = state.partition("/")
     workspaces, name = f"{_CLOUD}organizations/{organization}/workspaces", rest.replace("/", ":")
     found = api.ask("open", state, None, "GET", f"{workspaces}/{name}", cloud=True)
@@ -498,27 +498,28 @@ def _opened(api: _Http, state: str) -> str | None:
         body = json.dumps(document).encode()
         found = api.ask("make", state, None, "POST", workspaces, body, cloud=True)
     if found.status not in (200, 201):
-        return None  # another client may have made it
+        return None  # another client may have created it
     return str(json.loads(found.body)["data"]["id"])
 
 
 def _force_unlock(api: _Http, state: str, lock: str, lock_id: str) -> None:
-    """Remove the lock with an ID, as `tofu force-unlock` does; the journal calls it `lock`."""
+    """Remove the lock with an ID, as `tofu force-unlock` does. Its name in the journal is `lock`."""
     zero = {"Operation": "", "Info": "", "Who": "", "Version": "", "Created": "0001-01-01T00:00:00Z"}
     body = json.dumps({"ID": lock_id, **zero, "Path": ""}).encode()
     api.ask("force", state, lock, "DELETE", f"/locks/{state}", body)
 
 
 class _Operator:
-    """Removes the locks that it is told to, as force-unlock and `holdfast lock break` do."""
+    """Removes the locks named on standard input, as force-unlock and `holdfast lock break` do."""
 
     def __init__(self, settings: Settings) -> None:
         self._http = _Http(settings, _Journal(Path(settings.journal)))
         self._over_cloud = self._breaks = False
 
     def remove(self, state: str, lock: str | None) -> None:
-        """Remove the lock with this ID: in turn by it alone and by its version as well. Or whatever lock is
-        old enough: in turn with an empty body, and as `cloud {}` does.
+        """Remove the lock with this ID, in turn by the ID alone and by ID and version.
+
+        Without an ID, remove a lock that is old enough, in turn with an empty body and as `cloud {}` does.
         """
         if lock is not None:
             self._breaks = not self._breaks
@@ -536,7 +537,7 @@ class _Operator:
             self._http.ask("force", state, None, "DELETE", f"/locks/{state}")
 
     def _break(self, state: str, lock: str) -> None:
-        """Remove exactly the lock that is held now, if it is the one that is meant."""
+        """Remove the current lock by ID and version, if its name in the journals is `lock`."""
         shown = self._http.ask("holder", state, None, "GET", f"{_MANAGE}locks/{state}")
         held = json.loads(shown.body)["lock"] if shown.status == 200 else None
         if held is None or journalled({"ID": held["id"], "Info": held["info"]}) != lock:
@@ -546,7 +547,7 @@ class _Operator:
 
 
 def main() -> None:
-    """Read the settings from standard input, then work until that ends: with whoever started this."""
+    """Read the settings from standard input, then work until it ends, with the process that started this."""
     settings = Settings(**json.loads(sys.stdin.readline()))
     if sys.argv[1:] == ["operate"]:
         operator = _Operator(settings)
@@ -566,7 +567,7 @@ def main() -> None:
     )
     while not ended.is_set():
         client.round()
-    os._exit(0)  # the thread may hold standard input, which the interpreter's end would wait for
+    os._exit(0)  # the thread may hold standard input, and the interpreter would wait for that
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import infra  # noqa: F401 before aws_cdk, because it says how that is to start
+import infra  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
 
 # isort: split
 from aws_cdk import App
@@ -52,15 +52,15 @@ EVERY_SETTING = TeamConfig(
     snap_start=True,
     tags={"cost-center": "42"},
 )
-"""A team that has another value than the default in every setting."""
+"""A team whose every setting differs from the default."""
 
 
 @dataclass(frozen=True)
 class Synthesized:
     """A stack as it would be deployed.
 
-    CloudFormation gives `tags` to everything in it. `environment` is account and region. `warnings` is what
-    the CDK command says of it.
+    CloudFormation gives `tags` to everything in it. `environment` is account and region. The CDK command
+    prints `warnings`.
     """
 
     stack_name: str

@@ -1,10 +1,11 @@
-"""The app as `cdk` starts it, and `make deploy`: what stops them, and what is recorded."""
+"""The app as `cdk` starts it, and `make deploy`: the faults that stop them, and the recorded teams."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,11 @@ WITHOUT_RULES = {"CDK_VALIDATION": "false"}
 PAYMENTS = '[teams.payments]\naccount = "123456789012"\nregion = "eu-central-1"\n'
 
 
-def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
-    """Run the real `cdk synth`, which starts the app."""
-    context, output = f"teams={teams_file}", str(teams_file.with_name("cdk.out"))
+def run(*command: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["node_modules/.bin/cdk", "synth", "--quiet", "--context", context, "--output", output],
+        command,
         cwd=ROOT,
-        env=os.environ | WITHOUT_RULES | {"CDK_DISABLE_VERSION_CHECK": "true", "NODE_NO_WARNINGS": "1"},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -31,22 +30,28 @@ def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
+    """Run the real `cdk synth`, which starts the app."""
+    context, output = f"teams={teams_file}", str(teams_file.with_name("cdk.out"))
+    command = ("node_modules/.bin/cdk", "synth", "--quiet", "--context", context, "--output", output)
+    quiet = {"CDK_DISABLE_VERSION_CHECK": "true", "NODE_NO_WARNINGS": "1"}
+    return run(*command, environment=os.environ | WITHOUT_RULES | quiet)
+
+
 def app(folder: Path, teams_file: Path, **context: object) -> subprocess.CompletedProcess[str]:
     """Run the app as `cdk` does, without `cdk`."""
     settings = json.loads((ROOT / "cdk.json").read_text())["context"]
-    return subprocess.run(
-        [sys.executable, "app.py"],
-        cwd=ROOT,
-        env=os.environ
-        | WITHOUT_RULES
-        | {
-            "CDK_CONTEXT_JSON": json.dumps({**settings, "teams": str(teams_file), **context}),
-            "CDK_OUTDIR": str(folder / "cdk.out"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    given = {
+        "CDK_CONTEXT_JSON": json.dumps({**settings, "teams": str(teams_file), **context}),
+        "CDK_OUTDIR": str(folder / "cdk.out"),
+    }
+    return run(sys.executable, "app.py", environment=os.environ | WITHOUT_RULES | given)
+
+
+def make_deploy(team: str, cdk: str) -> subprocess.CompletedProcess[str]:
+    """Run `make deploy` with a shell command for `cdk`."""
+    arguments = ("--no-print-directory", "--old-file=set-up", "deploy", f"TEAM={team}", f"CDK={cdk}")
+    return run("make", *arguments, environment={"PATH": os.environ["PATH"]})
 
 
 @pytest.fixture
@@ -135,7 +140,6 @@ def test_a_team_that_cannot_be_synthesized_is_not_recorded(teams_file: Path) -> 
     ("name", "message"),
     [
         ("nope", "there is no team 'nope'; the teams are platform, payments"),
-        ("payment", "there is no team 'payment'; write payments; the teams are platform, payments"),
         (
             "Holdfast-payments",
             "there is no team 'Holdfast-payments'; write payments; the teams are platform, payments",
@@ -145,33 +149,13 @@ def test_a_team_that_cannot_be_synthesized_is_not_recorded(teams_file: Path) -> 
 def test_make_deploy_stops_at_an_unknown_team_before_cdk_starts(
     tmp_path: Path, name: str, message: str
 ) -> None:
-    ended = subprocess.run(
-        [
-            *("make", "--no-print-directory", "--old-file=set-up", "deploy", f"TEAM={name}"),
-            f"CDK=touch {tmp_path / 'started'};",
-        ],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = make_deploy(name, f"touch {tmp_path / 'started'};")
     assert ended.returncode != 0
     assert ended.stderr.splitlines()[0] == f"holdfast: teams.toml: {message}"
     assert not (tmp_path / "started").exists()
 
 
 def test_make_deploy_goes_on_with_a_team_that_is_there(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [
-            *("make", "--no-print-directory", "--old-file=set-up", "deploy", "TEAM=payments"),
-            f"CDK=echo > {tmp_path / 'started'}",
-        ],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ended = make_deploy("payments", f"echo > {tmp_path / 'started'}")
     assert ended.returncode == 0, ended.stderr
     assert (tmp_path / "started").read_text() == "deploy Holdfast-payments\n"

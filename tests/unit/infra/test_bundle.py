@@ -1,4 +1,4 @@
-"""Bundles: what is in them, that they work, and when they are made anew."""
+"""Bundles: their files, that they work, and when they are built again."""
 
 import base64
 import gzip
@@ -30,12 +30,12 @@ from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
 LIMITS = {"audit_trail": 15, "authorizer": 26, "health": 0.1, "management": 13}
-"""Megabytes; the authorizer has a library for cryptography, and the health no package at all."""
+"""Megabytes. The authorizer has a library for cryptography, and `health` has no package."""
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
 TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
 
 MODEL = '{"documentation": "prose", "shapes": {"documentation": {"a": [{"documentation": "prose"}]}}}'
-"""A model of a service, with a shape of the name that botocore's documentation has."""
+"""A model of a service. One shape has the name under which botocore keeps its documentation."""
 
 
 def contents(folder: Path) -> set[str]:
@@ -58,13 +58,13 @@ def function(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def for_aws(function: str) -> Path:
-    """What Lambda gets."""
+    """The bundle for Lambda."""
     return bundle(function, "aws").path
 
 
 @pytest.fixture(scope="session")
 def for_here(function: str) -> Path:
-    """What the local AWS gets."""
+    """The bundle for the local AWS."""
     return bundle(function, "local").path
 
 
@@ -76,7 +76,7 @@ def size_of(folder: Path) -> int:
 def test_a_bundle_stays_under_its_limit_with_bytecode_and_without(
     for_aws: Path, for_here: Path, function: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The one for AWS has bytecode only where Lambda's own Python is at hand; the local one always has.
+    # The bundle for AWS has bytecode only where Lambda's Python is installed; the local bundle always has.
     limit = LIMITS.get(function, 8)
     sizes = {"for AWS": size_of(for_aws), "with bytecode": size_of(for_here)}
     with capsys.disabled():
@@ -106,7 +106,7 @@ SHIPPED = {
         "terraform_http",
     },
 }
-"""Of our own packages, what each function ships: those that it imports."""
+"""Our own packages that each function ships: those that it imports."""
 
 
 def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
@@ -179,7 +179,7 @@ CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + READ_LOGS}
 
 
 def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str:
-    """What Python prints that has nothing but a bundle, and not the packages of the Python that runs it."""
+    """Run code with the packages of a bundle alone, and return its output."""
     ended = subprocess.run(
         [
             sys.executable,
@@ -207,7 +207,7 @@ def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str
 
 
 def botocore_data(files: set[str]) -> set[str]:
-    """What of them is data of botocore."""
+    """The files with botocore's data."""
     return {name for name in files if name.startswith("botocore/data/")}
 
 
@@ -237,7 +237,9 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
     [("terraform_http", "s3"), ("audit_trail", "logs"), ("management", "s3"), ("management", "logs")],
 )
 def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function: str, service: str) -> None:
-    whole, cut = (json.loads((data / "endpoints.json").read_bytes()) for data in botocores_data(function))
+    shipped = bundle(function, "local").path / "botocore" / "data"
+    every = Path(botocore.__file__).parent / "data"
+    whole, cut = (json.loads((data / "endpoints.json").read_bytes()) for data in (every, shipped))
     regions = [region for partition in whole["partitions"] for region in (*partition["regions"], "nowhere-1")]
     asked = list(itertools.product(regions, [False, True], [False, True]))
     assert len(regions) > 40
@@ -245,14 +247,8 @@ def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function:
     assert found == expected
 
 
-def botocores_data(function: str) -> tuple[Path, Path]:
-    """Where botocore's data is: all of it, and what a function ships."""
-    all_of_it = Path(botocore.__file__).parent / "data"
-    return all_of_it, bundle(function, "local").path / "botocore" / "data"
-
-
 def resolved(endpoints: dict[str, Any], service: str, region: str, *kind: bool) -> object:
-    """The endpoint of a service in a region, for IPv6 or FIPS or neither; or why there is none."""
+    """The endpoint of a service in a region, for IPv6 or FIPS or neither; or botocore's error."""
     try:
         return EndpointResolver(endpoints).construct_endpoint(service, region, None, *kind)
     except BotoCoreError as error:
@@ -400,38 +396,6 @@ def test_a_bundle_is_the_code_and_what_the_requirements_name(
     assert "botocore-1.0.dist-info/METADATA" in files
 
 
-def test_a_function_may_have_requirements_and_packages_of_its_own(functions: Path, tmp_path: Path) -> None:
-    for name in ("terraform_http", "authorizer", "audit_trail"):
-        shutil.copytree(functions / "greeter", functions / name)
-    (functions / "gateway").mkdir()
-    for module in ("http", "unused"):
-        (functions / "gateway" / f"{module}.py").touch()
-    (functions / "terraform_http" / "handler.py").write_text("def f():\n    from gateway import http\n")
-    shutil.copy(functions / "requirements.txt", functions / "authorizer")
-    shutil.copy(functions / "requirements.txt", functions / "authorizer" / "requirements.in")
-    (functions / "requirements.txt").write_text("# nothing\n")
-
-    def files(function: str) -> set[str]:
-        return contents(bundle(function, "local", functions=functions, build=tmp_path / "build").path)
-
-    found = files("authorizer")
-    assert {"authorizer/handler.py", "botocore/__init__.py"} <= found
-    assert not any("requirements" in name or name.startswith("gateway/") for name in found)
-    shutil.copy(functions / "authorizer" / "requirements.txt", functions)
-    found = files("terraform_http")
-    assert "gateway/http.py" in found
-    assert "gateway/unused.py" not in found
-    for function, service in (("terraform_http", "s3"), ("audit_trail", "logs")):
-        models = {name.split("/")[2] for name in files(function) if name.startswith("botocore/data/")}
-        assert models == {"endpoints.json", service}
-
-
-def test_a_function_may_ship_no_package_at_all(functions: Path, tmp_path: Path) -> None:
-    (functions / "greeter" / "requirements.txt").write_text("# none\n")
-    made = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
-    assert contents(made.path) == {"greeter/handler.py", "holdfast/__init__.py"}
-
-
 def test_a_bundle_is_the_same_wherever_and_whenever_it_is_made(functions: Path, tmp_path: Path) -> None:
     one = bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
     (functions / "greeter" / "__pycache__").mkdir()
@@ -484,7 +448,7 @@ def test_each_target_and_each_requirement_makes_another_bundle(functions: Path, 
 
 # --- bytecode for AWS, which a Python of Lambda's version makes ---------------------------------------
 
-# It says that it is Lambda's Python, and compiles with the one of the tests.
+# It claims to be Lambda's Python, and compiles with the Python of the tests.
 LAMBDAS_PYTHON = f"""\
 #!/bin/sh
 case "$3" in
@@ -496,7 +460,7 @@ esac
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make a program the `python3.14` of a PATH that has nothing else."""
+    """Set a PATH whose only program is this `python3.14`."""
 
     def install(program: str | None, machine: str = "machine") -> None:
         folder = tmp_path / machine
@@ -639,7 +603,7 @@ def test_builds_at_the_same_time_see_a_whole_bundle_or_none(functions: Path, tmp
 @pytest.mark.parametrize(
     ("requirement", "reason"),
     [
-        ("no such package==1.0", "Invalid requirement: 'no such package==1.0'"),
+        ("two words==1.0", "Invalid requirement: 'two words==1.0'"),
         (
             f"absent==1.0 --hash=sha256:{'0' * 64}",
             "Could not find a version that satisfies the requirement absent",

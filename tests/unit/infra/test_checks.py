@@ -1,4 +1,4 @@
-"""cfn-lint and cdk-nag find nothing in any stack, and would find something."""
+"""cfn-lint and cdk-nag find nothing in any stack, and find a deliberate fault."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-import infra  # noqa: F401 before aws_cdk, because it says how that is to start
+import infra  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
 
 # isort: split
 from aws_cdk import App, Stack, Validations
@@ -36,7 +36,7 @@ def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:
 
 
 def violations(outdir: Path) -> set[tuple[str, str]]:
-    """What the checks at synthesis found: rule, and path of the construct."""
+    """The findings of the checks at synthesis: rule, and path of the construct."""
     report = json.loads((outdir / "validation-report.json").read_text())
     return {
         (violation["ruleName"], construct["constructPath"])
@@ -47,7 +47,7 @@ def violations(outdir: Path) -> set[tuple[str, str]]:
 
 
 def acknowledgments(metadata: Path) -> Iterator[tuple[str, str]]:
-    """Which rules a stack acknowledges, and why."""
+    """The rules that a stack acknowledges, and the reasons."""
     for entries in json.loads(metadata.read_text()).values():
         for entry in entries:
             if entry["type"] == Validations.ACKNOWLEDGED_RULES_METADATA_KEY:
@@ -56,7 +56,7 @@ def acknowledgments(metadata: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def synthesized(tmp_path_factory: pytest.TempPathFactory, bundles: Bundles) -> Path:
-    """The folder of the stacks, which would not be there if cdk-nag or CDK's own rules had found anything."""
+    """The folder of the stacks. It exists only if cdk-nag and CDK's own rules find nothing."""
     outdir = tmp_path_factory.mktemp("checked")
     app, _ = checked_app(outdir, bundles)
     app.synth()
@@ -111,7 +111,7 @@ def test_nothing_is_acknowledged_that_is_not_found_and_nothing_without_a_reason(
         for found in plugin["suppressedViolations"]
     }
     assert all(reason.endswith(".") for _, _, reason in acknowledged)
-    # The report leaves out what other parts of CDK say.
+    # The report leaves out the findings of other parts of CDK.
     assert {entry for entry in acknowledged if entry[1].startswith("AwsSolutions::")} == suppressed
 
 

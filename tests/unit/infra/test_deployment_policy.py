@@ -1,7 +1,11 @@
-"""The policies in docs/start/deploying.md allow what CloudFormation and the functions need."""
+"""The policies beside docs/start/deploying.md allow what CloudFormation and the functions need.
+
+Sources: CloudFormation's resource schemas; API Gateway's guide on access logs and on its service-linked role.
+"""
 
 import json
 import re
+import subprocess
 from functools import cache
 from typing import Any, Final
 
@@ -10,10 +14,10 @@ from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untype
 
 from infra.config import AWS
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
-from tests.support.pages import page
+from tests.support.pages import page, text
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
-# What a schema lists for properties that no template has, or for other AWS services.
+# Actions that a schema lists for properties of no template, or for other AWS services.
 UNUSED: Final = re.compile(
     r"(codedeploy|ec2|elasticfilesystem|firehose|organizations|s3files|s3tables):.*"
     # AWS::CloudTrail::Trail of an organization, or with insights
@@ -38,13 +42,10 @@ UNUSED: Final = re.compile(
 
 
 @cache
-def policy(marker: str) -> tuple[Statement, ...]:
-    """Return the statements of the JSON block below a comment of the document."""
-    _, _, rest = page("deploying.md").read_text(encoding="utf-8").partition(f"<!-- {marker}:")
-    block = re.search(r"^```json\n(.*?)^```", rest, re.MULTILINE | re.DOTALL)
-    assert block, f"no JSON below {marker}"
-    document = json.loads(block[1])
-    # The most that a managed policy may have; white space does not count.
+def policy(file: str) -> tuple[Statement, ...]:
+    """Return the statements of a policy beside the document."""
+    document = json.loads(text(page(file)))
+    # The limit of a managed policy; white space does not count.
     assert len(json.dumps(document, separators=(",", ":"))) <= 6144
     return tuple(document["Statement"])
 
@@ -71,7 +72,7 @@ def arn(resource_type: str, name: str) -> str:
     }[resource_type.rpartition("::")[0]]
 
 
-# The action is on something else than the resource itself.
+# Actions on another resource.
 ELSEWHERE: Final = {
     "iam:CreateServiceLinkedRole": (
         f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway"
@@ -90,7 +91,7 @@ CONTEXT: Final = {
 
 
 def name_of(stack: Synthesized, logical_id: str) -> str:
-    """Return the name of what an action is on; CloudFormation makes one up from the stack's."""
+    """Return the name of a resource; CloudFormation derives a missing name from the stack's."""
     resource = stack.template["Resources"][logical_id]
     for property_name in ("BucketName", "Bucket", "LogGroupName", "TrailName"):
         match resource.get("Properties", {}).get(property_name):
@@ -115,6 +116,15 @@ def deployed(
     return (stacks if name in stacks else synthesize([EVERY_SETTING], AWS))[name]
 
 
+def test_the_document_leads_to_each_file_beside_it_and_replaces_account_and_region() -> None:
+    document = page("deploying.md")
+    files = [path for path in document.parent.iterdir() if path.suffix != ".md"]
+    [script] = re.findall(r"^sed '(.+)' docs", text(document), re.MULTILINE)
+
+    assert set(re.findall(r"\]\(([\w-]+\.json)\)", text(document))) == {path.name for path in files}
+    assert not re.search(f"{ACCOUNT}|{REGION}", subprocess.check_output(["sed", script, *files], text=True))
+
+
 def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resource(
     deployed: Synthesized,
 ) -> None:
@@ -123,7 +133,7 @@ def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resourc
         for logical_id, resource in deployed.template["Resources"].items()
         for action in needed(resource["Type"])
         if evaluate(
-            policy("deployment policy"),
+            policy("deployment-policy.json"),
             Request(
                 action,
                 ELSEWHERE.get(action) or arn(resource["Type"], name_of(deployed, logical_id)),
@@ -140,13 +150,13 @@ def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resourc
 def test_the_deployment_policy_reaches_no_object_of_a_state_bucket(action: str) -> None:
     state = f"arn:aws:s3:::holdfast-ops-{ACCOUNT}-{REGION}/states/a.tfstate"
 
-    assert evaluate(policy("deployment policy"), Request(action, state)) == "nothing"
+    assert evaluate(policy("deployment-policy.json"), Request(action, state)) == "nothing"
 
 
 def test_the_deployment_policy_cannot_schedule_the_deletion_of_a_key() -> None:
     key = arn("AWS::KMS::Key", "")
 
-    assert evaluate(policy("deployment policy"), Request("kms:ScheduleKeyDeletion", key)) == "nothing"
+    assert evaluate(policy("deployment-policy.json"), Request("kms:ScheduleKeyDeletion", key)) == "nothing"
 
 
 def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized) -> None:
@@ -163,7 +173,7 @@ def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized)
         for statement in resolved(deployed.template, inline["PolicyDocument"]["Statement"])
         for action in _listed(statement["Action"])
         for resource in map(as_deployed, _listed(statement["Resource"]))
-        if evaluate(policy("functions' boundary"), Request(action, resource, context=context)) != "allow"
+        if evaluate(policy("functions-boundary.json"), Request(action, resource, context=context)) != "allow"
     }
 
     assert beyond == set()

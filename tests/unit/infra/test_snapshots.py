@@ -1,4 +1,4 @@
-"""The templates of teams and of a shared trail, and what the settings change, as a reviewer reads them."""
+"""The templates of teams and of a shared trail, and the changes by the settings, in a form for review."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 SNAPSHOTS: Final = Path(__file__).with_name("snapshots")
 
-# What follows from the code of the functions and changes with every line of it.
+# Values that follow from the functions' code and change with every line.
 OF_THE_CODE: Final = {
     re.compile(r"[0-9a-f]{64}\.zip"): "<code>.zip",
     re.compile(r"[ab]{12}"): "<code>",
@@ -22,7 +22,7 @@ OF_THE_CODE: Final = {
 
 
 def readable(value: Any) -> Any:
-    """A part of a template with references as `${StateBucket.Arn}` and without what changes with the code."""
+    """A part of a template with references as `${StateBucket.Arn}` and without values of the code."""
     match value:
         case {"Ref": str(name), **rest} if not rest:
             return readable("${" + name + "}")
@@ -45,7 +45,7 @@ def readable(value: Any) -> Any:
 
 
 def snapshot(stack: Synthesized) -> str:
-    """A stack as YAML: its tags, and of its template what is ours."""
+    """A stack as YAML: its tags, outputs and resources."""
     parts = {
         "Tags": stack.tags,
         "Outputs": stack.template["Outputs"],
@@ -68,7 +68,7 @@ def test_the_shared_trail_is_the_reviewed_one(synthesize: Synthesize, generated_
 
 
 def changed(one: Any, other: Any, path: str = "") -> dict[str, Any]:
-    """Return what another template has at each path where it differs."""
+    """Return the other template's value at each path where two templates differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return {} if one == other else {path: other}
     parts = [changed(one.get(key), other.get(key), f"{path}/{key}") for key in sorted({*one, *other})]

@@ -1,8 +1,11 @@
-"""What the synthesized bucket, key and access log promise."""
+"""The synthesized buckets and the key: their names, lifecycle rules, and whether they outlive the stack."""
 
+import json
 from typing import Any
 
 from infra.config import AWS, TeamConfig
+from tests.support.iam_policy import resolved
+from tests.support.pages import page, text
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 
@@ -11,10 +14,9 @@ def bucket_of(stack: Synthesized, name: str = "StateBucket") -> dict[str, Any]:
     return properties
 
 
-def test_the_bucket_is_named_after_team_account_and_region(
-    stack: Synthesized, team: str, settled: Synthesized, on_this_machine: Synthesized
+def test_the_bucket_is_named_after_the_account_and_the_region_that_a_team_names(
+    settled: Synthesized, on_this_machine: Synthesized
 ) -> None:
-    assert bucket_of(stack)["BucketName"] == f"holdfast-{team}-<AWS::AccountId>-<AWS::Region>"
     assert bucket_of(settled)["BucketName"] == "holdfast-ops-123456789012-eu-central-1"
     assert bucket_of(on_this_machine)["BucketName"] == "holdfast-ops-000000000000-us-east-1"
 
@@ -51,7 +53,7 @@ KEPT_LOGS = dict.fromkeys(
 
 
 def kept(stack: Synthesized) -> dict[str, tuple[str, str, str]]:
-    """What stays when the stack goes."""
+    """Return type and policies of each resource that stays when the stack goes."""
     return {
         name: (resource["Type"], resource["DeletionPolicy"], resource["UpdateReplacePolicy"])
         for name, resource in stack.template["Resources"].items()
@@ -66,3 +68,13 @@ def test_buckets_key_and_logs_outlive_the_stack_under_names_that_do_not_change(s
         "AccessLogsBucket": ("AWS::S3::Bucket", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS),
         **KEPT_LOGS,
     }
+
+
+def test_the_file_for_an_import_has_each_of_them_by_its_name(stacks: dict[str, Synthesized]) -> None:
+    stack = stacks["Holdfast-payments"]
+    mapped = json.loads(text(page("kept-resources.json")))
+
+    assert mapped.keys() == kept(stack).keys()
+    for logical_id, [(name, value)] in ((each, tuple(names.items())) for each, names in mapped.items()):
+        given = stack.template["Resources"][logical_id]["Properties"].get(name, value)
+        assert resolved(stack.template, given) == value

@@ -1,6 +1,6 @@
-"""The trail of CloudTrail for records of tokens and trust: shared by teams, or one that exists.
+"""The CloudTrail trail for records of tokens and trust: shared by teams, or a trail of the user's own.
 
-It is looked at in the template and nowhere else: the local AWS's CloudFormation makes no trail.
+The tests read the template alone: the local AWS's CloudFormation makes no trail.
 """
 
 import json
@@ -25,12 +25,12 @@ ELSEWHERE = replace(PAYMENTS, name="us", region="us-east-1")
 
 
 def records_of(team: str, place: str = f"{ACCOUNT}-{REGION}") -> list[str]:
-    """What a selector has for a team."""
+    """The ARNs in a selector for a team."""
     return [f"arn:<AWS::Partition>:s3:::holdfast-{team}-{place}/{folder}/" for folder in ("tokens", "trust")]
 
 
 def selector(*teams: str) -> dict[str, object]:
-    """The advanced event selector for the records of some teams; without `readOnly` it is for both."""
+    """The advanced event selector for the records of some teams; without `readOnly` it selects reads too."""
     return {
         "Name": "Records of tokens and trust, read or written",
         "FieldSelectors": [
@@ -43,7 +43,7 @@ def selector(*teams: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def shared(synthesize: Synthesize) -> Synthesized:
-    """The trail of two teams that share it, beside others that do not."""
+    """The trail that two teams share, beside teams that do not."""
     teams = [
         *(EVERY_SETTING, PAYMENTS),
         replace(PAYMENTS, name="none", token_trail=False),
@@ -53,14 +53,9 @@ def shared(synthesize: Synthesize) -> Synthesized:
 
 
 def depends_on(bundles: Bundles, folder: Path, teams: Sequence[TeamConfig]) -> dict[str, list[str]]:
-    """On which stacks the stack of each team depends."""
+    """The stacks on which each team's stack depends."""
     made = team_stacks(new_app(folder), teams, AWS, bundles)
     return {stack.stack_name: [one.node.id for one in stack.dependencies] for stack in made}
-
-
-def test_a_team_that_does_not_ask_for_it_has_none(synthesize: Synthesize, default: Synthesized) -> None:
-    assert set(synthesize([TeamConfig(name="plain")], AWS)) == {"Holdfast-plain"}
-    assert "cloudtrail" not in str(default.template).lower()
 
 
 def test_teams_of_an_account_and_region_share_one_trail_with_reads_and_writes_of_their_records(
@@ -69,7 +64,7 @@ def test_teams_of_an_account_and_region_share_one_trail_with_reads_and_writes_of
     assert shared.environment == f"aws://{ACCOUNT}/{REGION}"
     trail = shared.resolve(shared.only("AWS::CloudTrail::Trail")["Properties"])
     assert trail["AdvancedEventSelectors"] == [selector("ops", "payments")]
-    # As long as the team with the longest audit trail.
+    # The records stay as long as the longest audit trail of these teams.
     rules = shared.template["Resources"]["TokenTrailBucket"]["Properties"]["LifecycleConfiguration"]["Rules"]
     assert [rule["ExpirationInDays"] for rule in rules] == [731]
 

@@ -1,5 +1,5 @@
 """ID tokens of OpenID Connect issuers: verification, the issuers' keys, and how they are fetched.
 
-Everywhere, `seconds` is how long asking the issuer may take, and `IssuerUnreachable` says that its keys could
-not be fetched: no token of it can be verified or denied.
+In all modules, `seconds` limits the time of requests to an issuer. `IssuerUnreachable` means that the keys
+of an issuer could not be fetched, so that its tokens can be neither verified nor denied.
 """

@@ -11,20 +11,20 @@ from urllib.parse import urlsplit
 from holdfast import __version__
 
 BUDGET: Final = 5.0
-"""Seconds that getting an issuer's keys may take."""
+"""Seconds that the requests for an issuer's keys may take."""
 MAX_BYTES: Final = 256 * 1024
-"""Of each of an issuer's two documents."""
+"""The largest size of each of an issuer's two documents."""
 
 _CONNECT_TIMEOUT = 2.0
 _READ_TIMEOUT = 3.0
 
 
 class IssuerUnreachable(Exception):  # noqa: N818 named by what happened, as the domain's errors are
-    """An issuer's keys could not be fetched, so that no token of it can be verified or denied."""
+    """An issuer's keys could not be fetched, so that its tokens can be neither verified nor denied."""
 
 
 def get(address: str) -> bytes:
-    """Fetch a document; one that is late or too large is `IssuerUnreachable`. Redirects are not followed."""
+    """Fetch a document; raise `IssuerUnreachable` if it is late or too large. Redirects are not followed."""
     parts = urlsplit(address)
     connection_to = HTTPConnection if parts.scheme == "http" else HTTPSConnection
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -48,11 +48,11 @@ def get(address: str) -> bytes:
 
 @contextmanager
 def _ended_after(seconds: float, connected: socket.socket) -> Iterator[None]:
-    """End a connection when the time is up: its own time-outs let a response trickle for ever."""
+    """Shut a connection down after some seconds: socket time-outs alone do not stop a trickling response."""
 
     def end() -> None:
         with suppress(OSError):  # it has ended meanwhile
-            # Not TLS's own shutdown, which would end the TLS session while another thread reads.
+            # TLS's own shutdown would end the TLS session while another thread reads.
             socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
     timer = Timer(seconds, end)

@@ -12,16 +12,16 @@ from holdfast.identity.oidc.fetch import BUDGET, IssuerUnreachable, get
 from holdfast.identity.trust import is_web_address
 
 CACHED: Final = 3600
-"""Seconds for which an issuer's keys are used without asking whether there are others."""
+"""Seconds for which an issuer's keys are cached."""
 CACHED_WITHOUT_ISSUER: Final = 24 * 3600
-"""Seconds for which they are used while the issuer cannot be reached."""
+"""Seconds for which cached keys are used while the issuer cannot be reached."""
 REFRESH_PAUSE: Final = 10
-"""Seconds between two requests for a key ID that is not known."""
+"""Seconds between two requests for an unknown key ID."""
 FAILURE_CACHED: Final = 5
-"""Seconds for which an issuer that was not reached is not asked again."""
+"""Seconds for which no request is sent to an issuer that could not be reached."""
 
 PUBLIC_MEMBERS: Final = ("kty", "crv", "n", "e", "x", "y")
-"""The members of a key (RFC 7517) that are used; those of a private key never are."""
+"""The members of a key (RFC 7517) that are used; members of a private key are ignored."""
 
 Jwk = Mapping[str, Any]
 
@@ -39,8 +39,8 @@ class Issuers:
     """The public keys of issuers, cached as long as the process lives.
 
     Args:
-        clock: seconds since some time; it must go on while the process is frozen.
-        fetch: the document at an address, as its bytes; raises `IssuerUnreachable`.
+        clock: returns seconds since a fixed time; it must advance while the process is frozen.
+        fetch: returns the bytes of the document at an address, or raises `IssuerUnreachable`.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Issuers:
         self._failures: dict[str, tuple[float, IssuerUnreachable]] = {}
 
     def keys(self, issuer: str, key_id: str | None, seconds: float = BUDGET) -> Sequence[Jwk]:
-        """Return the keys of an issuer (RFC 7517), with that key ID among them if the issuer has it.
+        """Return the keys of an issuer (RFC 7517); refresh them if no key has the ID `key_id`.
 
         Args:
-            issuer: its address, as in a token's `iss`.
-            key_id: None if the token names none.
+            issuer: the address of the issuer, as in a token's `iss`.
+            key_id: the key ID of the token; None if the token has none.
 
         Raises:
-            IssuerUnreachable: no keys are cached, or not that one, and the issuer could not be asked.
+            IssuerUnreachable: the key is not in the cache, and the issuer could not be reached.
         """
         known = self._keys.get(issuer)
         if known and self._within(known.fetched, CACHED):
@@ -110,7 +110,7 @@ def _published_keys(issuer: str, fetch: Callable[[str], bytes]) -> Sequence[Jwk]
 
 
 def _may_be_fetched(jwks_uri: str, issuer: str) -> bool:
-    # An issuer out there does not send us to this machine.
+    # A remote issuer must not direct requests to this machine.
     return is_web_address(jwks_uri) and (jwks_uri.startswith("https:") or issuer.startswith("http:"))
 
 
@@ -130,7 +130,7 @@ def _document(address: str, fetch: Callable[[str], bytes]) -> dict[str, Any]:
 
 
 def _loaded_within(seconds: float, issuer: str, load: Callable[[], Sequence[Jwk]]) -> Sequence[Jwk]:
-    """Load keys in a thread, left to itself when the time is up: nothing ends a DNS lookup."""
+    """Load keys in a thread, and abandon it when the time is up: a DNS lookup cannot be cancelled."""
     outcome: SimpleQueue[Sequence[Jwk] | IssuerUnreachable] = SimpleQueue()
 
     def run() -> None:
@@ -150,4 +150,4 @@ def _loaded_within(seconds: float, issuer: str, load: Callable[[], Sequence[Jwk]
 
 
 process_issuers: Final = Issuers()
-"""Those that a process keeps for all its requests."""
+"""The keys that a process keeps for all its requests."""

@@ -1,7 +1,7 @@
-"""Verification of ID tokens of OIDC issuers: genuine, for us, valid now, and matched by a trust record.
+"""Verify ID tokens of OIDC issuers: signature, audience, validity, and a matching trust record.
 
 This module loads the JWT library, which takes longer than everything else in an authentication. Import it
-only when an ID token has come.
+only to verify an ID token.
 """
 
 from base64 import urlsafe_b64decode
@@ -23,7 +23,7 @@ LEEWAY: Final = 30
 
 _MAX_SUBJECT = 1000
 
-# Only algorithms whose verifier cannot sign (no shared secret), each with the kind of key that signs.
+# Only asymmetric algorithms (no shared secret), each with its key type and curve.
 _KEY_KINDS: Final[Mapping[str, tuple[str, str | None]]] = {
     **{f"{scheme}{bits}": ("RSA", None) for scheme in ("RS", "PS") for bits in (256, 384, 512)},
     "ES256": ("EC", "P-256"),
@@ -36,8 +36,8 @@ _KEY_KINDS: Final[Mapping[str, tuple[str, str | None]]] = {
 def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET) -> Authenticated | Denied:
     """Decide whether an ID token authenticates its bearer (OpenID Connect Core section 3.1.3.7, RFC 8725).
 
-    No issuer is asked for its keys before a trust record matches what the token says of itself, and their
-    address never comes from the token.
+    An issuer's keys are only fetched if a trust record matches the token's unverified claims. The address of
+    the keys never comes from the token.
     """
     try:
         header, claims = (_part(part) for part in jwt.split(".")[:2])
@@ -48,7 +48,7 @@ def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
     algorithm, key_id = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str) or not isinstance(key_id, str | None):
         return Denied(DenialReason.MALFORMED)
-    # What `crit` names must be understood (RFC 7515 section 4.1.11), and here nothing is.
+    # Extensions in `crit` must be understood (RFC 7515 section 4.1.11); no extension is supported here.
     if algorithm not in _KEY_KINDS or "crit" in header:
         return Denied(DenialReason.WRONG_ALGORITHM)
     published = issuers.keys(claims["iss"], key_id, seconds)
@@ -59,7 +59,7 @@ def verify(jwt: str, records: Records, issuers: Issuers, seconds: float = BUDGET
 
 
 def _denial_reason(claims: Mapping[str, Any], records: Records) -> DenialReason | None:
-    """Return why a token with these claims lets nobody in even if it is genuine; None if it may."""
+    """Return why a token is denied for its claims, even with a valid signature; None if they are accepted."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     trusted = records.oidc(issuer) if isinstance(issuer, str) else ()
     if not trusted:
@@ -109,15 +109,15 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
 
 
 def _part(encoded: str) -> dict[str, Any]:
-    """Parse a part of a token; nothing of it is verified.
+    """Parse a part of a token, without verification.
 
-    A member that is there twice is a `ValueError`: readers may differ on it.
+    Raise `ValueError` for a repeated member, because parsers may read different values for it.
     """
     return json_object.parse_unique(urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
 
 
 def _matches(jwk: Jwk, algorithm: str, key_id: str | None) -> bool:
-    """Return whether a key makes such signatures, and has the key ID that a token names, if it names any."""
+    """Return whether a key is for signatures of an algorithm, and has the ID `key_id` unless that is None."""
     kind, curve = _KEY_KINDS[algorithm]
     return (
         jwk.get("kty") == kind

@@ -1,0 +1,90 @@
+"""`permissions.md` shows the roles and the bucket policy that the CDK app makes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Final
+
+import pytest
+
+from infra.config import AWS, Retention, TeamConfig
+from infra.functions import FUNCTIONS
+from tests.conftest import GeneratedFile
+from tests.support import permissions_document
+from tests.support.aws_permissions import allowed
+from tests.support.pages import page
+from tests.support.permissions_document import Permission
+from tests.unit.infra.conftest import Synthesize, Synthesized
+from tests.unit.infra.test_bucket_policy import ALL, KEYS, TABLE
+
+FULL: Final = TeamConfig(
+    name="full", retention=Retention(mode="governance", days=30), new_states="declared", key="kms"
+)
+"""A team with every setting that adds a permission to a role."""
+WITHOUT: Final = {
+    "`retention` is set without `bucket_default`": (
+        replace(FULL, name="no-retention", retention=None),
+        replace(
+            FULL, name="by-default", retention=Retention(mode="governance", days=30, bucket_default=True)
+        ),
+    ),
+    '`new_states = "declared"`': (replace(FULL, name="any-name", new_states="any"),),
+    '`key = "kms"`': (replace(FULL, name="no-key", key="s3"),),
+}
+"""Settings that add permissions, each with teams that lack it."""
+WHEN: Final = {
+    ALL: "",
+    ALL - {"native"}: " unless `native_clients`",
+    ALL - {"retention"}: " unless `retention` is set",
+    frozenset({"retention"}): " if `retention` is set",
+    ALL - {"s3"}: ' if `key = "kms"`',
+    frozenset({"s3"}): ' if `key = "s3"`',
+}
+"""The setting that decides for which teams a statement is, in words."""
+
+
+def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
+    """Return the permissions of each function's role."""
+    found = {}
+    for spec in FUNCTIONS:
+        _, function = stack.function(f"{spec.folder}.handler.handle")
+        role = stack.template["Resources"][function["Role"]["Fn::GetAtt"][0]]
+        [policy] = role["Properties"]["Policies"]
+        own = f"<{spec.construct_id}Log.Arn>"
+        found[spec.name] = [
+            (action, on.replace(own, "<OwnLog>"))
+            for action, on in allowed(stack.resolve(policy["PolicyDocument"]["Statement"]))
+        ]
+    return found
+
+
+@pytest.fixture(scope="module")
+def roles(synthesize: Synthesize) -> Mapping[str, Mapping[str, list[Permission]]]:
+    """The permissions of each function, by the name of the team."""
+    teams = [FULL, *chain(*WITHOUT.values())]
+    stacks = synthesize(teams, AWS)
+    return {team.name: permissions(stacks[f"Holdfast-{team.name}"]) for team in teams}
+
+
+def test_no_team_has_a_permission_that_the_document_leaves_out(
+    roles: Mapping[str, Mapping[str, Iterable[Permission]]],
+    stacks: dict[str, Synthesized],
+    settled: Synthesized,
+) -> None:
+    for stack in (*stacks.values(), settled):
+        for function, found in permissions(stack).items():
+            assert set(found) <= set(roles[FULL.name][function])
+
+
+@pytest.mark.generated
+def test_the_document_shows_every_role_and_every_denied_request(
+    roles: Mapping[str, Mapping[str, Iterable[Permission]]], generated_file: GeneratedFile
+) -> None:
+    text = permissions_document.text(
+        roles[FULL.name],
+        {setting: [roles[team.name] for team in teams] for setting, teams in WITHOUT.items()},
+        {name: {kind: row.denied.get(kind, {}) for kind in KEYS} for name, row in TABLE.items()},
+        WHEN,
+    )
+
+    generated_file(page("permissions.md"), text)
