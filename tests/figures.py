@@ -23,8 +23,8 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 30_300,
-    "tests, lines": 53_900,
+    "product, lines": 30_500,
+    "tests, lines": 54_100,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
