@@ -218,9 +218,6 @@ COMMANDS: Final[Mapping[str, Lines]] = {
         ("state.written", f"token:{told.alice}"),
         ("lock.force_unlocked", f"token:{told.operator}", f"held_by=token:{told.alice}"),
     ],
-    "Who broke locks of this state?": lambda told: [
-        ("lock.force_unlocked", f"token:{told.operator}", f"lock_id={told.lock_id}")
-    ],
     "What did this token do?": lambda told: [
         ("sign_in.accepted",),
         ("lock.acquired", STATE),
