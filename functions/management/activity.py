@@ -90,7 +90,7 @@ class Place:
     def parse(cls, cursor: str) -> "Place":
         """Parse a cursor of an earlier page; raise `InvalidRequest` for any other text."""
         matched = _CURSOR.fullmatch(cursor)
-        place = cls(*map(int, matched.groups()[:3]), token=matched[4] or "") if matched else None
+        place = cls(int(matched[1]), int(matched[2]), int(matched[3]), matched[4] or "") if matched else None
         if place is None or not place.since < place.until or not place.span:
             raise InvalidRequest(_NOT_A_CURSOR)
         return place

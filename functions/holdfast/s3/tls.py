@@ -16,7 +16,7 @@ def read_authorities_once(client: Any) -> None:
     Both names of botocore are private. Where one is missing, or the file cannot be read, botocore goes its
     own way, and reports what is wrong.
     """
-    session = getattr(getattr(client, "_endpoint", None), "http_session", None)
+    session: Any = getattr(getattr(client, "_endpoint", None), "http_session", None)
     set_up = getattr(session, "_setup_ssl_cert", None)
     if set_up is None:
         return
