@@ -154,7 +154,7 @@ def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
     caller = Caller(whole, Role.MAINTAINER, ("*",))
     info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
     if is_restored:
-        info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info="")
+        info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info=cut)
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
     document = StateDocument(revision, cut)
