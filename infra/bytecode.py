@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import IO, Final, Protocol, cast
 
 from holdfast.lambda_python import is_lambda_python, lambda_python
@@ -71,17 +72,19 @@ class WebAssembly:
     def __init__(self, node: str) -> None:
         self._node = node
         self._process: subprocess.Popen[str] | None = None
+        self._alone = Lock()
 
     def compile(self, folder: Path) -> None:
         """Compile every module in a folder; `CompileError` if that fails."""
-        if self._process is None:
-            self._process = self._start()
         sent = json.dumps({"folder": str(folder.resolve()), "code": _COMPILE})
-        try:
-            print(sent, file=self._process.stdin, flush=True)
-            answer = json.loads(cast("IO[str]", self._process.stdout).readline())
-        except (OSError, ValueError) as error:
-            raise CompileError("npm's pyodide ended while it compiled the functions") from error
+        with self._alone:
+            if self._process is None:
+                self._process = self._start()
+            try:
+                print(sent, file=self._process.stdin, flush=True)
+                answer = json.loads(cast("IO[str]", self._process.stdout).readline())
+            except (OSError, ValueError) as error:
+                raise CompileError("npm's pyodide ended while it compiled the functions") from error
         if answer["error"]:
             raise CompileError(f"npm's pyodide could not compile the functions: {answer['error']}")
 

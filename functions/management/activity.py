@@ -195,16 +195,15 @@ def _look(place: Place, state: StateName | None, caller: Caller, budget: _Budget
     }
     found: dict[str, Line] = {}
     token = place.token
-    while not budget.is_spent:
+    while True:  # at least one request: without a response, the span would seem to have no events
         budget.spend()
         page = _filtered({**request, "nextToken": token} if token else request)
         for line in _in_scope(audit_log.lines(page), caller):
             if state is None or line.event.get("state") == state.value:
                 found.setdefault(line.id, line)
         token = page.get("nextToken", "")
-        if not token:
-            break
-    return list(found.values()), token
+        if not token or budget.is_spent:
+            return list(found.values()), token
 
 
 def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -199,27 +199,7 @@ def busy(activity: Activity, monkeypatch: pytest.MonkeyPatch) -> Logs:
     return logs
 
 
-def test_every_event_is_on_one_page_whatever_cloudwatch_returns_at_once(
-    activity: Activity, busy: Logs
-) -> None:
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(activity.now / 1000 - 61 * 3600))
-    found: list[str] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        sent = busy.requests
-        events, cursor = activity.page(since=since, cursor=cursor)
-        assert busy.requests - sent <= activity.module.MAX_REQUESTS
-        assert len(events) <= 30  # as many as happened in one millisecond
-        found += ids(events)
-    when = {name: at for at, name in busy.events}
-    assert sorted(found) == sorted(when)
-    assert [when[name] for name in found] == sorted(when.values(), reverse=True)
-
-
-def test_fifty_empty_responses_before_the_first_event_do_not_keep_a_search_from_its_end(
-    activity: Activity, busy: Logs
-) -> None:
-    busy.events, busy.empty = busy.events[-120:], 50
+def assert_every_event_is_on_one_page(activity: Activity, busy: Logs) -> None:
     found: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
@@ -227,10 +207,37 @@ def test_fifty_empty_responses_before_the_first_event_do_not_keep_a_search_from_
         events, cursor = activity.page(since="2026-01-01T00:00:00Z", cursor=cursor)
         assert busy.requests - sent <= activity.module.MAX_REQUESTS
         assert busy.requests < 10_000
+        assert len(events) <= 30  # as many as happened in one millisecond
         found += ids(events)
     when = {name: at for at, name in busy.events}
     assert sorted(found) == sorted(when)
     assert [when[name] for name in found] == sorted(when.values(), reverse=True)
+
+
+def test_every_event_is_on_one_page_whatever_cloudwatch_returns_at_once(
+    activity: Activity, busy: Logs
+) -> None:
+    assert_every_event_is_on_one_page(activity, busy)
+
+
+def test_no_event_is_lost_if_the_time_of_a_page_ends_at_any_moment(
+    activity: Activity, busy: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = random.Random(17)  # noqa: S311 the same in every run
+    monkeypatch.setattr(activity.module._Budget, "is_spent", property(lambda _: spent.random() < 0.3))  # noqa: SLF001
+    found: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        events, cursor = activity.page(since="2026-01-01T00:00:00Z", cursor=cursor)
+        found += ids(events)
+    assert sorted(found) == sorted(name for _, name in busy.events)
+
+
+def test_fifty_empty_responses_before_the_first_event_do_not_keep_a_search_from_its_end(
+    activity: Activity, busy: Logs
+) -> None:
+    busy.events, busy.empty = busy.events[-120:], 50
+    assert_every_event_is_on_one_page(activity, busy)
 
 
 def test_a_millisecond_with_more_events_than_a_page_may_ask_for_is_on_several_pages(
