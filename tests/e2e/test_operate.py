@@ -265,7 +265,8 @@ def test_a_pattern_freezes_what_there_is_and_reports_each(
 ) -> None:
     maintainer = operator(strict, "maintainer")
     names = [f"{state}/{number}" for number in range(3)]
-    for name in names:
+    # A pattern that matched every state would need --yes.
+    for name in (*names, f"{state}-beside"):
         strict.put(f"states/{name}.tfstate", documents.state(1))
     lock = strict.locked(names[1])
 
