@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
+from holdfast.cloud.staging import UPLOAD_SECONDS
 from infra import keys
 from infra.config import TeamConfig
 
@@ -69,6 +70,15 @@ def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
         _deny("RefuseWithoutTls", "s3:*", everything, {"Bool": {"aws:SecureTransport": "false"}}),
         _deny("RefuseTlsBefore12", "s3:*", everything, {"NumericLessThan": {"s3:TlsVersion": "1.2"}}),
     ]
+
+
+def deny_old_signatures(bucket: s3.IBucket) -> iam.PolicyStatement:
+    """Return the statement that denies requests to the staging bucket that were signed too long ago.
+
+    No address that the functions sign is valid for longer; an address by somebody else's mistake could be.
+    """
+    oldest = {"NumericGreaterThan": {"s3:signatureAge": str(UPLOAD_SECONDS * 1000)}}
+    return _deny("RefuseOldSignatures", "s3:*", [bucket.arn_for_objects("*")], oldest)
 
 
 def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam.PolicyStatement]:

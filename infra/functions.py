@@ -1,6 +1,7 @@
 """The declaration of every function: its code, its permissions, its environment and how it runs.
 
-Bundles, roles, logs, the audit trail's subscriptions, prices and `permissions.md` are made from `FUNCTIONS`.
+Bundles, logs, the audit trail's subscriptions and prices are made from `FUNCTIONS`, roles and
+`permissions.md` from `ROLES`.
 """
 
 from dataclasses import dataclass, replace
@@ -30,12 +31,14 @@ class Grant:
 
     Attributes:
         when: the team's setting that the statement needs; empty if every team gets the statement.
+        of_bucket: for a statement about the KMS key, the bucket whose objects the role encrypts or decrypts.
     """
 
     sid: str
     actions: tuple[str, ...]
     on: tuple[Place, ...]
     when: Literal["", "retention", "declared", "kms"] = ""
+    of_bucket: Place | None = None
 
     def also(self, place: Place) -> "Grant":
         """Return a copy of the grant with another place added."""
@@ -43,39 +46,49 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionSpec:
+class RoleSpec:
+    """The declaration of a role.
+
+    Attributes:
+        name: for a function, also the name of its log group; audit events contain it, and a new stack finds
+            kept logs by it.
+        purpose: a sentence for `permissions.md`.
+        grants: its permissions, except a function's permissions for its own log.
+    """
+
+    name: str
+    purpose: str
+    grants: tuple[Grant, ...]
+
+    @property
+    def construct_id(self) -> str:
+        """Return the name in CamelCase, from which logical IDs are made."""
+        return self.name.title().replace("_", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionSpec(RoleSpec):
     """The declaration of a function.
 
     Attributes:
-        name: the name of its log group; audit events contain it, and a new stack finds kept logs by it.
         folder: the name of its folder below `functions/`, which has `handler.py`.
-        purpose: a sentence for `permissions.md`.
         memory: megabytes, or the name of a setting in the team's `memory`.
         seconds: its timeout.
         environment: the names of its variables, except for its version's and those of Powertools.
-        grants: the permissions of its role, except the permissions for its own log.
         audited: whether the marked lines of its log are copied to the audit trail.
         snap_start: whether it may start from a snapshot, if the team enables that.
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
         version_of: the function whose version it reports and after which it is deployed, or empty.
     """
 
-    name: str
     folder: str
-    purpose: str
     memory: Literal["backend", "cloud", "management", "authorizer"] | int
     seconds: int
     environment: tuple[str, ...]
-    grants: tuple[Grant, ...]
     audited: bool = True
     snap_start: bool = True
     services: tuple[str, ...] = ("s3",)
     version_of: str = ""
-
-    @property
-    def construct_id(self) -> str:
-        """Return the name in CamelCase, from which logical IDs are made."""
-        return self.name.title().replace("_", "")
 
 
 _SCOPED: Final = "All states of the team: the token's scope says who may use which."
@@ -85,6 +98,7 @@ STATE_BUCKET: Final = Place("StateBucket")
 STAGING_BUCKET: Final = Place("StagingBucket")
 STATE_KEY: Final = Place("StateKey")
 AUDIT_TRAIL: Final = Place("Audit")
+TRANSFERS_ROLE: Final = Place("Transfers")
 STATES: Final = replace(STATE_BUCKET, keys=keys.STATES, reason=_SCOPED)
 LOCKS: Final = replace(STATE_BUCKET, keys=keys.LOCKS, reason=_SCOPED)
 PROBES: Final = replace(STATE_BUCKET, keys=keys.PROBES, reason=_SCOPED)
@@ -98,19 +112,25 @@ UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 STATES_RW: Final = Grant("StatesAndLocks", _USE, (STATES, LOCKS))
 READ_VERSIONS: Final = Grant("ReadVersions", ("s3:GetObjectVersion",), (STATES,))
-"""The role needs it also to sign presigned addresses of versions."""
 REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,))
 """A release deletes the lock's own version, so that locking leaves no old versions."""
 TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
 RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
 """Without this grant S3 responds with 403 for an absent key, as it does for a missing permission."""
-USE_KEY: Final = Grant("EncryptAndDecrypt", ("kms:GenerateDataKey", "kms:Decrypt"), (STATE_KEY,), when="kms")
+SIGN_ADDRESSES: Final = Grant("SignAddresses", ("sts:AssumeRole",), (TRANSFERS_ROLE,))
+
+
+def _key(sid: str, *actions: str, of: Place = STATE_BUCKET) -> Grant:
+    return Grant(sid, tuple(f"kms:{action}" for action in actions), (STATE_KEY,), when="kms", of_bucket=of)
+
+
+USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
 _LARGE_STATES: Final = (
     *(*_BUCKET, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_RETENTION"),
-    "HOLDFAST_PRESIGN_ENDPOINT",
+    *("HOLDFAST_PRESIGN_ENDPOINT", "HOLDFAST_TRANSFERS_ROLE"),
 )
 
 FUNCTIONS: Final = (
@@ -132,7 +152,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="cloud",
         folder="cloud",
-        purpose='Handles the requests of `cloud {}` and `backend "remote"`, and signs addresses for states.',
+        purpose='Handles the requests of `cloud {}` and `backend "remote"`.',
         memory="cloud",
         seconds=25,
         environment=(*_LARGE_STATES, "HOLDFAST_STAGING_BUCKET", "HOLDFAST_API_ADDRESS"),
@@ -140,13 +160,13 @@ FUNCTIONS: Final = (
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
             Grant("Workspaces", _USE, (WORKSPACES,)),
             Grant("ReadUploads", ("s3:GetObject",), (UPLOADS,)),
-            # Clients upload by presigned addresses, which this role signs.
-            Grant("Upload", ("s3:PutObject", "s3:DeleteObject"), (UPLOADS, UPLOADED_JSON)),
+            Grant("RemoveUploads", ("s3:DeleteObject",), (UPLOADS, UPLOADED_JSON)),
             MISSING_KEYS_ARE_404.also(STAGING_BUCKET),
             # The versions show whether a workspace was deleted moments ago.
             Grant("ListVersions", ("s3:ListBucketVersions",), (STATE_BUCKET,)),
-            USE_KEY,
+            *(SIGN_ADDRESSES, USE_KEY, _key("DecryptUploads", "Decrypt", of=STAGING_BUCKET)),
         ),
+        services=("s3", "sts"),
     ),
     FunctionSpec(
         name="management",
@@ -160,9 +180,9 @@ FUNCTIONS: Final = (
             Grant("DeclareNames", ("s3:GetObject", "s3:PutObject"), (WORKSPACES,)),
             Grant("ListStatesAndVersions", ("s3:ListBucket", "s3:ListBucketVersions"), (STATE_BUCKET,)),
             Grant("ReadAuditTrail", ("logs:FilterLogEvents",), (AUDIT_TRAIL,)),
-            USE_KEY,
+            *(SIGN_ADDRESSES, USE_KEY),
         ),
-        services=("logs", "s3"),
+        services=("logs", "s3", "sts"),
     ),
     FunctionSpec(
         name="authorizer",
@@ -174,7 +194,7 @@ FUNCTIONS: Final = (
         grants=(
             Grant("ReadRecords", ("s3:GetObject",), (TOKENS, SESSIONS, TRUST)),
             MISSING_KEYS_ARE_404,
-            Grant("Decrypt", ("kms:Decrypt",), (STATE_KEY,), when="kms"),
+            _key("Decrypt", "Decrypt"),
         ),
     ),
     FunctionSpec(
@@ -216,3 +236,17 @@ FUNCTIONS: Final = (
         services=("logs",),
     ),
 )
+
+TRANSFERS: Final = RoleSpec(
+    name="transfers",
+    purpose="Signs the addresses at which clients upload and download states.",
+    grants=(
+        Grant("Upload", ("s3:PutObject",), (UPLOADS, UPLOADED_JSON)),
+        READ_VERSIONS,
+        _key("EncryptUploads", "GenerateDataKey", of=STAGING_BUCKET),
+        _key("DecryptVersions", "Decrypt"),
+    ),
+)
+"""The role that functions with `SIGN_ADDRESSES` assume. No function runs with it."""
+
+ROLES: Final = (*FUNCTIONS, TRANSFERS)

@@ -1,7 +1,7 @@
 """The functions of a team, made from their declarations, and their audit trail."""
 
 from collections.abc import Mapping
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
@@ -11,6 +11,7 @@ from aws_cdk.aws_logs_destinations import LambdaDestination
 from constructs import Construct
 
 from holdfast import __version__, audit
+from holdfast import team as names
 from holdfast.audit import audit_log_group, function_log_group
 from holdfast.s3 import retention as object_lock
 from infra.bundle import Bundle
@@ -19,11 +20,15 @@ from infra.functions import (
     AUDIT_TRAIL,
     FUNCTIONS,
     RETAIN_STATES,
+    SIGN_ADDRESSES,
     STAGING_BUCKET,
     STATE_BUCKET,
     STATE_KEY,
+    TRANSFERS,
+    TRANSFERS_ROLE,
     FunctionSpec,
     Grant,
+    RoleSpec,
 )
 from infra.state_store import Staging, StateStore, fix_logical_id
 
@@ -58,6 +63,10 @@ class Functions(Construct):
             STAGING_BUCKET.resource: staging.bucket.bucket_arn,
             AUDIT_TRAIL.resource: self.audit.log_group_arn,
             STATE_KEY.resource: store.key.key_arn if store.key else "",
+            # By its name: the role's own policy refers to the roles that may assume it.
+            TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
+                service="iam", region="", resource="role", resource_name=_transfers_role(self, team)
+            ),
         }
         retention = retention_of_each_write(team)
         self._holds = {
@@ -77,8 +86,10 @@ class Functions(Construct):
             "HOLDFAST_RETENTION": retention,
             "HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint,
             "HOLDFAST_API_ADDRESS": target.api_address,
+            "HOLDFAST_TRANSFERS_ROLE": self._arns[TRANSFERS_ROLE.resource],
         }
         self.live: dict[str, lambda_.Alias] = {}
+        self.roles: dict[str, iam.Role] = {}
         made: dict[str, tuple[lambda_.Function, logs.LogGroup]] = {}
         for spec in FUNCTIONS:
             environment = {
@@ -101,6 +112,10 @@ class Functions(Construct):
             if spec.version_of:
                 # This function reports a version only after that version gets requests.
                 alias.node.add_dependency(self.live[spec.version_of])
+        transfers = self._transfers()
+        for spec in FUNCTIONS:
+            if SIGN_ADDRESSES in spec.grants:
+                self.live[spec.name].node.add_dependency(transfers)
         copying, _ = made["audit_trail"]
         for spec in FUNCTIONS:
             if spec.audited:
@@ -139,18 +154,8 @@ class Functions(Construct):
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[log_group.log_group_arn],
         )
-        grants = [grant for grant in spec.grants if self._holds[grant.when]]
-        statements = [*map(self._statement, grants), own_log]
-        role = iam.Role(
-            self,
-            f"{construct_id}Role",
-            description=f"Holdfast {spec.name} of team {team.name}",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
-            inline_policies={"permissions": iam.PolicyDocument(statements=statements)},
-        )
-        for place in dict.fromkeys(place for grant in grants for place in grant.on if place.reason):
-            rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<{place.resource}.Arn>/{place.keys}]"
-            Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=place.reason))
+        lambda_service = iam.ServicePrincipal("lambda.amazonaws.com")
+        role = self.roles[spec.name] = self._role(spec, lambda_service, own_log)
         from_snapshot = team.snap_start and spec.snap_start
         function = lambda_.Function(
             self,
@@ -181,22 +186,68 @@ class Functions(Construct):
             )
         return function, log_group
 
+    def _role(
+        self, spec: RoleSpec, assumed_by: iam.IPrincipal, *statements: iam.PolicyStatement, name: str = ""
+    ) -> iam.Role:
+        grants = [grant for grant in spec.grants if self._holds[grant.when]]
+        role = iam.Role(
+            self,
+            f"{spec.construct_id}Role",
+            role_name=name or None,
+            description=f"Holdfast {spec.name} of team {self._team.name}",
+            assumed_by=assumed_by,
+            inline_policies={
+                "permissions": iam.PolicyDocument(statements=[*map(self._statement, grants), *statements])
+            },
+        )
+        for place in dict.fromkeys(place for grant in grants for place in grant.on if place.reason):
+            rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<{place.resource}.Arn>/{place.keys}]"
+            Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=place.reason))
+        return role
+
+    def _transfers(self) -> iam.Role:
+        """Create the role for transfers, which the functions with `SIGN_ADDRESSES` may assume.
+
+        Its trust policy names them in a condition: IAM refuses a principal that it does not know yet, for
+        moments after the principal was created.
+        """
+        signers = [self.roles[spec.name].role_arn for spec in FUNCTIONS if SIGN_ADDRESSES in spec.grants]
+        account = iam.AccountPrincipal(Stack.of(self).account)
+        return self._role(
+            TRANSFERS,
+            account.with_conditions({"ArnEquals": {"aws:PrincipalArn": signers}}),
+            name=_transfers_role(self, self._team),
+        )
+
     def _statement(self, grant: Grant) -> iam.PolicyStatement:
         arns = [
             f"{self._arns[place.resource]}/{place.keys}" if place.keys else self._arns[place.resource]
             for place in grant.on
         ]
-        conditions = None
-        if STATE_KEY in grant.on:
-            # Only in requests that S3 of this region makes for the function. AWS KMS documents the first
-            # value. The second is S3's name in China and in isolated partitions, and AWS does not document
-            # which of the two KMS uses there. Elsewhere both are the same.
+        conditions: dict[str, Any] | None = None
+        if grant.of_bucket:
+            # Only in requests that S3 of this region makes for the role. AWS KMS documents the first value.
+            # The second is S3's name in China and in isolated partitions, and AWS does not document which of
+            # the two KMS uses there. Elsewhere both are the same.
             s3_here = f"s3.{Stack.of(self).region}"
             services = [f"{s3_here}.amazonaws.com", f"{s3_here}.{Aws.URL_SUFFIX}"]
-            conditions = {"StringEquals": {"kms:ViaService": services}}
+            # With a bucket key S3 names the bucket, otherwise the object.
+            bucket = self._arns[grant.of_bucket.resource]
+            conditions = {
+                "StringEquals": {"kms:ViaService": services},
+                "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
+            }
+        elif grant.actions[0].startswith("s3:"):
+            # The name of a deleted bucket is free for other accounts. The functions' own requests name the
+            # owner that they expect, but an address that they sign does not.
+            conditions = {"StringEquals": {"s3:ResourceAccount": Stack.of(self).account}}
         return iam.PolicyStatement(
             sid=grant.sid, actions=[*grant.actions], resources=arns, conditions=conditions
         )
+
+
+def _transfers_role(scope: Construct, team: TeamConfig) -> str:
+    return names.transfers_role(team.name, team.region or Stack.of(scope).region)
 
 
 def version(bundle: Bundle) -> str:

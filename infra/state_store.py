@@ -12,7 +12,7 @@ from constructs import Construct
 
 from holdfast import team as names
 from infra import keys
-from infra.bucket_policy import deny_old_tls, deny_statements
+from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
 
 
@@ -109,6 +109,7 @@ class Staging(Construct):
             # with objects, so an upload that was not committed stops the deletion of the stack.
             removal_policy=RemovalPolicy.DESTROY,
         )
+        self.bucket.add_to_resource_policy(deny_old_signatures(self.bucket))
         Validations.of(self.bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",

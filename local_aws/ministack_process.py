@@ -187,6 +187,23 @@ def _name_log_groups_as_aws() -> None:
     vars(actions).update(extract_resource_arn=extract_resource_arn)
 
 
+def _name_callers_by_their_roles() -> None:
+    """Make MiniStack compare `aws:PrincipalArn` with the ARN of the caller's role, as AWS does.
+
+    MiniStack compares the ARN of the role's session.
+    """
+    evaluator = importlib.import_module("ministack.core.iam_evaluator")
+    resolve = vars(evaluator)["_resolve_condition_key"]
+
+    def resolve_condition_key(key: str, context: Any) -> Any:
+        found = resolve(key, context)
+        if key.lower() != "aws:principalarn":
+            return found
+        return re.sub(r":sts:(.*):assumed-role/(.+)/[^/]+$", r":iam:\1:role/\2", str(found))
+
+    vars(evaluator).update(_resolve_condition_key=resolve_condition_key)
+
+
 def _hand_log_lines_over_together() -> None:
     """Collect log lines for half a second, and pass them to a subscription's function in one event.
 
@@ -227,6 +244,7 @@ def main() -> None:
     # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     _name_log_groups_as_aws()
+    _name_callers_by_their_roles()
     _hand_log_lines_over_together()
     module = importlib.import_module("ministack.app")
     vars(module).update(app=_gated(module.app if calls == "-" else _recorded(module.app, calls)))

@@ -17,7 +17,8 @@ _SECONDS: Final = 60
 @cache
 def signer() -> Signer:
     """Return the signer, which is created on first use, because most requests do not need it."""
-    return Signer(endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
+    role = os.environ["HOLDFAST_TRANSFERS_ROLE"]
+    return Signer(role, endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
 
 
 def presigned(bucket: str) -> Presigned:

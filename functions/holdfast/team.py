@@ -48,3 +48,8 @@ def stack_name(team: str) -> str:
 
 def bucket_name(team: str, account: str, region: str) -> str:
     return f"holdfast-{team}-{account}-{region}"
+
+
+def transfers_role(team: str, region: str) -> str:
+    """Return the name of the role that signs addresses, by which operators know it in AWS's findings."""
+    return f"{stack_name(team)}-{region}-transfers"

@@ -137,6 +137,7 @@ def started(server: Server, *functions: str, **settings: str) -> Iterator[dict[s
     """Start functions as Lambda does, with these settings and a new bucket; yield their handlers."""
     server.direct.create_bucket(Bucket=settings["HOLDFAST_BUCKET"], ObjectLockEnabledForBucket=True)
     settings.setdefault("AWS_ENDPOINT_URL_S3", server.proxy.endpoint)
+    settings.setdefault("AWS_ENDPOINT_URL_STS", server.direct.meta.endpoint_url)
     with function_environment(**settings), new_processes(*functions):
         yield {name: import_module(f"{name}.handler").handle for name in functions}
 

@@ -23,7 +23,7 @@ from local_aws.terraform import Terraform, terraforms
 from tests.support.access_records import add_oidc_trust
 from tests.support.aws_gateway import AwsGateway
 from tests.support.certificates import create_certificates
-from tests.support.deployed import FUNCTIONS, DeployedRole, stack
+from tests.support.deployed import ROLES, DeployedRole, stack
 from tests.support.free_port import free_port
 from tests.support.oidc import Issuer
 from tests.support.permissions_judged import Roles, judge
@@ -71,9 +71,7 @@ def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
 def roles(aws: LocalAws, deployed: tuple[DeployedTeam, ...]) -> Roles:  # noqa: ARG001 it has to be done
     stacks = {team: stack(aws, team) for team in TEAMS}
     return {
-        (team, function): DeployedRole(aws, stacks[team], function)
-        for team in TEAMS
-        for function in FUNCTIONS
+        (team, function): DeployedRole(aws, stacks[team], function) for team in TEAMS for function in ROLES
     }
 
 

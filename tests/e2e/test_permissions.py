@@ -13,7 +13,7 @@ from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.e2e.conftest import TEAMS
 from tests.support import permissions_refused
 from tests.support.aws_permissions import Demand, allowed, missing, superfluous, without
-from tests.support.deployed import FUNCTIONS, DeployedRole, callers, client
+from tests.support.deployed import ROLES, DeployedRole, callers, client
 from tests.support.iam_policy import Request, evaluate
 from tests.support.permissions_drive import drive
 from tests.support.permissions_judged import Roles, statements, unknown_callers
@@ -23,7 +23,7 @@ from tests.support.team import Team
 Needed = Mapping[tuple[str, str], list[Demand]]
 
 each_role = pytest.mark.parametrize(
-    ("team", "function"), [(team, function) for team in TEAMS for function in FUNCTIONS]
+    ("team", "function"), [(team, function) for team in TEAMS for function in ROLES]
 )
 
 
@@ -52,8 +52,8 @@ def _wait_for_the_audit_trail(role: DeployedRole) -> None:
 
 @pytest.mark.usefixtures("needed")
 def test_every_noted_call_is_a_functions_or_one_of_known_others(aws: LocalAws, roles: Roles) -> None:
-    calling = {role.principal for (_, function), role in roles.items() if function != "health"}
-    assert calling - callers(aws) == set()
+    calling = [role.principals for (_, function), role in roles.items() if function != "health"]
+    assert frozenset().union(*calling) - callers(aws) == set()
     assert unknown_callers(aws, roles.values()) == set()
 
 
@@ -109,7 +109,7 @@ def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, tea
 def test_no_function_may_do_what_is_refused_to_it(roles: Roles, team: str, function: str) -> None:
     role = roles[team, function]
     bucket = f"arn:aws:s3:::{role.reach.bucket}"
-    context = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.2"}
+    context = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.2", "s3:ResourceAccount": ACCOUNT}
 
     for refused in permissions_refused.REFUSED:
         for action, place in [(action, place) for action in refused.actions for place in refused.on]:
@@ -121,6 +121,7 @@ def test_no_function_may_do_what_is_refused_to_it(roles: Roles, team: str, funct
                 region=REGION,
                 key=role.reach.key_arn,
                 staging=role.reach.staging_bucket,
+                transfers=role.reach.transfers_arn,
             )
             arn = name if name.startswith("arn:") else f"{bucket}/{name}" if name else bucket
             request = Request(action, arn, role.principal, context)

@@ -8,7 +8,16 @@ from typing import Final
 
 import pytest
 
-from infra.functions import AUDIT_TRAIL, FUNCTIONS, LOCKS, STAGING_BUCKET, STATE_BUCKET, Grant, Place
+from infra.functions import (
+    AUDIT_TRAIL,
+    LOCKS,
+    ROLES,
+    STAGING_BUCKET,
+    STATE_BUCKET,
+    TRANSFERS_ROLE,
+    Grant,
+    Place,
+)
 from tests.support import permissions_drive as parts
 from tests.support.deployed import DeployedRole
 from tests.support.permissions_judged import Roles
@@ -27,8 +36,9 @@ PARTS: Final[Mapping[str, tuple[Part, ...]]] = {
     "management": (parts.management, parts.retained_freeze),
     "authorizer": (parts.sign_in, parts.sessions),
     "sessions": (parts.sessions,),
+    "transfers": (_workspace,),
 }
-"""The parts that make a function send every call. A part ends with the first wrong response."""
+"""The parts that make a role's user send every call. A part ends with the first wrong response."""
 
 _UNSEEN: Final = frozenset(
     {
@@ -48,7 +58,7 @@ def _is_seen(function: str, action: str, place: Place) -> bool:
 
 
 def _cases() -> Iterator[tuple[str, Grant, str, Place]]:
-    for spec in FUNCTIONS:
+    for spec in ROLES:
         for grant in spec.grants:
             for action in grant.actions:
                 yield from (
@@ -59,8 +69,8 @@ def _cases() -> Iterator[tuple[str, Grant, str, Place]]:
 
 
 def _arn(role: DeployedRole, place: Place) -> str:
-    if place == AUDIT_TRAIL:
-        return role.reach.audit_group_arn
+    if place in (AUDIT_TRAIL, TRANSFERS_ROLE):
+        return role.reach.audit_group_arn if place == AUDIT_TRAIL else role.reach.transfers_arn
     bucket = role.reach.bucket if place.resource == STATE_BUCKET.resource else role.reach.staging_bucket
     return f"arn:aws:s3:::{bucket}/{place.keys}".removesuffix("/")
 

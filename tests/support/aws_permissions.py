@@ -57,6 +57,10 @@ class Call:
         if target := line["headers"].get("x-amz-target"):
             return cls(target.rpartition(".")[2], "", "", *rest)
         operation = _OPERATIONS.get(line["method"], line["method"]) if key else _listing(line)
+        if (line["service"], line["method"]) == ("sts", "POST"):
+            return cls(
+                "AssumeRole", "", "", *rest
+            )  # its name is in the body, and the functions send no other
         if line["service"] != "s3" or not operation:
             return cls(f"{line['service']}: {line['method']} {line['path']}")
         return cls(operation, bucket, key, *rest)
@@ -81,7 +85,7 @@ class Reach:
 
     `bucket` holds the team's states, `staging_bucket` its uploads. `key_arn` names the KMS key that encrypts
     the bucket; it is None if S3 manages the keys. `log_group_arn` names the function's own log group, and
-    `audit_group_arn` the team's audit trail. Both end in `:*`.
+    `audit_group_arn` the team's audit trail. Both end in `:*`. `transfers_arn` names the role for transfers.
     """
 
     bucket: str
@@ -90,6 +94,7 @@ class Reach:
     region: str
     audit_group_arn: str = ""
     staging_bucket: str = ""
+    transfers_arn: str = ""
 
 
 # --- the reviewed table ----------------------------------------------------------------------------
@@ -105,6 +110,7 @@ LAMBDA_LOGS: Final = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cl
 LOGS_PERMISSIONS: Final = (
     "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/permissions-reference-cwl.html"
 )
+STS_PERMISSIONS: Final = "https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"
 
 
 class On(Enum):
@@ -115,6 +121,7 @@ class On(Enum):
     KEY = "the team's KMS key"
     LOG = "the function's own log"
     AUDIT = "the team's audit trail"
+    TRANSFERS = "the role for transfers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +190,7 @@ _TAGGED = "lifecycle rules know old locks by their tag"
 _OWN_LINES = "its lines, and Lambda's own of each invocation"
 _STREAMS = "each function has a stream of its own for each day"
 _EVENTS = "shows operators the events of the states in their scope"
+_SIGNS = "signs an address with the role's credentials, and not with its own"
 _BY_LAMBDA = WRITES_LOG.operation
 
 TABLE: Final = (
@@ -209,6 +217,7 @@ TABLE: Final = (
     Row("CreateLogStream", "logs:CreateLogStream", On.AUDIT, _STREAMS, LOGS_PERMISSIONS),
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
     Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
+    Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
 )
 
 # Parameters for which AWS demands no further permission. A name with `*` at its end is a prefix.
@@ -237,6 +246,7 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "CreateLogStream": (*_SIGNATURE, "x-amz-target"),
     "PutLogEvents": (*_SIGNATURE, "x-amz-target"),
     "FilterLogEvents": (*_SIGNATURE, "x-amz-target"),
+    "AssumeRole": _SIGNATURE,
 }
 
 
@@ -279,7 +289,7 @@ def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
     if call.bucket not in ("", reach.bucket, reach.staging_bucket):
         raise UnknownCallError(f"{call.operation} goes to {call.bucket}, the team's bucket is {reach.bucket}")
     resource, pattern, on = _place(row, call, reach)
-    context = _context(call, row, reach)
+    context = _context(call, row, reach, principal)
     return Demand(row, resource, pattern, on, Request(row.action, resource, principal, context))
 
 
@@ -303,17 +313,23 @@ def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
         case On.AUDIT:
             group = reach.audit_group_arn
             return f"{group.removesuffix('*')}log-stream:any", group, row.on.value
+        case On.TRANSFERS:
+            return reach.transfers_arn, reach.transfers_arn, row.on.value
 
 
 _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
 
 
-def _context(call: Call, row: Row, reach: Reach) -> dict[str, str | list[str]]:
-    """Return the condition keys that AWS sets for a call."""
+def _context(call: Call, row: Row, reach: Reach, principal: str) -> dict[str, str | list[str]]:
+    """Return the condition keys that AWS sets for a call. The team's buckets belong to the role's account."""
     context: dict[str, str | list[str]] = {"aws:SecureTransport": "true"}
     if row.on is On.KEY:
         context["kms:ViaService"] = f"s3.{reach.region}.amazonaws.com"
+        # The buckets have a bucket key, so S3 names the bucket and not the object.
+        context["kms:EncryptionContext:aws:s3:arn"] = f"arn:aws:s3:::{call.bucket}"
         return context
+    if row.on in (On.OBJECT, On.BUCKET):
+        context["s3:ResourceAccount"] = principal.split(":")[4]
     context["s3:TlsVersion"] = "1.2"
     for name, value in call.headers.items():
         if name in ("if-match", "if-none-match") or name.startswith("x-amz-server-side-encryption"):

@@ -1,5 +1,6 @@
 """The roles in a deployed team's template, with every reference resolved."""
 
+import heapq
 import io
 import json
 import zipfile
@@ -25,6 +26,8 @@ Credentials = Mapping[str, str]
 HANDLERS = {spec.name: spec.folder for spec in functions.FUNCTIONS}
 """The folder with the handler of each function, by the function's name in its log group."""
 FUNCTIONS = tuple(HANDLERS)
+ROLES = tuple(spec.name for spec in functions.ROLES)
+"""The name of each role: a function's name, or that of the role for transfers."""
 
 _BY_HAND = "by-hand"
 _ALIAS = "live"
@@ -105,18 +108,16 @@ def _session() -> boto3.Session:
 
 
 class DeployedRole:
-    """The role of a deployed function of `FUNCTIONS`.
+    """A deployed role of `ROLES`.
 
-    `name` is the role's name in IAM. `principal` is the ARN of the function's session, with which it signs
-    its requests; `by_hand` is the ARN of a test's session with this role. `key_policy` is the policy of the
-    key that encrypts the bucket; empty if S3 manages the keys.
+    `name` is the role's name in IAM. `principals` has the ARN of the session of each function that signs its
+    requests, or addresses, with this role; `by_hand` is the ARN of a test's session with this role.
+    `key_policy` is the policy of the key that encrypts the bucket; empty if S3 manages the keys.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
-        logical_id, properties = stack.only(
-            "AWS::Lambda::Function", Handler=f"{HANDLERS[function]}.handler.handle"
-        )
-        role = properties["Role"]["Fn::GetAtt"][0]
+        users = [stack.function(function)] if function in HANDLERS else stack.signers()
+        role = stack.role_of(users[0][1]) if function in HANDLERS else stack.transfers
         ((_, policy),) = (
             (one["PolicyName"], one["PolicyDocument"])
             for one in stack.template["Resources"][role]["Properties"]["Policies"]
@@ -125,12 +126,12 @@ class DeployedRole:
         self.function = function
         self.name = stack.physical_ids[role]
         sessions = f"arn:aws:sts::{ACCOUNT}:assumed-role/{self.name}"
-        self.principal = f"{sessions}/{stack.physical_ids[logical_id]}"
+        self.principals = frozenset(f"{sessions}/{stack.physical_ids[user]}" for user, _ in users)
         self.by_hand = f"{sessions}/{_BY_HAND}"
         self.statements: list[dict[str, Any]] = stack.resolve(policy)["Statement"]
         self.bucket_policy = stack.bucket_policy
         self.key_policy = stack.key_policy
-        log_group = stack.resolve(properties["LoggingConfig"]["LogGroup"])
+        log_group = stack.resolve(users[0][1]["LoggingConfig"]["LogGroup"])
         groups = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group"
         self.reach = Reach(
             stack.bucket,
@@ -139,7 +140,13 @@ class DeployedRole:
             REGION,
             f"{groups}:{stack.physical_ids['Audit']}:*",
             stack.physical_ids["StagingBucket"],
+            f"arn:aws:iam::{ACCOUNT}:role/{stack.physical_ids[stack.transfers]}",
         )
+
+    @property
+    def principal(self) -> str:
+        """The ARN of one of the sessions; a function's role has no other."""
+        return min(self.principals)
 
     @property
     def log_group(self) -> str:
@@ -147,16 +154,19 @@ class DeployedRole:
 
     def calls(self) -> Iterator[Call]:
         """Return the calls of this role that the local AWS has recorded so far, oldest first."""
-        return (Call.noted(line) for line in _noted(self._aws, self.principal))
+        lines = heapq.merge(
+            *(_noted(self._aws, one) for one in self.principals), key=lambda line: line["time"]
+        )
+        return (Call.noted(line) for line in lines)
 
     def session(self) -> Credentials:
         """Return credentials of this role, as Lambda gets them.
 
-        Only Lambda may assume the role, so its trust policy names root while this runs.
+        Root may not assume the role, so the trust policy names root while this runs.
         """
         iam = client(self._aws, "iam")
         trust = iam.get_role(RoleName=self.name)["Role"]["AssumeRolePolicyDocument"]
-        assert _principals(trust) == [{"Service": "lambda.amazonaws.com"}]
+        assert self.function not in HANDLERS or _principals(trust) == [{"Service": "lambda.amazonaws.com"}]
         root = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}}
         opened = policy({**root, "Action": "sts:AssumeRole"})
         iam.update_assume_role_policy(RoleName=self.name, PolicyDocument=opened)
@@ -215,6 +225,7 @@ class DeployedRole:
 class Stack:
     """A deployed stack. `physical_ids` has the physical ID of each logical ID."""
 
+    team: str
     template: Mapping[str, Any]
     physical_ids: Mapping[str, str]
 
@@ -246,6 +257,26 @@ class Stack:
         found: list[Statement] = self.resolve(properties["KeyPolicy"])["Statement"]
         return found
 
+    @property
+    def transfers(self) -> str:
+        """The logical ID of the role for transfers."""
+        name, _ = self.only("AWS::IAM::Role", Description=f"Holdfast transfers of team {self.team}")
+        return name
+
+    def function(self, name: str) -> tuple[str, dict[str, Any]]:
+        """Return the logical ID and the properties of a function."""
+        return self.only("AWS::Lambda::Function", Handler=f"{HANDLERS[name]}.handler.handle")
+
+    def signers(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return the functions that sign addresses."""
+        grant = functions.SIGN_ADDRESSES
+        return [self.function(spec.name) for spec in functions.FUNCTIONS if grant in spec.grants]
+
+    @staticmethod
+    def role_of(function: Mapping[str, Any]) -> str:
+        """Return the logical ID of the role of a function with these properties."""
+        return str(function["Role"]["Fn::GetAtt"][0])
+
     def only(self, resource_type: str, **wanted: Any) -> tuple[str, dict[str, Any]]:
         """Return the logical ID and the properties of the only resource of a type with these properties."""
         ((logical_id, properties),) = (
@@ -267,7 +298,7 @@ def stack(aws: LocalAws, team: str) -> Stack:
     physical_ids = {
         resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in _resources(aws, name)
     }
-    return Stack(template, physical_ids)
+    return Stack(team, template, physical_ids)
 
 
 def callers(aws: LocalAws) -> set[str]:

@@ -12,6 +12,7 @@ SETTINGS: Final = {
     "HOLDFAST_NEW_STATES": "any",
     "HOLDFAST_REQUIRE_LOCK": "true",
     "HOLDFAST_STAGING_BUCKET": "staging",
+    "HOLDFAST_TRANSFERS_ROLE": "arn:aws:iam::123456789012:role/Holdfast-network-eu-central-1-transfers",
     "HOLDFAST_VERSION": "1.2.3+abc",
     "POWERTOOLS_SERVICE_NAME": "holdfast",
     "AWS_REGION": "us-east-1",

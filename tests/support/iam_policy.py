@@ -136,6 +136,7 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "StringEquals": operator.eq,
     "StringNotEquals": operator.ne,
     "StringLike": _like,
+    "ArnEquals": _arn,
     "ArnLike": _arn,
     "NumericLessThan": lambda wanted, found: float(found) < float(wanted),
     "NumericGreaterThan": lambda wanted, found: float(found) > float(wanted),

@@ -7,7 +7,7 @@ Both are as the CDK app synthesizes them. That no role has a permission too many
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from infra.functions import FUNCTIONS
+from infra.functions import FUNCTIONS, ROLES
 from tests.support.aws_permissions import OBJECTS, STAGED
 
 Permission = tuple[str, str]
@@ -23,6 +23,7 @@ PLACES: Final = {
     "<StateKey.Arn>": "the team's KMS key, through S3 alone",
     "<Audit.Arn>": "the team's audit trail",
     "<OwnLog>": "the function's own log",
+    "<Transfers>": "the role for transfers",
 }
 """Resources in words. The objects of a bucket go by the pattern of their keys."""
 
@@ -47,8 +48,8 @@ needs, and where AWS documents them.
 """
 _LISTING: Final = """\
 The functions need `ListBucket` because S3 otherwise returns `403` for a missing object. With `ListBucket` a
-function can list the names of states, and the IDs of tokens and sessions. Clients of `cloud {}` upload and
-download states at addresses that the cloud function signs. The KMS key's policy lets IAM decide on access.
+function can list the names of states, and the IDs of tokens and sessions. No function runs as `transfers`:
+two functions assume this role to sign addresses. The KMS key's policy lets IAM decide on access.
 
 """
 _BUCKET: Final = """\
@@ -106,7 +107,7 @@ def text(
 
 
 def _functions() -> str:
-    return _table(("Function", "Purpose"), [(_name(spec.name), spec.purpose) for spec in FUNCTIONS])
+    return _table(("Role", "Purpose"), [(_name(spec.name), spec.purpose) for spec in ROLES])
 
 
 def _matrix(of_all: Roles, without: Mapping[str, Sequence[Roles]]) -> str:
@@ -138,8 +139,8 @@ def _others(of_all: Roles, without: Mapping[str, Sequence[Roles]]) -> str:
     having: dict[Permission, list[str]] = {}
     for function, permissions in of_all.items():
         for permission in permissions:
-            if not permission[0].startswith("s3:"):
-                having.setdefault(permission, []).append(function)
+            if not permission[0].startswith("s3:") and function not in having.setdefault(permission, []):
+                having[permission].append(function)
     rows: dict[tuple[str, str], list[str]] = {}
     for (action, on), functions in having.items():
         who = "all" if len(functions) == len(FUNCTIONS) else ", ".join(map(_name, functions))

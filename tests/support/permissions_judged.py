@@ -6,7 +6,7 @@ from typing import Any
 from local_aws.server import LocalAws
 from tests.support import aws_caller
 from tests.support.aws_permissions import WRITES_LOG, Demand, demands, distinct, missing
-from tests.support.deployed import DeployedRole, callers, client, deploying_roles
+from tests.support.deployed import HANDLERS, DeployedRole, callers, client, deploying_roles
 
 Roles = Mapping[tuple[str, str], DeployedRole]
 """The deployed roles, by the names of team and function."""
@@ -16,7 +16,7 @@ def needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
     """Return the demanded permissions of all calls so far, by a function and by Lambda with its role."""
     logs = client(aws, "logs")
     streams = logs.describe_log_streams(logGroupName=role.log_group)["logStreams"]
-    calls = [*role.calls(), *([WRITES_LOG] if streams else [])]
+    calls = [*role.calls(), *([WRITES_LOG] if streams and role.function in HANDLERS else [])]
     return distinct(demand for call in calls for demand in demands(call, role.reach, role.principal))
 
 
@@ -28,7 +28,7 @@ def statements(role: DeployedRole) -> list[Any]:
 def unknown_callers(aws: LocalAws, roles: Iterable[DeployedRole]) -> set[str]:
     """Return the names of the roles that have called and belong to no function, no test and not to CDK."""
     # The isolation tests send requests with a function's role, and CDK deploys with its own roles.
-    known = {principal for role in roles for principal in (role.principal, role.by_hand)}
+    known = {principal for role in roles for principal in (*role.principals, role.by_hand)}
     others = {one.rpartition("/")[0].rpartition("/")[2] for one in callers(aws) - known}
     return {one for one in others - deploying_roles(aws) if not one.startswith(aws_caller.PREFIX)}
 

@@ -6,7 +6,7 @@ The end-to-end tests ask the deployed policies for all of them.
 from dataclasses import dataclass
 from typing import Final
 
-from infra.functions import FUNCTIONS
+from infra.functions import FUNCTIONS, ROLES, TRANSFERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,8 @@ class Refused:
     """Something that a function must never be allowed: each action on each resource.
 
     `on` has patterns below the team's bucket, `""` for the bucket itself, or a whole ARN with `{team}`,
-    `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` is the ARN of the team's key.
+    `{account}`, `{region}` and `{staging}` for those of the deployment; `KEY` and `TRANSFERS_ARN` are the
+    ARNs of the team's key and of the role for transfers.
     `why` is what it protects. `by_bucket`: the bucket's policy denies it to everybody, whatever their own
     policies say.
     """
@@ -27,8 +28,10 @@ class Refused:
 
 
 KEY: Final = "{key}"
+TRANSFERS_ARN: Final = "{transfers}"
 
-_ALL: Final = tuple(spec.name for spec in FUNCTIONS)
+_ALL: Final = tuple(spec.name for spec in ROLES)
+_FUNCTIONS: Final = tuple(spec.name for spec in FUNCTIONS)
 _STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
@@ -86,6 +89,30 @@ REFUSED: Final = (
         ("s3:GetObject",),
         _STAGED[1:],
         "the upload beside a state may be that state in plain text, and nobody reads it",
+    ),
+    Refused(
+        (TRANSFERS.name,),
+        ("s3:GetObject", "s3:DeleteObject"),
+        (*_STATES, *_RECORDS, "workspaces/*.json", *_STAGED),
+        "an address reads a version of a state, or creates an upload, and does nothing else",
+    ),
+    Refused(
+        (TRANSFERS.name,),
+        ("s3:PutObject",),
+        (*_STATES, *_RECORDS, "workspaces/*.json"),
+        "an address writes no state, lock or record",
+    ),
+    Refused(
+        _FUNCTIONS,
+        ("s3:PutObject",),
+        _STAGED,
+        "a function signs no upload with its own credentials",
+    ),
+    Refused(
+        tuple(function for function in _ALL if function not in ("cloud", "management")),
+        ("sts:AssumeRole",),
+        (TRANSFERS_ARN,),
+        "only functions that sign addresses assume the role for transfers",
     ),
     Refused(
         ("authorizer",),
@@ -156,13 +183,13 @@ REFUSED: Final = (
         by_bucket=True,
     ),
     Refused(
-        tuple(function for function in _ALL if function not in ("cloud", "management")),
+        tuple(function for function in _FUNCTIONS if function not in ("cloud", "management")),
         ("s3:GetObjectVersion", "s3:ListBucketVersions"),
         ("states/*.tfstate", ""),
         "the history is for the operators, through `holdfast state`",
     ),
     Refused(
-        ("cloud", "management"),
+        ("cloud", "management", TRANSFERS.name),
         ("s3:GetObjectVersion",),
         (*_STATES[1:], *_RECORDS, "workspaces/*.json"),
         "they read versions of states and of nothing else",

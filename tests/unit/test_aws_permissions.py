@@ -24,7 +24,8 @@ ARN = f"arn:aws:s3:::{BUCKET}"
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1"
 LOG = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/backend:*"
 AUDIT = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/audit:*"
-KMS = Reach(BUCKET, KEY, LOG, "eu-central-1", AUDIT, STAGING)
+ROLE = "arn:aws:iam::123456789012:role/Holdfast-team-eu-central-1-transfers"
+KMS = Reach(BUCKET, KEY, LOG, "eu-central-1", AUDIT, STAGING, ROLE)
 S3_KEYS = Reach(BUCKET, None, LOG, "eu-central-1")
 
 STATE, LOCK, TOKEN = "states/a.tfstate", "states/a.tfstate.tflock", "tokens/a.json"
@@ -112,6 +113,7 @@ def demanded(call: Call, reach: Reach = KMS) -> set[tuple[str, str]]:
             noted("logs", "POST", "/", **{"x-amz-target": "Logs_20140328.PutLogEvents"}),
             {("logs:PutLogEvents", STREAM)},
         ),
+        (noted("sts", "POST", "/", **{"x-amz-date": ""}), {("sts:AssumeRole", ROLE)}),
         (
             noted("logs", "POST", "/", **{"x-amz-target": "Logs_20140328.CreateLogStream"}),
             {("logs:CreateLogStream", STREAM)},
@@ -180,7 +182,7 @@ CALLS = [
 
 
 def needed(calls: list[Call]) -> list[Demand]:
-    return [demand for one in calls for demand in demands(one, KMS, "role")]
+    return [demand for one in calls for demand in demands(one, KMS, "arn:aws:iam::123456789012:role/r")]
 
 
 def allow(actions: str | list[str], resources: str | list[str]) -> dict[str, Any]:

@@ -1,56 +1,87 @@
 """Presigned addresses: the bearer of an address may read or write one object for a limited time."""
 
+import os
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.config import Config
-from botocore.credentials import RefreshableCredentials
+from botocore.exceptions import BotoCoreError, ClientError
 
+from holdfast.errors import OutcomeUnknown
 from holdfast.s3.store import sdk_session
 
 if TYPE_CHECKING:
-    from botocore.credentials import Credentials
-    from botocore.session import Session
     from mypy_boto3_s3 import S3Client
 
 
-ENOUGH_LIFE: Final = 20 * 60
-"""Seconds for which credentials should still be valid when they sign an address. The address expires with
-its credentials at the latest, and the longest-lived address is valid for 15 minutes.
+SESSION: Final = timedelta(minutes=60)
+"""How long the credentials that sign addresses are valid. A role that another role assumes allows no more:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles.html#iam-term-role-chaining
 """
+ENOUGH_LIFE: Final = timedelta(minutes=20)
+"""How long credentials must still be valid when they sign an address. An address expires with its credentials
+at the latest, and the longest-lived address is valid for 15 minutes.
+"""
+
+_STS: Final = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 2})
+"""Two attempts end within the time that `store.deadline` leaves after the last request to S3."""
 
 
 class Signer:
-    """Create S3 clients that sign addresses with credentials that stay valid for `ENOUGH_LIFE` if possible.
+    """Sign addresses as a role that has only the permissions of the addresses.
 
-    The SDK renews credentials 15 minutes before they expire. That is too late if a slow client uses the
-    address. Credentials from an endpoint, as with Lambda's SnapStart, have a known expiry. Credentials in
-    the environment, as in Lambda without SnapStart, have no known expiry and cannot be renewed.
+    A process assumes the role for the first address, and again before the credentials expire. Without the
+    role, an address would carry the function's own credentials: Amazon GuardDuty reports credentials of a
+    function that are used outside of AWS, and their expiry is unknown without SnapStart.
     """
 
-    def __init__(self, *, endpoint_url: str | None = None) -> None:
-        self._endpoint_url = endpoint_url
+    def __init__(self, role: str, *, endpoint_url: str | None = None) -> None:
+        self._role = role
+        self._expiration = datetime.min.replace(tzinfo=UTC)
         session = sdk_session()
-        self._credentials = session.get_credentials()
+        session.set_credentials("none", "none", "none")
+        # The client signs with this object, so it gets new credentials when the object does.
+        self._credentials: Any = session.get_credentials()
         self._client = _client(session, endpoint_url)
+        create: Any = sdk_session().create_client
+        self._sts: Any = create("sts", config=_STS)
 
     def client(self) -> "S3Client":
-        """Return a client that signs addresses now.
+        """Return a client that signs addresses now, with credentials valid for `ENOUGH_LIFE` or longer.
 
-        Its credentials expire in less than `ENOUGH_LIFE` if the endpoint does not have newer credentials yet.
+        Raises:
+            OutcomeUnknown: AWS STS did not return credentials.
         """
-        if _ends_soon(self._credentials):
-            session = sdk_session()
-            renewed = session.get_credentials()
-            if not _ends_soon(renewed):  # otherwise a new client, which takes long to create, would not help
-                self._credentials, self._client = renewed, _client(session, self._endpoint_url)
+        if self._expiration - datetime.now(UTC) < ENOUGH_LIFE:
+            self._assume_role()
         return self._client
 
+    def _assume_role(self) -> None:
+        try:
+            assumed = self._sts.assume_role(
+                RoleArn=self._role,
+                RoleSessionName=os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "holdfast"),
+                DurationSeconds=int(SESSION.total_seconds()),
+            )["Credentials"]
+        except ClientError as error:
+            raise _no_credentials(error.response["Error"]["Code"]) from error
+        except BotoCoreError as error:
+            raise _no_credentials(type(error).__name__) from error
+        self._credentials.access_key = assumed["AccessKeyId"]
+        self._credentials.secret_key = assumed["SecretAccessKey"]
+        self._credentials.token = assumed["SessionToken"]
+        self._expiration = assumed["Expiration"]
 
-def _ends_soon(credentials: "Credentials | None") -> bool:
-    return isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed(ENOUGH_LIFE)
+
+def _no_credentials(reason: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"AWS STS returned no credentials to sign an address in S3 ({reason}). A retry is safe. If this goes "
+        "on, check that the role for transfers lets the function's role assume it, and deploy again.",
+        {"reason": reason},
+    )
 
 
-def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
+def _client(session: Any, endpoint_url: str | None) -> "S3Client":
     config = Config(signature_version="s3v4", s3={"addressing_style": "path"})
     if endpoint_url is None:
         # Use the bucket's host name in its region: the global name of a new bucket redirects for hours, and
@@ -58,16 +89,14 @@ def _client(session: "Session", endpoint_url: str | None) -> "S3Client":
         config = config.merge(
             Config(s3={"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"})
         )
-    create: Any = session.create_client
-    client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
+    client: S3Client = session.create_client("s3", config=config, endpoint_url=endpoint_url)
     return client
 
 
 class Presigned:
     """Sign addresses of objects in one bucket, without a request.
 
-    An address grants access by itself, so it must never be logged. It expires early if the credentials that
-    signed it expire first. The client comes from a `Signer`.
+    An address grants access by itself, so it must never be logged. The client comes from a `Signer`.
     """
 
     def __init__(self, client: "S3Client", bucket: str) -> None:

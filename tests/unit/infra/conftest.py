@@ -91,6 +91,24 @@ class Synthesized:
         )
         return name, function
 
+    def role(self, name: str) -> dict[str, Any]:
+        """The properties of a role of `ROLES`."""
+        (role,) = (
+            role["Properties"]
+            for role in self.resources("AWS::IAM::Role").values()
+            if role["Properties"].get("Description", "").startswith(f"Holdfast {name} of team ")
+        )
+        found: dict[str, Any] = role
+        return found
+
+    def role_arn(self, name: str) -> str:
+        """The ARN of a role that has a name of its own."""
+        account = self.environment.split("/")[2]
+        return (
+            f"arn:<AWS::Partition>:iam::{'<AWS::AccountId>' if 'unknown' in account else account}:role/"
+            f"{self.resolve(self.role(name)['RoleName'])}"
+        )
+
     def resolve(self, value: Any) -> Any:
         """Replace references by words that are easy to compare, such as `<StateBucket.Arn>`."""
         match value:

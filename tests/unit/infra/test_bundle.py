@@ -175,7 +175,14 @@ try:
 except ProxyConnectionError:
     pass
 """
-CALLS = {"audit_trail": CALL_LOGS, "management": CALL_S3 + READ_LOGS}
+SIGN = """
+from gateway import downloads
+try:
+    downloads.presigned("bucket")
+except OutcomeUnknown:
+    pass
+"""
+CALLS = {"audit_trail": CALL_LOGS, "cloud": CALL_S3 + SIGN, "management": CALL_S3 + READ_LOGS + SIGN}
 
 
 def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str:
@@ -234,7 +241,7 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
 
 @pytest.mark.parametrize(
     ("function", "service"),
-    [("terraform_http", "s3"), ("audit_trail", "logs"), ("management", "s3"), ("management", "logs")],
+    [("terraform_http", "s3"), ("audit_trail", "logs"), ("management", "logs"), ("cloud", "sts")],
 )
 def test_a_bundle_has_the_endpoints_that_botocore_has_for_every_region(function: str, service: str) -> None:
     shipped = bundle(function, "local").path / "botocore" / "data"

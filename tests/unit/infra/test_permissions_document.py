@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import FUNCTIONS
+from infra.functions import ROLES, TRANSFERS_ROLE
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed
@@ -44,15 +44,17 @@ WHEN: Final = {
 
 
 def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
-    """Return the permissions of each function's role."""
+    """Return the permissions of each role."""
     found = {}
-    for spec in FUNCTIONS:
-        _, function = stack.function(f"{spec.folder}.handler.handle")
-        role = stack.template["Resources"][function["Role"]["Fn::GetAtt"][0]]
-        [policy] = role["Properties"]["Policies"]
-        own = f"<{spec.construct_id}Log.Arn>"
+    for spec in ROLES:
+        role = stack.role(spec.name)
+        [policy] = role["Policies"]
+        names = {
+            f"<{spec.construct_id}Log.Arn>": "<OwnLog>",
+            stack.role_arn("transfers"): f"<{TRANSFERS_ROLE.resource}>",
+        }
         found[spec.name] = [
-            (action, on.replace(own, "<OwnLog>"))
+            (action, names.get(on, on))
             for action, on in allowed(stack.resolve(policy["PolicyDocument"]["Statement"]))
         ]
     return found
