@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from holdfast.access import Role
@@ -51,6 +51,7 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
     locks(team, f"{name}/locks")
     workspace(team, f"{name}/workspace", declared=declared)
     management(team, f"{name}/managed")
+    download(team, f"{name}/large")
     probe(team, name)
     _expect(team.client(None).request("GET", "/health"), 200)
     if not locks_retained:
@@ -214,6 +215,17 @@ def management(team: Team, state: str) -> None:
     ask("POST", f"delete/{state}", {"version": restored["version"]})
     [newest, *_] = ask("GET", f"versions/{state}")["versions"]
     ask("POST", f"undelete/{state}", {"marker": newest["version"]})
+
+
+def download(team: Team, state: str) -> None:
+    """Read a state that is too large for a response, from where its address leads."""
+    team.put(f"states/{state}.tfstate", documents.state(1, content="x" * 8_000_000))
+    answer = manage(new_client(team), "GET", f"content/{state}")
+    _expect(answer, 307)
+    url = urlsplit(answer.headers["location"])
+    _expect(
+        Client(f"{url.scheme}://{url.netloc}", team.tls, None).request("GET", f"{url.path}?{url.query}"), 200
+    )
 
 
 def retained_freeze(team: Team, state: str) -> None:
