@@ -4,25 +4,27 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from benchmarks import latency
 from benchmarks.figures import Figure, Section
 from benchmarks.project import one_of_each_version, projects
 from benchmarks.relay import Relay
 from benchmarks.run import Run, tell
 from local_aws.terraform import Terraform
 
-_TO_AWS: Final = 0.040
-_TO_S3: Final = 0.012
+_ROUND_TRIP: Final = 40
 _COMMANDS: Final = ("plan", "apply")
 
 _SIDES: Final = ("beside", "in use", "idle")
 
 _NOTES: Final = (
-    "A round trip: 40 ms from client to AWS, 12 ms from function to S3. A new connection costs two more.",
-    "Beside: Terraform's own s3 backend with use_lockfile, 40 ms from the same local S3.",
+    f"A round trip from client to AWS: {_ROUND_TRIP} ms. A client's new connection costs two more.",
+    f"S3 takes {latency.TABLE} ms.",
+    f"A function's new connection to S3: {latency.NEW_CONNECTION} ms.",
+    "Beside: Terraform's own s3 backend with use_lockfile, at the same distance from the same local S3.",
     "Holdfast: every command signs in, as the first one for a minute does; the functions are warm.",
     "In use: the functions' connections to S3 are open, as others have just used the functions.",
     "Idle: S3 has closed these connections, as it does after seconds, and both functions open new ones.",
-    "Round trips: their milliseconds, by what was counted.",
+    "Waiting: the milliseconds of round trips, new connections and S3, by what was counted.",
     "The ratio has what the emulator takes in it; on AWS, API Gateway and Lambda take time of Holdfast's",
     "  requests alone. The s3 backend is told to skip its lookups of credentials and account.",
 )
@@ -30,7 +32,7 @@ _NOTES: Final = (
 
 def measure(run: Run) -> Section:
     """Measure plan and apply through both backends in turn, for every Terraform version on this machine."""
-    with run.stack.relayed("backend", "authorizer", to_aws=_TO_AWS, to_s3=_TO_S3) as relays:
+    with run.stack.relayed("backend", "authorizer", round_trip=_ROUND_TRIP / 1000) as relays:
         figures = [
             figure for terraform in one_of_each_version() for figure in _measure(run, terraform, *relays)
         ]
@@ -58,7 +60,7 @@ def _measure(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Ite
                 took["client"].append(client.requests)
                 took["functions"].append(functions.requests)
                 took["new"].append(client.connections + functions.connections)
-                took["round trips"].append(1000 * (to_aws.waiting(client) + to_s3.waiting(functions)))
+                took["waiting"].append(1000 * (to_aws.waiting(client) + to_s3.waiting(functions)))
     for (command, side), took in measured.items():
         beside = measured[command, "beside"]["ms"]
         yield from _figures(f"{command}, {terraform.client}: {side}", took, beside)
@@ -73,6 +75,6 @@ def _figures(name: str, took: Mapping[str, Sequence[float]], beside: Sequence[fl
         yield Figure.count(f"{name}, S3", took["functions"])
     yield Figure.count(f"{name}, new", took["new"], "connections")
     yield Figure.of(name, "ms", took["ms"])
-    yield Figure.count(f"{name}, round trips", took["round trips"], "ms")
+    yield Figure.count(f"{name}, waiting", took["waiting"], "ms")
     if took["ms"] is not beside:
         yield Figure.ratio(f"{name}, ratio", took["ms"], beside)

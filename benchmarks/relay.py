@@ -5,6 +5,7 @@ import re
 import selectors
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self, cast
 from urllib.parse import urlsplit
@@ -15,25 +16,49 @@ _PIECE: Final = 65_536
 
 @dataclass(slots=True)
 class Passed:
-    """The new connections and the requests that a relay has passed on."""
+    """The new connections and requests that a relay has passed on, and the requests' seconds of latency."""
 
     connections: int = 0
     requests: int = 0
+    latency: float = 0.0
+
+
+@dataclass(slots=True)
+class _Connection:
+    """Times of a connection: when it is open, and the earliest response to its last request."""
+
+    opened: float
+    responds: float = 0.0
 
 
 class Relay:
     """A relay on a loopback port, which runs while its context lasts.
 
-    Every byte arrives half a round trip later, in order; the delays of a body's bytes overlap. A new
-    connection costs two round trips, one for TCP and one for TLS 1.3, before its first request is sent.
+    Every byte arrives half a round trip later, in order; the delays of a body's bytes overlap.
+
+    Args:
+        round_trip: seconds.
+        connecting: the seconds before the first request on a new connection, by default two round trips: one
+            for TCP and one for TLS 1.3.
+        latency: returns the least seconds from a request's arrival to its response. It gets the request's
+            first bytes.
     """
 
-    def __init__(self, upstream: str, round_trip: float) -> None:
+    def __init__(
+        self,
+        upstream: str,
+        round_trip: float = 0.0,
+        *,
+        connecting: float | None = None,
+        latency: Callable[[bytes], float] = lambda _: 0.0,
+    ) -> None:
         url = urlsplit(upstream)
         self.endpoint = ""
         """The relay's base URL, without a trailing slash; empty until the relay runs."""
         self._upstream = (url.hostname, url.port)
         self._round_trip = round_trip
+        self._connecting = 2 * round_trip if connecting is None else connecting
+        self._latency = latency
         self._passed = Passed()
         self._open: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -55,10 +80,11 @@ class Relay:
     def waiting(self, passed: Passed) -> float:
         """Return the total delay in seconds of these connections and requests if no two of them overlap.
 
-        >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(connections=2, requests=4))
-        4.0
+        >>> Relay("http://127.0.0.1", 0.5).waiting(Passed(connections=2, requests=4, latency=0.25))
+        4.25
         """
-        return (passed.requests + 2 * passed.connections) * self._round_trip
+        connecting = passed.connections * self._connecting
+        return passed.requests * self._round_trip + connecting + passed.latency
 
     def take(self) -> Passed:
         """Return the counts since the last `take`. No request may be in flight during the call."""
@@ -86,18 +112,23 @@ class Relay:
         self._serving.add(this := cast("asyncio.Task[None]", asyncio.current_task()))
         this.add_done_callback(self._serving.discard)
         self._passed.connections += 1
-        opened = self._loop.time() + 2 * self._round_trip
+        connection = _Connection(self._loop.time() + self._connecting)
         server, to_server = await asyncio.open_connection(*self._upstream)
         ends = {to_client, to_server}
         self._open |= ends
         await asyncio.gather(
-            self._carry(client, to_server, opened, count=True),
-            self._carry(server, to_client, opened, count=False),
+            self._carry(client, to_server, connection, requests=True),
+            self._carry(server, to_client, connection, requests=False),
         )
         self._open -= ends
 
     async def _carry(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, opened: float, *, count: bool
+        self,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        connection: _Connection,
+        *,
+        requests: bool,
     ) -> None:
         on_its_way = deque[bytes]()
 
@@ -113,7 +144,13 @@ class Relay:
                 piece = await source.read(_PIECE)
             except ConnectionResetError:
                 piece = b""
-            if count and _REQUEST.match(piece):
+            leaves = max(self._loop.time(), connection.opened)
+            if requests and _REQUEST.match(piece):
+                latency = self._latency(piece)
                 self._passed.requests += 1
+                self._passed.latency += latency
+                connection.responds = leaves + self._round_trip / 2 + latency
+            elif not requests:
+                leaves = max(leaves, connection.responds)
             on_its_way.append(piece)
-            self._loop.call_at(max(self._loop.time(), opened) + self._round_trip / 2, arrive)
+            self._loop.call_at(leaves + self._round_trip / 2, arrive)

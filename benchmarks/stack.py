@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from benchmarks import latency
 from benchmarks.relay import Relay
 from holdfast.access import Role
 from holdfast.identity import tokens
@@ -106,17 +107,21 @@ class Stack:
         return [line for line in lines if (line.get("state") or "").startswith(state)]
 
     @contextmanager
-    def relayed(
-        self, *functions: str, to_aws: float = 0.0, to_s3: float = 0.0
-    ) -> Iterator[tuple[Relay, Relay]]:
+    def relayed(self, *functions: str, round_trip: float | None = None) -> Iterator[tuple[Relay, Relay]]:
         """Run two relays while the context lasts: one between clients and AWS, one between functions and S3.
 
         Args:
             functions: the functions whose requests to S3 pass through the second relay.
-            to_aws: the round trip of the first relay; `to_s3` is the round trip of the second relay.
+            round_trip: the seconds from clients to AWS and back, in addition to the latency of S3. None: the
+                relays only count.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
-        with Relay(self.aws.endpoint, to_aws) as aws, Relay(self.aws.endpoint, to_s3) as s3:
+        aws, s3 = Relay(self.aws.endpoint), Relay(self.aws.endpoint)
+        if round_trip is not None:
+            aws = Relay(self.aws.endpoint, round_trip, latency=latency.of)
+            connecting = latency.NEW_CONNECTION / 1000
+            s3 = Relay(self.aws.endpoint, connecting=connecting, latency=latency.of)
+        with aws, s3:
             route_through(self.aws, names, s3.endpoint)
             try:
                 yield aws, s3

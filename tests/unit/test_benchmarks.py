@@ -5,7 +5,8 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from benchmarks import __main__ as benchmarks
+from benchmarks import latency
 from benchmarks.figures import Figure, Section
 from benchmarks.relay import Passed, Relay
 from benchmarks.run import Run
@@ -142,6 +144,38 @@ def test_a_relay_passes_everything_on_and_counts_it() -> None:
         assert relay.take() == Passed(connections=1, requests=2)
         relay.disconnect()
         assert client.sock.recv(1) == b""
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "condition", "seconds"),
+    [
+        ("GET", "/bucket/key", {}, 0.02),
+        ("PUT", "/bucket/key", {}, 0.03),
+        ("PUT", "/bucket/key", {"if-match": '"1"'}, 0.06),
+        ("DELETE", "/bucket/key", {}, 0.03),
+        ("PUT", "/_aws/execute-api/1/locks/a", {}, 0.0),
+    ],
+)
+def test_a_response_takes_the_latency_of_its_method(
+    method: str, path: str, condition: Mapping[str, str], seconds: float
+) -> None:
+    class Empty(loopback.Handler):
+        def respond(self) -> None:
+            self.read_body()
+            self.answer(200)
+
+    with (
+        loopback.serving(Empty) as address,
+        Relay(address, 0.01, connecting=0.05, latency=latency.of) as relay,
+    ):
+        client = http.client.HTTPConnection(urlsplit(relay.endpoint).netloc, timeout=10)
+        for waiting in (0.06 + seconds, 0.01 + seconds):
+            started = time.perf_counter()
+            client.request(method, path, b"body", dict(condition))
+            client.getresponse().read()
+            assert time.perf_counter() - started >= waiting
+            assert relay.waiting(relay.take()) == pytest.approx(waiting)
         client.close()
 
 
