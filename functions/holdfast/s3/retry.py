@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from botocore.exceptions import (
     ClientError,
+    ConnectionClosedError,
     CredentialRetrievalError,
     FlexibleChecksumError,
     HTTPClientError,
@@ -76,6 +77,9 @@ def until_decided(
 ) -> _T:
     """Repeat a request until S3 has accepted or refused it; return the result of `call` or of `outcomes`.
 
+    It pauses before each retry, except once after a closed connection: S3 closes idle connections, and a
+    function that Lambda had frozen may learn of it only when it sends a request.
+
     Args:
         call: sends the request once.
         outcomes: the results for expected error statuses, such as `412`.
@@ -87,6 +91,7 @@ def until_decided(
         OutcomeUnknown: the deadline has passed.
     """
     pause = _FIRST_PAUSE
+    closed = False
     reason = "no time was left to ask"
     while time.monotonic() < deadline:
         before_each()
@@ -110,6 +115,9 @@ def until_decided(
         except _LOST as error:
             reason = type(error).__name__
             unconfirmed()
+            if isinstance(error, ConnectionClosedError) and not closed:
+                closed = True
+                continue
         time.sleep(pause * _JITTER.uniform(0.5, 1.0))
         pause = min(pause * 2, _LONGEST_PAUSE)
     raise OutcomeUnknown(f"S3 did not decide in time (last: {reason}). A retry is safe.")

@@ -1,0 +1,88 @@
+"""Connections to S3 that S3 has closed while they were idle, and requests that open none."""
+
+import sys
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from types import SimpleNamespace
+
+import boto3
+import pytest
+
+from benchmarks.relay import Passed, Relay
+from holdfast.access import Caller, Role
+from holdfast.s3 import retry
+from holdfast.s3.store import IfAbsent, Store, Stored, connect
+from local_aws import loopback
+from tests.support import fault_relay
+from tests.support.environment import set_environment
+from tests.support.events import Context, request, sign_in
+from tests.support.fault_relay import Exchange, Fault, Injected
+
+READER = Caller("ada", Role.READER, ("*",))
+
+
+class Accepting(loopback.Handler):
+    def respond(self) -> None:
+        self.read_body()
+        self.answer(200, headers={"ETag": '"1"', "Date": "Fri, 02 Jan 2026 03:04:05 GMT"})
+
+
+@pytest.fixture
+def s3() -> Iterator[str]:
+    """The address of an S3 that accepts everything."""
+    with loopback.serving(Accepting) as address:
+        yield address
+
+
+def store(address: str) -> Store:
+    client = connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=address)
+    return Store(client, "bucket", "123456789012", deadline=time.monotonic() + 10)
+
+
+def lock(s3: Store) -> None:
+    assert isinstance(s3.write("locks/a", b"{}", IfAbsent(), metadata={}), Stored)
+
+
+def test_a_connection_that_s3_has_closed_costs_a_connection_and_no_request(s3: str) -> None:
+    with Relay(s3) as relay:
+        one = store(relay.endpoint)
+        for _ in range(2):
+            lock(one)
+        assert relay.take() == Passed(connections=1, requests=2)
+        relay.disconnect()
+        lock(one)
+        assert relay.take() == Passed(connections=1, requests=1)
+        assert one.requests == ["PutObject"] * 3
+        assert one.unconfirmed == []
+
+
+@pytest.mark.parametrize(("lost", "pauses"), [(1, 0), (2, 1)])
+def test_a_request_on_a_closed_connection_is_sent_again_at_once_and_then_after_a_pause(
+    s3: str, lost: int, pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults: list[Injected | None] = [None, *[Injected(Fault.NEVER_ARRIVES)] * lost, None]
+    arrived: list[Exchange] = []
+    slept: list[float] = []
+    monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=time.monotonic, sleep=slept.append))
+    with fault_relay.Relay(s3, lambda _: faults.pop(0), heard=arrived.append) as relay:
+        one = store(relay.endpoint)
+        for _ in range(2):
+            lock(one)
+    assert [exchange.answered for exchange in arrived] == [200, *[None] * lost, 200]
+    assert one.unconfirmed == ["PutObject"] * lost
+    assert len(slept) == pauses
+
+
+def test_a_request_that_is_refused_opens_no_connection(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Relay(s3) as relay:
+        set_environment(monkeypatch, AWS_ENDPOINT_URL_S3=relay.endpoint)
+        handles = {}
+        for function in ("authorizer", "terraform_http"):
+            monkeypatch.delitem(sys.modules, f"{function}.handler", raising=False)
+            handles[function] = import_module(f"{function}.handler").handle
+            monkeypatch.delitem(sys.modules, f"{function}.handler")  # it has made-up settings
+        acquire = request("PUT", "/locks/{name+}", "a", caller=READER, body='{"ID": "1"}')
+        assert handles["terraform_http"](acquire, Context())["statusCode"] == 403
+        assert handles["authorizer"](sign_in("Basic x"), Context()) == {"isAuthorized": False}
+        assert relay.take() == Passed()
