@@ -1,11 +1,14 @@
-"""Sign-in with a record that is damaged; tests/contract/test_sign_in.py has everything else."""
+"""Sign-in: a damaged record, and what is read at once; tests/contract/test_sign_in.py has everything else."""
 
+from datetime import UTC, datetime
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from holdfast.identity import sessions, trust
+from holdfast.identity.authentication import Authenticated
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.sign_in import sign_in
 from tests.support.id_tokens import RSA, aws_record, claims, signed
@@ -34,3 +37,19 @@ def test_a_damaged_record_is_raised_and_not_an_outcome(credentials: Credentials,
     store: Any = Bucket()
     with pytest.raises(ValueError, match=r"valid (token|session|trust) record"):
         sign_in(credentials, store, lambda: 9.0)
+
+
+def test_a_session_and_its_trust_record_are_read_at_once() -> None:
+    granted = aws_record()
+    session, secret = sessions.create(bearer(granted), now=datetime.now(UTC), seconds=300)
+    bodies = {session.key: session.to_json(), trust.KEY: trust.Records((granted,)).to_json()}
+    both = Barrier(2, timeout=5)
+
+    class Bucket:
+        def read(self, key: str) -> SimpleNamespace:
+            both.wait()
+            return SimpleNamespace(body=bodies[key])
+
+    store: Any = Bucket()
+    credentials = SessionCredentials(session.id, secret)
+    assert isinstance(sign_in(credentials, store, lambda: 9.0), Authenticated)

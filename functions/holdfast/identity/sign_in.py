@@ -46,10 +46,17 @@ def _with_token(credentials: TokenCredentials, store: Store) -> Authenticated | 
 
 
 def _with_session(credentials: SessionCredentials, store: Store) -> Authenticated | Denied:
-    """Authenticate by a session. It always sends two requests to S3, to hide whether the session exists."""
-    found = store.read(sessions.session_key(credentials.session_id))
-    session = Session.from_json(found.body) if found else None
-    return sessions.authenticate(credentials, session, trust.read(store), now=datetime.now(UTC))
+    """Authenticate by a session, with two requests to S3 at once.
+
+    It sends both whether or not the session exists, to hide whether it does.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # tokens do not need it
+
+    with ThreadPoolExecutor(1) as beside:
+        trusted = beside.submit(trust.read, store)
+        found = store.read(sessions.session_key(credentials.session_id))
+        session = Session.from_json(found.body) if found else None
+        return sessions.authenticate(credentials, session, trusted.result(), now=datetime.now(UTC))
 
 
 def load_for_id_tokens() -> None:
