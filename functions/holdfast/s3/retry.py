@@ -77,8 +77,8 @@ def until_decided(
 ) -> _T:
     """Repeat a request until S3 has accepted or refused it; return the result of `call` or of `outcomes`.
 
-    It pauses before each retry, except once after a closed connection: S3 closes idle connections, and a
-    function that Lambda had frozen may learn of it only when it sends a request.
+    It pauses before each retry, except once after a closed connection: S3 and Lambda close idle connections,
+    and the function may learn of it only when it sends a request.
 
     Args:
         call: sends the request once.
