@@ -105,8 +105,9 @@ class Relay:
         await asyncio.gather(*self._serving)
 
     async def _disconnect(self) -> None:
-        for end in self._open:
+        for end in (ends := [*self._open]):
             end.close()
+        await asyncio.gather(*(end.wait_closed() for end in ends), return_exceptions=True)
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         self._serving.add(this := cast("asyncio.Task[None]", asyncio.current_task()))
