@@ -12,7 +12,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from benchmarks import cloud, cold_start, distance, manage, size
+from benchmarks import cloud, cold_start, connections, distance, manage, size
 from benchmarks.figures import Section, table, to_json
 from benchmarks.run import Run, tell
 from local_aws.failure import LocalAwsError
@@ -21,6 +21,7 @@ from tests.support.user_settings import forget_user_settings
 SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "distance": distance.measure,
     "cold": cold_start.measure,
+    "connections": connections.measure,
     "size": size.measure,
     "cloud": cloud.measure,
     "manage": manage.measure,
