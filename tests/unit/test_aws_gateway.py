@@ -4,6 +4,7 @@ import base64
 import gzip
 import http.client
 import json
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from tests.support.aws_gateway import (
     answer_size,
     event_size,
 )
+from tests.support.pages import page
 
 JSON = {"Content-Type": "application/json"}
 
@@ -83,9 +85,11 @@ def send(
 
 def body_for_event(size: int, target: str, headers: Mapping[str, str]) -> bytes:
     """A body of plain letters that makes an event of this size when `send` sends it."""
-    sent = {**headers, "Host": "127.0.0.1:00000", "Accept-Encoding": "identity", "Content-Length": "0000000"}
-    empty = event_size("POST", target, sent, b"x")
-    return b"x" * (size - empty + 1)
+    return b"x" * (size - event_size("POST", target, as_sent(headers), b"x") + 1)
+
+
+def as_sent(headers: Mapping[str, str]) -> Mapping[str, str]:
+    return {**headers, "Host": "127.0.0.1:00000", "Accept-Encoding": "identity", "Content-Length": "0000000"}
 
 
 CHUNKS = b"POST /unlocks/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -150,6 +154,29 @@ def test_a_body_counts_in_an_event_as_lambda_gets_it(
 ) -> None:
     for length, status in ((passes, 200), (passes + 30_000, 413)):
         assert send(gateway, "POST", "/states/a", letter.encode() * length, headers).status == status
+
+
+CLOUD = {"Content-Type": "application/vnd.api+json", "User-Agent": "go-tfe"}
+
+
+@pytest.mark.parametrize("padding", [0, 9_800], ids=["few headers", "as many headers as may be"])
+def test_the_outputs_of_cloud_end_at_the_size_that_the_documents_name(
+    gateway: AwsGateway, padding: int
+) -> None:
+    target, headers = "/api/v2/workspaces/ws-a/state-versions", {**CLOUD, "X-Padding": "x" * padding}
+
+    def announced(outputs: int) -> bytes:
+        attributes = {"serial": 1, "json-state-outputs": base64.b64encode(b"x" * outputs).decode()}
+        return json.dumps({"data": {"type": "state-versions", "attributes": attributes}}).encode()
+
+    # Three bytes of outputs are four of the body, and three bytes of the body are four of the event.
+    room = (MAX_INVOCATION - event_size("POST", target, as_sent(headers), b"x") + 4) // 4 * 3
+    largest = (room - len(announced(0))) // 4 * 3
+
+    assert send(gateway, "POST", target, announced(largest), headers).status == 200
+    assert send(gateway, "POST", target, announced(largest + 3), headers).status == 413
+    named = [re.findall(r"3\.\d+ MB", page(name).read_text()) for name in ("limits.md", "errors.md")]
+    assert named == [[f"{largest // 10_000 / 100} MB"]] * 2
 
 
 def test_an_answer_that_lambda_could_not_give_is_500(gateway: AwsGateway, upstream: Upstream) -> None:

@@ -3,13 +3,16 @@
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from botocore.loaders import create_loader
 
+from holdfast.s3.store import deadline
 from infra.config import (
     AWS,
+    LARGEST_STATE_MB,
     LOG_RETENTION_DAYS,
     AccessLogs,
     ConfigError,
@@ -24,6 +27,7 @@ from infra.config import (
     local,
     read_target,
 )
+from infra.functions import FUNCTIONS
 from infra.teams_lock import placed
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -171,8 +175,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
-        memory = { backend = 10240, cloud = 2128, management = 2128, authorizer = 256 }
-        max_state_mb = 500
+        memory = { backend = 10240, cloud = 1328, management = 1328, authorizer = 256 }
+        max_state_mb = 300
         snap_start = true
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
@@ -193,8 +197,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
-            memory=Memory(backend=10240, cloud=2128, management=2128, authorizer=256),
-            max_state_mb=500,
+            memory=Memory(backend=10240, cloud=1328, management=1328, authorizer=256),
+            max_state_mb=300,
             snap_start=True,
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
@@ -258,10 +262,24 @@ def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str, message: s
     [
         "memory = { cloud = 528, management = 528 }",
         'retention = { mode = "governance", days = 30 }\nhistory = { days = 30 }',
+        f"max_state_mb = {LARGEST_STATE_MB}",
     ],
 )
 def test_the_least_that_another_setting_allows_is_enough(tmp_path: Path, settings: str) -> None:
     assert load_teams(write(tmp_path, f"[teams.a]\n{settings}"))
+
+
+@pytest.mark.parametrize("function", ["cloud", "management"])
+def test_the_largest_state_is_written_and_its_lock_read_again_before_requests_to_s3_end(
+    function: str,
+) -> None:
+    (seconds,) = (spec.seconds for spec in FUNCTIONS if spec.name == function)
+    for_requests = deadline(1000 * seconds) - time.monotonic()
+
+    # From S3 and to S3 at 50 MB a second, and 8 ms of processing.
+    written_after = LARGEST_STATE_MB * (2 / 50 + 0.008)
+
+    assert written_after < for_requests < 1.1 * written_after
 
 
 ACCOUNT = 'the 12 digits of an AWS account in quotes, as in "123456789012"'
@@ -342,7 +360,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("log_retention", '"90"', "90"),
         not_allowed("throttling", "100", "a table, as in { rate = 100, burst = 200 }"),
         not_allowed("new_states", '"all"', '"any" or "declared"'),
-        not_allowed("max_state_mb", "1.5", "a whole number from 1 to 500"),
+        not_allowed("max_state_mb", "1.5", "a whole number from 1 to 300"),
+        not_allowed("max_state_mb", "301", "a whole number from 1 to 300"),
         not_allowed(
             "memory",
             "1769",
