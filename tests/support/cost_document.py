@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from infra.config import Memory, TeamConfig
+from infra.config import Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
@@ -24,6 +24,11 @@ _SESSION: Final = ("GET", "PUT", *_VERIFY)
 """To S3, for a session: the ID token is verified, the session stored, and verified when it is used."""
 _TRUST_READS: Final = 4
 """Reads of the trust records for each run: two for each command."""
+CLOUD: Final = ((13, {"GET": 14, "PUT": 1}), (15, {"GET": 22, "PUT": 4}))
+"""With `cloud {}`: requests to the API and to S3 of a plan and of an apply, each with `init` (`speed.md`).
+
+The client's own two uploads to S3 are not among them in `speed.md`. `DELETE` counts as `GET`.
+"""
 _AUTHORIZED: Final = 2
 """Calls of the authorizer for each command: the ID token, then the session, cached for 60 seconds."""
 
@@ -41,6 +46,11 @@ _AUDIT_WARM_SECONDS: Final = 0.3
 _LOG_KB: Final = 3
 """In all log groups, for each request to the API; rounded up from lines of the local AWS."""
 _S3_LOG_KB: Final = 1
+_ACCESS_LOG_KB: Final = 0.43
+"""The access log's line of a request that API Gateway refuses, with the shortest values (`infra.api`)."""
+_FLOOD: Final = Throttling().rate
+_FLOOD_OF_OPEN_ROUTES: Final = 10
+"""Requests a second that the default limits let through."""
 _STATE_KB: Final = 100
 
 # US East (N. Virginia), first tier; the pages are those that the document links to.
@@ -59,6 +69,8 @@ _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
 _TRAIL_EVENT: Final = 0.10 / 100_000
 _SNAPSHOT_GB_SECOND: Final = 0.0000015046
+_RESTORED_GB: Final = 0.0001398
+"""For each restore of a snapshot, by the function's memory."""
 _KB_OF_A_GB: Final = 1024 * 1024
 _DAYS_OF_A_MONTH: Final = 30
 _SECONDS_OF_A_MONTH: Final = 730 * 3600
@@ -184,6 +196,55 @@ def snap_start_price(memory: Memory) -> float:
     return megabytes / 1024 * _SNAPSHOT_GB_SECOND * _SECONDS_OF_A_MONTH
 
 
+def _restores(memory: Memory) -> float:
+    """Return what 100 runs cost more with snapshots: each command restores three functions."""
+    return 100 * 2 * (memory.backend + 2 * memory.authorizer) / 1024 * _RESTORED_GB
+
+
+def cloud_cents() -> float:
+    """Return what 100 runs cost with `cloud {}`, in a CI job whose ID token is its token; without the key."""
+    http = month(100)
+    asked = sum((Counter(s3) for _, s3 in CLOUD), Counter[str]())
+    api = sum(requests for requests, _ in CLOUD)
+    logs = http.logs * api / sum(1 + len(command) for command in (_PLAN, _APPLY))
+    functions = sum(functions_price(requests, session=False) for requests, _ in CLOUD)
+    requests = api_price(api) + functions + s3_price(asked) + kms_price(asked)
+    return 100 * (100 * requests + logs + http.out + http.versions)
+
+
+def _flood(
+    rate: int,
+    *,
+    billed: bool = True,
+    megabytes: int = 0,
+    logged_kb: float = _ACCESS_LOG_KB,
+    s3: Mapping[str, int] | None = None,
+) -> float:
+    """Return what `rate` requests a second cost in a month, without the audit function.
+
+    Args:
+        billed: whether API Gateway bills the requests.
+        megabytes: the memory of the function that each request invokes; 0 if it invokes none.
+        s3: the requests of that function to S3.
+    """
+    invoked = _INVOCATION + _WARM_MS / 1000 * megabytes / 1024 * GB_SECOND if megabytes else 0
+    logged = logged_kb / _KB_OF_A_GB * _LOG_GB
+    return rate * _SECONDS_OF_A_MONTH * (billed * _API_REQUEST + invoked + logged + s3_price(s3 or {}))
+
+
+def _floods(memory: Memory) -> str:
+    """Return the cell about requests that a stranger sends all the time."""
+    health = next(memory.of(spec) for spec in FUNCTIONS if spec.name == "health")
+    unknown = _flood(_FLOOD, megabytes=memory.authorizer, logged_kb=_LOG_KB, s3={"GET": 1})
+    refused = _flood(_FLOOD, billed=False)
+    return (
+        f"{unknown:,.0f} dollars with unknown tokens, at `throttling`'s {_FLOOD} a second; {refused:.0f} "
+        f"without credentials, and {_flood(_FLOOD) - refused:.0f} more [if AWS bills them]"
+        f"(limits.md#not-documented-by-aws); {_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} for "
+        f"`/health`, at {_FLOOD_OF_OPEN_ROUTES} a second"
+    )
+
+
 def cents() -> float:
     """Return what 100 runs cost, without the key."""
     return sum(month(100).parts()) * 100
@@ -213,7 +274,7 @@ def document() -> str:
 For people who pay for a team's stack: estimate the bill, and see what raises it.
 
 A team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for every 100 runs.
-A run is a `plan` and an `apply`. The amounts are **computed, not from a bill**.
+A run is a `plan` and an `apply` with `backend "http"`. The amounts are **computed, not from a bill**.
 
 {table}
 
@@ -250,7 +311,9 @@ function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB
 | What | Costs |
 | --- | --- |
 | `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, also without requests; \
-{smaller:.2f} dollars with `memory = {{ authorizer = 512 }}` |
+{smaller:.2f} dollars with `memory = {{ authorizer = 512 }}`; restores: {_restores(memory):.2f} dollars for \
+100 runs |
+| `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, with [more requests](../understand/speed.md) |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
 | a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |
 | operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
@@ -261,6 +324,7 @@ cold start, and S3's requests |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
 {_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events, \
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
+| a stranger's requests for a month | {_floods(memory)} |
 """
 
 

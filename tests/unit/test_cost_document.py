@@ -26,3 +26,16 @@ def test_the_readme_has_the_amounts_of_the_document() -> None:
         (runs, f"{cost_document.month(int(runs.replace(',', ''))).total:.2f}") for runs, _ in told
     ]
     assert f"| from $1 a month, and {cost_document.cents():.1f} cents for 100 runs |" in README
+
+
+def test_a_run_with_cloud_sends_the_requests_that_were_counted() -> None:
+    speed = page("speed.md").read_text()
+    counted = {
+        of: [int(cell.rpartition("/")[2]) for cell in row.split("|")[:3]]
+        for of, row in re.findall(r"^\| `cloud \{\}`: (API|S3) requests[^|]*\|(.*)\|$", speed, re.MULTILINE)
+    }
+
+    plan, apply = cost_document.CLOUD
+    for (api, s3), command, uploads in ((plan, 1, 0), (apply, 2, 2)):
+        assert api == counted["API"][0] + counted["API"][command]
+        assert sum(s3.values()) == counted["S3"][0] + counted["S3"][command] + uploads
