@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 
-from holdfast import audit
+from holdfast import audit, audit_log
 
 # Limits of one PutLogEvents request (API reference of CloudWatch Logs).
 MAX_EVENTS: Final = 10_000
@@ -63,7 +63,7 @@ def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
     added = (line["id"], when.isoformat(timespec="milliseconds"), logged.get("message"), function)
     kept = {name: logged[name] for name in audit.FIELDS if _is_kept(logged.get(name))}
     return AuditEvent(
-        f"{function}/{when:%Y-%m-%d}",
+        audit_log.stream(function, line["timestamp"]),
         line["timestamp"],
         json.dumps(dict(zip(audit.ADDED_FIELDS, added, strict=True)) | kept),
     )

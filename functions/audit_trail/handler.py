@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from audit_trail.events import AuditEvent, batches, received
+from holdfast import audit_log
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -63,18 +64,20 @@ def _write(batch: Sequence[AuditEvent]) -> dict[str, int]:
     except ClientError as error:
         if _code(error) != "ResourceNotFoundException":
             raise
-        _create_stream(where)
+        _create_streams(batch[0].timestamp)
         response = _logs.put_log_events(**where, logEvents=lines)
     refused: dict[str, int] = response.get("rejectedLogEventsInfo") or {}
     return refused
 
 
-def _create_stream(where: dict[str, str]) -> None:
-    try:
-        _logs.create_log_stream(**where)
-    except ClientError as error:
-        if _code(error) != "ResourceAlreadyExistsException":  # another invocation was first
-            raise
+def _create_streams(timestamp: int) -> None:
+    """Create the streams of a day for all functions: a search may name only streams that exist."""
+    for stream in audit_log.streams(timestamp, timestamp):
+        try:
+            _logs.create_log_stream(logGroupName=_GROUP, logStreamName=stream)
+        except ClientError as error:
+            if _code(error) != "ResourceAlreadyExistsException":  # another invocation was first
+                raise
 
 
 def _code(error: ClientError) -> str:

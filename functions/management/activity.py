@@ -4,6 +4,10 @@ CloudWatch Logs returns the oldest events first. So the search goes backwards in
 where the span before began. If the search found many events, the next span is shorter, else longer.
 CloudWatch Logs may return many empty responses with a token before the first event of a span (API reference
 of FilterLogEvents). Then the cursor contains the token, and the next page continues with this span.
+
+Each day has log streams of its own. A request names those of its span, so that CloudWatch Logs does not
+search all others. It refuses names that do not exist, as for a day without events: then the same span is
+searched without names.
 """
 
 import re
@@ -43,7 +47,7 @@ _SECONDS: Final = 12.0
 _RETRIED: Final = frozenset(
     {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
 )
-_CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})(?:-([!-~]{1,2048}))?", re.ASCII)
+_CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})(?:([-/])([!-~]{0,2048}))?", re.ASCII)
 _NOT_A_CURSOR: Final = "The cursor does not come from a page of activity; begin without it."
 
 
@@ -71,12 +75,14 @@ class Place:
         until: the end, excluded.
         span: the milliseconds before the end that the next step searches.
         token: the token of CloudWatch Logs with which that step continues; empty for a new step.
+        named: whether that step names its log streams. A token continues only the request that returned it.
     """
 
     since: int
     until: int
     span: int
     token: str = ""
+    named: bool = True
 
     @property
     def start(self) -> int:
@@ -84,16 +90,22 @@ class Place:
         return max(self.since, self.until - self.span)
 
     def __str__(self) -> str:
-        return "-".join(map(str, (self.since, self.until, self.span, *([self.token] if self.token else ()))))
+        return f"{self.since}-{self.until}-{self.span}{'/' if self.named else '-'}{self.token}"
 
     @classmethod
     def parse(cls, cursor: str) -> "Place":
         """Parse a cursor of an earlier page; raise `InvalidRequest` for any other text."""
         matched = _CURSOR.fullmatch(cursor)
-        place = cls(int(matched[1]), int(matched[2]), int(matched[3]), matched[4] or "") if matched else None
-        if place is None or not place.since < place.until or not place.span:
+        if matched is None:
             raise InvalidRequest(_NOT_A_CURSOR)
-        return place
+        since, until, span = (int(number) for number in matched.group(1, 2, 3))
+        if not since < until or not span:
+            raise InvalidRequest(_NOT_A_CURSOR)
+        return cls(since, until, span, matched[5] or "", named=matched[4] != "-")
+
+    def next(self, **changes: int) -> "Place":
+        """Return the place of a new step."""
+        return replace(self, token="", named=True, **changes)
 
 
 def read(request: Request) -> Response:
@@ -136,6 +148,9 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
     while len(found) < PAGE and place.since < place.until and not budget.is_spent:
         try:
             lines, token = _look(place, state, caller, budget)
+        except _NoSuchStreamError:
+            place = replace(place, token="", named=False)
+            continue
         except OutcomeUnknown:
             if place == begun:
                 raise
@@ -147,10 +162,10 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
         found += sorted(lines, key=lambda line: line.timestamp, reverse=True)
         if token:  # no event came yet, or all events are from one millisecond
             return found, replace(place, token=token)
-        place = replace(place, until=place.start, span=place.span * GROWTH, token="")
+        place = place.next(until=place.start, span=place.span * GROWTH)
     if len(found) > PAGE:
         found, end = _cut(found)
-        place = replace(place, until=end, span=place.span // GROWTH, token="")
+        place = place.next(until=end, span=place.span // GROWTH)
     return found, place if place.since < place.until else None
 
 
@@ -164,6 +179,10 @@ def _cut(lines: list[Line]) -> tuple[list[Line], int]:
     if kept:
         return kept, end + 1
     return [line for line in lines if line.timestamp == end], end
+
+
+class _NoSuchStreamError(Exception):
+    """A request named a log stream that does not exist."""
 
 
 class _Budget:
@@ -193,6 +212,8 @@ def _look(place: Place, state: StateName | None, caller: Caller, budget: _Budget
         # A phrase matches anywhere in a line. No character of a name needs escaping.
         **({"filterPattern": f'"{state}"'} if state else {}),
     }
+    if place.named and (streams := audit_log.streams(place.start, place.until - 1)):
+        request["logStreamNames"] = streams
     found: dict[str, Line] = {}
     token = place.token
     while True:  # at least one request: without a response, the span would seem to have no events
@@ -211,6 +232,8 @@ def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
         page = connect().filter_log_events(**request)
     except ClientError as error:
         code = error.response["Error"]["Code"]
+        if code == "ResourceNotFoundException" and "logStreamNames" in request:
+            raise _NoSuchStreamError from error
         if code in _RETRIED or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500:
             raise _unknown(code) from error
         if code == "InvalidParameterException" and "nextToken" in request:

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.nearest_route import NAMED
 from gateway.router import Anyone, Route
+from holdfast import audit_log
 from holdfast.access import Action, Caller, Role, allowed
 from holdfast.names import StateName
 from tests.contract.conftest import Bucket, Server, started
@@ -111,12 +112,13 @@ def functions(moto: Server) -> Iterator[Functions]:
     with started(moto, *FUNCTIONS, **settings) as handlers:
         logs = boto3.Session().client("logs")
         logs.create_log_group(logGroupName=GROUP)
-        logs.create_log_stream(logGroupName=GROUP, logStreamName="backend")
         now = int(time.time() * 1000)
+        stream = audit_log.stream("backend", now - 1000)
+        logs.create_log_stream(logGroupName=GROUP, logStreamName=stream)
         events = [{"event": "state.written", "state": state} for state in (INSIDE, *OUTSIDE)]
         logs.put_log_events(
             logGroupName=GROUP,
-            logStreamName="backend",
+            logStreamName=stream,
             logEvents=[{"timestamp": now - 1000, "message": json.dumps(event)} for event in events],
         )
         yield Functions(Bucket(BUCKET, moto), access_calls.prepare(moto.direct, BUCKET), handlers)

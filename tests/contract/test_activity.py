@@ -1,10 +1,11 @@
 """The route that lists events of the audit trail, from event to response, on two CloudWatch Logs servers."""
 
+import contextlib
 import json
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 from uuid import uuid4
@@ -13,7 +14,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from holdfast import audit
+from holdfast import audit, audit_log
 from holdfast.access import Caller, Role
 from tests.contract.conftest import Answer, Handle, Server, error, started
 from tests.support.documents import OPERATOR
@@ -38,14 +39,14 @@ class Activity:
 
     def write(self, *events: dict[str, Any], ago: int = 0) -> None:
         """Write events a millisecond apart. `ago` is the age of the first in milliseconds."""
-        self.logs.put_log_events(
-            logGroupName=self.group,
-            logStreamName="backend",
-            logEvents=[
-                {"timestamp": self.now - ago + number, "message": json.dumps(event)}
-                for number, event in enumerate(events)
-            ],
-        )
+        for number, event in enumerate(events):
+            self.write_line(json.dumps(event), self.now - ago + number)
+
+    def write_line(self, message: str, timestamp: int) -> None:
+        where = {"logGroupName": self.group, "logStreamName": audit_log.stream("backend", timestamp)}
+        with contextlib.suppress(self.logs.exceptions.ResourceAlreadyExistsException):
+            self.logs.create_log_stream(**where)
+        self.logs.put_log_events(**where, logEvents=[{"timestamp": timestamp, "message": message}])
 
     def ask(self, caller: Caller = OPERATOR, **query: str) -> Answer:
         return self.handle(manage_request("GET", "activity", caller=caller, query=query), Context())
@@ -86,7 +87,6 @@ def activity(function: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ac
     group = f"/holdfast/{uuid4().hex}/audit"
     monkeypatch.setattr(function.module.environment, "AUDIT_GROUP", group)
     function.logs.create_log_group(logGroupName=group)
-    function.logs.create_log_stream(logGroupName=group, logStreamName="backend")
     yield replace(function, group=group, now=int(time.time() * 1000))
     function.logs.delete_log_group(logGroupName=group)
 
@@ -110,11 +110,8 @@ def test_an_event_that_was_delivered_twice_is_told_once_and_what_is_no_event_nev
 ) -> None:
     once = event()
     activity.write(once, once, ago=2)
-    activity.logs.put_log_events(
-        logGroupName=activity.group,
-        logStreamName="backend",
-        logEvents=[{"timestamp": activity.now, "message": message} for message in ("START", "[]", "{")],
-    )
+    for message in ("START", "[]", "{"):
+        activity.write_line(message, activity.now)
     assert ids(activity.all()) == [once["id"]]
 
 
@@ -161,7 +158,8 @@ class Logs:
     """A CloudWatch Logs that returns few events per response, and sometimes none.
 
     `events` are timestamp and ID, in order of time. `size` is the most events of a response. The request
-    number `fails_at` raises an error. Each search begins with `empty` responses without events.
+    number `fails_at` raises an error. Each search begins with `empty` responses without events, and a search
+    that names no streams with `others` more. The streams of the `idle` days do not exist.
     """
 
     events: list[tuple[int, str]]
@@ -169,21 +167,39 @@ class Logs:
     requests: int = 0
     fails_at: int = 0
     empty: int = 0
+    others: int = 0
+    idle: frozenset[str] = frozenset()
+    kinds: list[str] = field(default_factory=list)
 
     def filter_log_events(self, **asked: Any) -> dict[str, Any]:
         self.requests += 1
         if self.requests == self.fails_at:
             raise ConnectTimeoutError(endpoint_url="logs")
-        within = [one for one in self.events if asked["startTime"] <= one[0] <= asked["endTime"]]
-        first = int(asked.get("nextToken", -self.empty))
+        names = asked.get("logStreamNames")
+        if names is not None and {name.rpartition("/")[2] for name in names} & self.idle:
+            raise refusal("ResourceNotFoundException", 400)
+        assert names is None or 0 < len(names) <= 100
+        within = [
+            one
+            for one in self.events
+            if asked["startTime"] <= one[0] <= asked["endTime"]
+            and (names is None or audit_log.stream("cloud", one[0]) in names)
+        ]
+        kind = "all" if names is None else "named"
+        self.kinds.append(kind)
+        of, _, number = asked.get(
+            "nextToken", f"{kind}:{-self.empty - self.others * (names is None)}"
+        ).partition(":")
+        assert of == kind, "a token continues only the request that returned it"
+        first = int(number)
         if first < 0:
-            return {"events": [], "nextToken": str(first + 1)}
+            return {"events": [], "nextToken": f"{kind}:{first + 1}"}
         shown = [] if self.requests % 3 == 0 else within[first : first + self.size]
         after = first + len(shown)
         lines = [
             {"timestamp": at, "eventId": name, "message": json.dumps({"id": name})} for at, name in shown
         ]
-        return {"events": lines, **({"nextToken": str(after)} if after < len(within) else {})}
+        return {"events": lines, **({"nextToken": f"{kind}:{after}"} if after < len(within) else {})}
 
 
 @pytest.fixture
@@ -237,6 +253,35 @@ def test_fifty_empty_responses_before_the_first_event_do_not_keep_a_search_from_
     activity: Activity, busy: Logs
 ) -> None:
     busy.events, busy.empty = busy.events[-120:], 50
+    assert_every_event_is_on_one_page(activity, busy)
+
+
+def test_a_search_names_the_streams_of_its_days_and_leaves_those_of_years_alone(
+    activity: Activity, busy: Logs
+) -> None:
+    busy.others = 50
+    found, cursor = activity.page()
+    assert found
+    assert cursor
+    assert busy.requests <= activity.module.MAX_REQUESTS
+
+
+@pytest.mark.parametrize("others", [0, 50])
+def test_days_without_events_are_searched_without_names(activity: Activity, busy: Logs, others: int) -> None:
+    """Their streams do not exist, so that CloudWatch Logs refuses to search them by name."""
+    busy.others = others
+    with_events = {audit_log.stream("", at) for at, _ in busy.events}
+    days = {audit_log.stream("", activity.now - ago * 24 * HOUR) for ago in range(400)}
+    busy.idle = frozenset(day.removeprefix("/") for day in days - with_events)
+    assert busy.idle
+    assert_every_event_is_on_one_page(activity, busy)
+    assert "named" in busy.kinds[busy.kinds.index("all") :]
+
+
+@pytest.mark.parametrize("empty", [0, 50])
+def test_a_stream_that_was_never_created_hides_no_event(activity: Activity, busy: Logs, empty: int) -> None:
+    busy.empty, busy.events = empty, busy.events[-60:]
+    busy.idle = frozenset(audit_log.stream("", at).removeprefix("/") for at, _ in busy.events)
     assert_every_event_is_on_one_page(activity, busy)
 
 

@@ -13,6 +13,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from holdfast import audit_log
+from infra.functions import FUNCTIONS
 from tests.support.environment import set_environment
 from tests.unit.test_audit_events import WRITTEN, delivery
 
@@ -79,9 +81,20 @@ def test_events_come_to_a_stream_of_their_function_and_day(trail: Trail) -> None
     found = trail.streams()
 
     today, before = f"backend/{day(when)}", f"authorizer/{day(when - 2 * DAY)}"
-    assert set(found) == {today, before}
     assert [event["state"] for event in found[today]] == ["network/prod", "b", "c"]
     assert [event["event"] for event in found[before]] == ["sign_in.accepted"]
+
+
+def test_the_first_event_of_a_day_creates_the_streams_of_all_functions(trail: Trail) -> None:
+    """So a search may name them."""
+    when = now()
+    trail.logs.create_log_stream(logGroupName=trail.group, logStreamName=f"cloud/{day(when)}")
+
+    trail.handle(delivery(line(), since=when), None)
+
+    audited = [spec.name for spec in FUNCTIONS if spec.audited]
+    assert set(trail.streams()) == {f"{name}/{day(when)}" for name in audited}
+    assert set(trail.streams()) == set(audit_log.streams(when, when))
 
 
 def test_lines_that_are_handed_over_twice_are_told_by_their_id(trail: Trail) -> None:
@@ -89,7 +102,7 @@ def test_lines_that_are_handed_over_twice_are_told_by_their_id(trail: Trail) -> 
     trail.handle(same, None)
     trail.handle(same, None)
 
-    (events,) = trail.streams().values()
+    (events,) = filter(None, trail.streams().values())
 
     assert [event["id"] for event in events] == ["id0", "id0"]
 
