@@ -5,8 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.e2e.test_cloud_commands import FRUIT
 from tests.e2e.test_cloud_locking import checkout, over_http, past_holdfast
+from tests.e2e.test_terraform_locking import wait_until_force_unlock_may_remove
 from tests.support import documents
-from tests.support.cloud_client import refusal
+from tests.support.cloud_client import place, refusal
 from tests.support.project import NewProject, cloud
 from tests.support.team import Team
 
@@ -75,6 +76,36 @@ def test_a_state_that_http_cannot_take_goes_in_and_is_planned_with(
     refused = strict.client("reader").read(state)
     assert refused.error == (413, "too_large")
     assert b"cloud" in refused.body
+
+
+BIG_OUTPUT = """
+resource "terraform_data" "small" {}
+
+output "big" {
+  value = file("big.txt")
+}
+"""
+
+
+def test_outputs_above_the_limit_stay_on_the_disk_until_they_are_smaller(
+    strict: Team, state: str, one_project: NewProject
+) -> None:
+    """As `errors.md` says."""
+    project = checkout(one_project, strict, state, BIG_OUTPUT)
+    (project.folder / "big.txt").write_text("x" * 3_600_000)
+
+    assert "413 Request Entity Too Large" in project.refused("apply", "-auto-approve")
+
+    left = project.folder / "errored.tfstate"
+    smaller = json.loads(left.read_text())
+    assert len(smaller["resources"]) == 1
+    del smaller["outputs"]["big"]
+    left.write_text(json.dumps(smaller))
+    project.write(main='resource "terraform_data" "small" {}')
+    wait_until_force_unlock_may_remove(strict, state)
+    project.ok("force-unlock", "-force", "/".join(place(state)))
+    project.ok("state", "push", "errored.tfstate")
+    assert project.run("plan", "-detailed-exitcode").code == 0
 
 
 def test_a_state_above_the_limit_of_its_team_is_refused_whole(kept: Team, state: str) -> None:
