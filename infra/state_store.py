@@ -61,7 +61,8 @@ class StateStore(Construct):
 
     def _key(self, team: TeamConfig) -> kms.Key:
         description = f"Holdfast: encrypts the states of team {team.name}"
-        # Without the key the whole history is lost.
+        # Without the key the whole history is lost. The key also stays if the deployment that creates it is
+        # rolled back, unlike the buckets: a team that had `key = "s3"` may have written states with it.
         kept = RemovalPolicy.RETAIN
         key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=kept)
         fix_logical_id(key, "StateKey")
