@@ -2,11 +2,14 @@
 
 import base64
 import os
+import random
 import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
+from itertools import count
 from typing import Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -28,7 +31,11 @@ Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
 """Seconds to connect, and seconds without a received byte; API Gateway's own limit is 30 seconds."""
 _PAUSES: Final = (0.5, 1.5)
-"""Seconds before each retry."""
+"""Seconds before each retry, on average."""
+_THROTTLED: Final = (*_PAUSES, 3.0, 5.0)
+"""The same after a 429: API Gateway passed nothing on, so many may have been refused at once."""
+_LONGEST: Final = 10.0
+"""The most seconds before a retry, whatever `Retry-After` says."""
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
 """The prefix of urllib3's error texts. It may name `HTTPConnection` for an https address, or the reverse."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
@@ -64,7 +71,7 @@ def send(
     host = urlsplit(url).netloc
     response: Response | None = None
     lost: HTTPError | None = None
-    for pause in (*_PAUSES, None):
+    for retry in count():
         try:
             response = _attempt(method, url, headers, body, sign)
             lost = None
@@ -92,7 +99,8 @@ def send(
                 f"The request to {host} has a header that HTTP cannot carry: check the credentials in the "
                 "environment for line ends and letters that are not ASCII."
             ) from error
-        if pause is None or (response is not None and lost is None and response.status not in _TRANSIENT):
+        pause = _pause(retry, None if lost else response)
+        if pause is None:
             break
         time.sleep(pause)
     if lost is not None or response is None:
@@ -104,6 +112,27 @@ def send(
             f"{host} responds with {response.status}, a redirect, which is never followed: check the address."
         )
     return response
+
+
+def _pause(retry: int, response: Response | None) -> float | None:
+    """Return the seconds before a retry, for a response or its loss; None if there is no further retry.
+
+    They vary by half, so that jobs that were refused together do not come back together.
+
+    Args:
+        retry: the number of retries before.
+    """
+    wanted, is_throttled = 0.0, False
+    if response is not None:
+        if response.status not in _TRANSIENT:
+            return None
+        is_throttled = response.status == HTTPStatus.TOO_MANY_REQUESTS
+        with suppress(ValueError):  # it may be a date
+            wanted = float(response.headers.get("retry-after", 0))
+    pauses = _THROTTLED if is_throttled else _PAUSES
+    if retry >= len(pauses):
+        return None
+    return min(max(pauses[retry] * random.uniform(0.5, 1.5), wanted), _LONGEST)  # noqa: S311 no secret
 
 
 def version_skew(address: str) -> str:

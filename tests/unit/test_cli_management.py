@@ -11,6 +11,7 @@ import pytest
 
 from holdfast_cli.api import management, sign_in
 from holdfast_cli.errors import UsageError
+from holdfast_cli.main import main
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.free_port import free_port
 from tests.support.management import (
@@ -19,6 +20,7 @@ from tests.support.management import (
     NAME,
     SECRET,
     answer,
+    environment,
     failure,
     held,
     lock,
@@ -246,13 +248,41 @@ def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub)
     assert "lock break network/prod '$(rm -rf ~)'" in line
 
 
-def test_a_throttle_and_a_fault_are_told_after_retries(stub: ApiStub) -> None:
-    stub.reply(Reply(429, b'{"message":"Too Many Requests"}'))
-    assert "throttle of its own" in failure(stub, "state", "list")
-    assert len(stub.asked) == 3
+@pytest.mark.parametrize(
+    ("retry_after", "waited"),
+    [
+        (None, [0.5, 1.5, 3, 5]),
+        ("0", [0.5, 1.5, 3, 5]),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", [0.5, 1.5, 3, 5]),
+        ("9", [9, 9, 9, 9]),
+        ("86400", [10, 10, 10, 10]),
+    ],
+)
+def test_a_throttle_is_waited_for_as_long_as_it_says_and_told_after_some_retries(
+    stub: ApiStub,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    retry_after: str | None,
+    waited: list[float],
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("holdfast_cli.api.http.time.sleep", pauses.append)
+    for name, value in environment(stub).items():
+        monkeypatch.setenv(name, value)
+    headers = {"Retry-After": retry_after} if retry_after else {}
+    stub.reply(Reply(429, b'{"message":"Too Many Requests"}', headers))
 
+    assert main(["state", "list"]) == 1
+    assert "throttle of its own" in capsys.readouterr().err
+    assert len(stub.asked) == 5
+    assert pauses == [pytest.approx(seconds, rel=0.5) for seconds in waited]
+
+
+def test_a_fault_is_told_after_retries(stub: ApiStub) -> None:
     stub.reply(refusal(503, "undecided", "S3 did not decide."))
+
     assert "run the command again. S3 did not decide." in failure(stub, "state", "list")
+    assert len(stub.asked) == 3
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
