@@ -1,7 +1,9 @@
 """The HTTP API: its routes with their authorizers, throttling and an access log."""
 
 import json
-from typing import cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, cast
 
 from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
@@ -16,14 +18,89 @@ from constructs import Construct
 from gateway import authorizer_context
 from holdfast import audit
 from holdfast.team import CREDENTIALS_CACHED
-from infra.config import Target, TeamConfig, Throttling
+from infra.config import FEW_BURST, FEW_RATE, Target, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from infra.lambdas import Functions, audit_log
 
-MANAGEMENT = "/manage/v1/{path+}"
-"""The route of the management API."""
 _SHARE = 4
 """The management API's limits are the team's limits divided by this number."""
+
+
+def management_throttling(throttling: Throttling) -> Throttling:
+    """Return the management API's limits: a quarter of the team's, so that lists leave requests for an apply.
+
+    >>> management_throttling(Throttling(rate=100, burst=2))
+    Throttling(rate=25, burst=1)
+    """
+    return Throttling(rate=max(1, throttling.rate // _SHARE), burst=max(1, throttling.burst // _SHARE))
+
+
+def _as_many(throttling: Throttling) -> Throttling:
+    """Return limits for requests before a sign-in: as many again as the team's.
+
+    API Gateway throttles before it asks who calls. With lower limits one laptop could keep everybody out.
+    """
+    return throttling
+
+
+def _few(throttling: Throttling) -> Throttling:
+    """Return the limits of routes that neither a sign-in nor an apply needs, at most the team's.
+
+    >>> _few(Throttling(rate=100, burst=2))
+    Throttling(rate=10, burst=2)
+    """
+    return Throttling(rate=min(FEW_RATE, throttling.rate), burst=min(FEW_BURST, throttling.burst))
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRoute:
+    """A route of the API, with every verb: a function that gets a wrong one responds with the right ones.
+
+    Attributes:
+        path: `$default` is every path that no other route has.
+        function: the name of the function behind the route.
+        authorizer: who lets requests in; None for everybody.
+        limits: returns the route's own limits for those of the team; None for the stage's.
+        reason: why everybody may send requests.
+    """
+
+    path: str
+    function: str
+    authorizer: Literal["token", "iam"] | None
+    limits: Callable[[Throttling], Throttling] | None = None
+    reason: str = ""
+
+    @property
+    def key(self) -> apigatewayv2.HttpRouteKey:
+        if self.path == "$default":
+            return apigatewayv2.HttpRouteKey.DEFAULT
+        return apigatewayv2.HttpRouteKey.with_(self.path, apigatewayv2.HttpMethod.ANY)
+
+
+ROUTES: Final = (
+    ApiRoute("/states/{name+}", "backend", "token"),
+    ApiRoute("/outputs/{name+}", "backend", "token"),
+    ApiRoute("/locks/{name+}", "backend", "token"),
+    ApiRoute("/unlocks/{name+}", "backend", "token"),
+    ApiRoute("/api/v2/{path+}", "cloud", "token"),
+    ApiRoute("/manage/v1/{path+}", "management", "token", management_throttling),
+    ApiRoute("/sessions", "sessions", "token", _as_many),
+    # The authorizer accepts every identity of this AWS account; the function checks trust records.
+    ApiRoute("/sessions/aws", "sessions", "iam", _as_many),
+    # Terraform would take the gateway's own 404 for a missing state, and create every resource again.
+    ApiRoute("$default", "backend", "token", _few),
+    ApiRoute(
+        "/health", "health", None, _few, "It tells the version of the code and nothing else, to anybody."
+    ),
+    ApiRoute(
+        "/.well-known/terraform.json",
+        "health",
+        None,
+        _as_many,
+        "Clients ask where the API is before they have a token.",
+    ),
+    ApiRoute("/app/settings/tokens", "health", None, _few, "It tells people how to get a token."),
+)
 
 # Without the query string, which contains lock IDs, and without headers. API Gateway escapes nothing, so the
 # principal is percent-encoded.
@@ -96,67 +173,40 @@ class Api(Construct):
             for spec in FUNCTIONS
             if spec.name in functions.live
         }
-        token = HttpLambdaAuthorizer(
-            "Token",
-            functions.live["authorizer"],
-            response_types=[HttpLambdaResponseType.SIMPLE],
-            identity_source=["$request.header.Authorization"],
-            results_cache_ttl=Duration.seconds(CREDENTIALS_CACHED.seconds),
-        )
-        # ANY, so that a wrong verb reaches the function, whose response lists the allowed verbs.
-        for path, function, authorizer in (
-            ("/states/{name+}", "backend", token),
-            ("/outputs/{name+}", "backend", token),
-            ("/locks/{name+}", "backend", token),
-            ("/unlocks/{name+}", "backend", token),
-            ("/api/v2/{path+}", "cloud", token),
-            (MANAGEMENT, "management", token),
-            ("/sessions", "sessions", token),
-            # The authorizer accepts every identity of this AWS account; the function checks trust records.
-            ("/sessions/aws", "sessions", HttpIamAuthorizer()),
-        ):
-            (route,) = api.add_routes(
-                path=path,
-                methods=[apigatewayv2.HttpMethod.ANY],
-                integration=to[function],
-                authorizer=authorizer,
+        authorizers: dict[str, apigatewayv2.IHttpRouteAuthorizer] = {
+            "token": HttpLambdaAuthorizer(
+                "Token",
+                functions.live["authorizer"],
+                response_types=[HttpLambdaResponseType.SIMPLE],
+                identity_source=["$request.header.Authorization"],
+                results_cache_ttl=Duration.seconds(CREDENTIALS_CACHED.seconds),
+            ),
+            "iam": HttpIamAuthorizer(),
+        }
+        settings = {}
+        for route in ROUTES:
+            # The IDs must not change: CloudFormation would create a route anew while the old one has its key.
+            is_default = route.path == "$default"
+            resource = apigatewayv2.HttpRoute(
+                self if is_default else api,
+                "OtherPaths" if is_default else f"ANY{route.path}",
+                http_api=api,
+                route_key=route.key,
+                integration=to[route.function],
+                authorizer=authorizers[route.authorizer] if route.authorizer else None,
             )
-            if path == MANAGEMENT:
-                limits = management_throttling(team.throttling)
-                stage_resource.route_settings = {
-                    f"ANY {path}": {"ThrottlingRateLimit": limits.rate, "ThrottlingBurstLimit": limits.burst}
+            if route.limits:
+                limits = route.limits(team.throttling)
+                settings[route.key.key] = {
+                    "ThrottlingRateLimit": limits.rate,
+                    "ThrottlingBurstLimit": limits.burst,
                 }
                 # API Gateway refuses settings of a missing route ("Unable to find Route by key").
-                stage.node.add_dependency(route)
-        # The route for every other path. Terraform would take the gateway's own 404 for a missing state, and
-        # create every resource again.
-        apigatewayv2.HttpRoute(
-            self,
-            "OtherPaths",
-            http_api=api,
-            route_key=apigatewayv2.HttpRouteKey.DEFAULT,
-            integration=to["backend"],
-            authorizer=token,
-        )
-        for path, reason in (
-            ("/health", "It tells the version of the code and nothing else, to anybody."),
-            ("/.well-known/terraform.json", "Clients ask where the API is before they have a token."),
-            ("/app/settings/tokens", "It tells people how to get a token."),
-        ):
-            (route,) = api.add_routes(
-                path=path, methods=[apigatewayv2.HttpMethod.ANY], integration=to["health"]
-            )
-            Validations.of(route).acknowledge(
-                Acknowledgment(id="AwsSolutions::AwsSolutions-APIG4", reason=reason)
-            )
+                stage.node.add_dependency(resource)
+            if route.reason:
+                Validations.of(resource).acknowledge(
+                    Acknowledgment(id="AwsSolutions::AwsSolutions-APIG4", reason=route.reason)
+                )
+        stage_resource.route_settings = settings
 
         self.address = (target.api_address or api.api_endpoint).replace("{api}", api.api_id)
-
-
-def management_throttling(throttling: Throttling) -> Throttling:
-    """Return the management API's limits: a quarter of the team's, so that lists leave requests for an apply.
-
-    >>> management_throttling(Throttling(rate=100, burst=2))
-    Throttling(rate=25, burst=1)
-    """
-    return Throttling(rate=max(1, throttling.rate // _SHARE), burst=max(1, throttling.burst // _SHARE))

@@ -131,6 +131,9 @@ class Throttling:
     burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)
 
 
+FEW_RATE, FEW_BURST = 10, 20
+"""The same of each route that neither a sign-in nor an apply needs."""
+
 _WHOLE_VCPU = 1769
 """The megabytes at which a function has one vCPU; processor time is proportional to memory."""
 
@@ -268,7 +271,7 @@ class TeamConfig:
     )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
-        "The API accepts this many requests, [a quarter](limits.md#requests-of-operators) from operators.",
+        "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
         default=Throttling(),
     )
     memory: Memory = setting(

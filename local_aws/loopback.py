@@ -40,6 +40,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
     daemon_threads = True
     block_on_close = False
 

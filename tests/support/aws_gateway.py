@@ -20,6 +20,8 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, Self, cast
 from urllib.parse import unquote, urlsplit
 
+from tests.support.throttle import Throttle
+
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 MAX_PAYLOAD: Final = 10_000_000
 """Bytes of a request's body ("10 MB")."""
@@ -159,6 +161,7 @@ class AwsGateway:
         drops: verbs, each with the lower-case name of a header that is dropped.
         answers_to_lose: how many writes of states will take effect without a response.
         clock_ahead: seconds by which the proxy's clock is ahead.
+        throttle: the limits on the number of requests; None for no limits.
     """
 
     def __init__(
@@ -174,6 +177,7 @@ class AwsGateway:
         self.drops: set[tuple[str, str]] = set()
         self.answers_to_lose = 0
         self.clock_ahead = 0.0
+        self.throttle: Throttle | None = None
         self._upstream = urlsplit(upstream)
         self._upstream_tls = ssl.create_default_context(cafile=str(ca)) if ca else None
         self._recordings: list[list[Exchange]] = []
@@ -235,6 +239,10 @@ class AwsGateway:
     def with_clock_ahead(self, seconds: float) -> contextlib.AbstractContextManager[None]:
         """Set the proxy's clock ahead within the context."""
         return self._meanwhile(clock_ahead=seconds)
+
+    def throttling(self, throttle: Throttle) -> contextlib.AbstractContextManager[None]:
+        """Refuse requests above the limits within the context, as API Gateway does before its authorizer."""
+        return self._meanwhile(throttle=throttle)
 
     def dropping(self, method: str, header: str) -> contextlib.AbstractContextManager[None]:
         """Drop a header of every request with this verb within the context. Its name is in lower case."""
@@ -390,6 +398,8 @@ class _Handler(BaseHTTPRequestHandler):
     do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _answer  # noqa: N815 the base class looks for these names
 
     def _result(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
+        if self.gateway.throttle and not self.gateway.throttle.admits(self.path):
+            return _own(429, "Too Many Requests")
         if event_size(self.command, self.path, headers, body) > MAX_INVOCATION:
             return _own(413, "Request Entity Too Large")
         try:

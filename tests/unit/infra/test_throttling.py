@@ -1,0 +1,193 @@
+"""The limits of the API's routes: which routes have which, and that everybody gets in within them."""
+
+import shlex
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+import boto3
+import pytest
+import urllib3
+import yaml
+
+from holdfast.identity.credentials import IdToken
+from holdfast_cli.api import sessions
+from infra.config import AWS, TeamConfig, Throttling
+from tests.support import api_stub
+from tests.support.api_stub import Reply, made, session
+from tests.support.aws_gateway import AwsGateway
+from tests.support.pages import page
+from tests.support.throttle import DEFAULT, Limits, Throttle
+from tests.unit.infra.conftest import Synthesize, Synthesized
+
+CLIENTS: Final = 100
+FEW: Final = Limits(10, 20)
+DISCOVERY: Final = "/.well-known/terraform.json"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route as the template has it; `handler` is that of its function."""
+
+    resource: str
+    key: str
+    authorization: str
+    handler: str
+
+
+def routes(stack: Synthesized) -> list[Route]:
+    resources = stack.template["Resources"]
+
+    def handler(target: Any) -> str:
+        (integration,) = (part["Ref"] for part in target["Fn::Join"][1] if isinstance(part, dict))
+        alias = resources[resources[integration]["Properties"]["IntegrationUri"]["Ref"]]
+        name: str = resources[alias["Properties"]["FunctionName"]["Ref"]]["Properties"]["Handler"]
+        return name
+
+    return [
+        Route(resource, has["RouteKey"], has["AuthorizationType"], handler(has["Target"]))
+        for resource, one in stack.resources("AWS::ApiGatewayV2::Route").items()
+        for has in [one["Properties"]]
+    ]
+
+
+def ruled(route: Route, team: Limits) -> Limits | None:
+    """Return the limits that a route should have of its own, by whom it lets in and what is behind it."""
+    if route.handler.startswith("session_exchange.") or route.key == f"ANY {DISCOVERY}":
+        return team  # or one laptop could keep everybody out
+    if route.handler.startswith("management."):
+        return Limits(max(1, team.rate // 4), max(1, team.burst // 4))
+    if route.authorization == "NONE" or route.key == DEFAULT:
+        return Limits(min(FEW.rate, team.rate), min(FEW.burst, team.burst))
+    return None
+
+
+@pytest.mark.parametrize("name", ["default", "settled"])
+def test_a_route_has_the_limits_of_what_it_is_for_and_exists_before_they_are_set(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    stack: Synthesized = request.getfixturevalue(name)
+    throttle = Throttle(stack.template)
+    found = routes(stack)
+
+    assert {route.key: throttle.own.get(route.key) for route in found} == {
+        route.key: ruled(route, throttle.stage) for route in found
+    }
+    assert throttle.own.keys() <= {route.key for route in found}
+    # API Gateway refuses settings of a route that does not exist yet.
+    awaited = stack.only("AWS::ApiGatewayV2::Stage")["DependsOn"]
+    assert {route.resource for route in found if route.key in throttle.own} <= set(awaited)
+
+
+def test_a_bucket_is_full_at_first_and_fills_at_the_rate_to_the_burst_and_not_above(
+    default: Synthesized,
+) -> None:
+    now = 0.0
+    throttle = Throttle(default.template, lambda: now)
+
+    def passed(path: str, sent: int = 500) -> int:
+        return sum(throttle.admits(path) for _ in range(sent))
+
+    assert (passed("/health"), passed("/nowhere"), passed("/manage/v1/states?page=2")) == (20, 20, 50)
+    assert passed("/states/a", 150) + passed("/api/v2/ping", 150) == 200  # the stage's, in one bucket
+    assert passed("/sessions") == passed("/sessions/aws") == passed(DISCOVERY) == 200
+    now = 1.5
+    assert (passed("/health"), passed("/states/a")) == (15, 150)
+    now = 100.0
+    assert (passed("/health"), passed("/states/a")) == (20, 200)
+
+
+@contextmanager
+def in_front_of(throttle: Throttle) -> Iterator[AwsGateway]:
+    """The limits in front of an API that gives everybody a session."""
+    with api_stub.running() as stub, AwsGateway(stub.address) as gateway, gateway.throttling(throttle):
+        stub.reply(made(session()))
+        yield gateway
+
+
+def all_at_once(act: Callable[[int], object]) -> None:
+    start = threading.Barrier(CLIENTS)
+
+    def client(number: int) -> object:
+        start.wait()
+        return act(number)
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(client, range(CLIENTS)))
+
+
+def sign_in(number: int, address: str) -> None:
+    """Sign in as `holdfast login` does: every other client with AWS credentials."""
+    if number % 2:
+        sessions.for_id_token(IdToken("a.b.c"), address, None)
+    else:
+        sessions.for_aws(boto3.Session("AKIA", "secret"), address, None)
+
+
+def once(method: str, url: str) -> int:
+    """Send a request that is not retried, and return the status."""
+    return urllib3.request(method, url, retries=False).status
+
+
+def test_a_hundred_clients_get_in_at_once_while_a_laptop_without_credentials_sends_what_it_can(
+    default: Synthesized,
+) -> None:
+    begun, done = threading.Event(), threading.Event()
+    discovered: list[int] = []
+    with in_front_of(Throttle(default.template)) as gateway:
+
+        def flood() -> None:
+            for number in count():
+                for path in ("/sessions", "/sessions/aws", DISCOVERY):
+                    once("POST", f"{gateway.address}{path}")
+                if number == FEW.burst:
+                    begun.set()
+                if number > FEW.burst and done.wait(1 / (2 * FEW.rate)):
+                    return
+
+        def init(number: int) -> None:
+            discovered.append(once("GET", f"{gateway.address}{DISCOVERY}"))
+            sign_in(number, gateway.address)
+
+        laptop = threading.Thread(target=flood)
+        laptop.start()
+        begun.wait()
+        try:
+            all_at_once(init)
+        finally:
+            done.set()
+            laptop.join()
+
+    assert discovered == [200] * CLIENTS
+
+
+def test_a_hundred_clients_get_in_by_retries_where_the_team_allows_fewer_at_once(
+    synthesize: Synthesize,
+) -> None:
+    team = TeamConfig(name="small", throttling=Throttling(rate=40, burst=10))
+    throttle = Throttle(synthesize([team], AWS)["Holdfast-small"].template)
+    with in_front_of(throttle) as gateway, gateway.recording() as exchanges:
+        all_at_once(lambda number: sign_in(number, gateway.address))
+
+    assert {exchange.status for exchange in exchanges} == {200, 429}
+
+
+def test_the_pipelines_of_the_page_sign_in_after_a_429() -> None:
+    (pipeline,) = (
+        text for text in page("access.md").read_text().split("```") if text.startswith("yaml\non:")
+    )
+    steps = yaml.safe_load(pipeline.removeprefix("yaml\n"))["jobs"]["apply"]["steps"]
+    (signs_in,) = (line for line in steps[2]["run"].splitlines() if line.startswith("session="))
+    with api_stub.running() as stub:
+        stub.reply(Reply(429, b'{"message":"Too Many Requests"}'), made(session()))
+        script = (
+            f"HOLDFAST_ADDRESS={shlex.quote(stub.address)} id_token=x; {signs_in}; jq -er .id <<< $session"
+        )
+        subprocess.run(["bash", "-euc", script], check=True, capture_output=True, timeout=60)
+
+    assert [asked.path for asked in stub.asked] == ["/sessions"] * 2
