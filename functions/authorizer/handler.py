@@ -11,7 +11,7 @@ from gateway.log import log
 from holdfast import audit
 from holdfast.audit import Event
 from holdfast.identity import credentials, trust
-from holdfast.identity.authentication import Authenticated, Denied
+from holdfast.identity.authentication import Authenticated, Denied, refused
 from holdfast.identity.sign_in import load_for_id_tokens, sign_in
 from holdfast.s3.store import Store
 
@@ -44,10 +44,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         raise
     match outcome:
         case Denied(reason):
-            log.warning(
-                Event.SIGN_IN_REFUSED.value,
-                extra={**_log_fields(event, sent, store), "reason": reason.value},
-            )
+            denial, why = refused(reason)
+            log.warning(denial.value, extra={**_log_fields(event, sent, store), **why})
             return {"isAuthorized": False}
         case Authenticated():
             log.info(

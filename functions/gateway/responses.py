@@ -13,7 +13,7 @@ from gateway.requests import Request
 from gateway.router import AWS_IDENTITY, PUBLIC, Route, Router, Target, pick
 from holdfast import audit
 from holdfast.audit import Event
-from holdfast.errors import HoldfastError
+from holdfast.errors import Denied, HoldfastError
 from holdfast.identity import authentication
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def respond(
         if error.status >= 500:
             logged["reason"] = error.message
         level = "error" if "reason" in logged else "warning"
+        if isinstance(error, Denied) and error.denial:
+            event, why = authentication.refused(authentication.DenialReason(error.denial))
+            logged |= why
     except Exception as error:  # noqa: BLE001 the client gets a 500, the log the stack
         response = _failure(_FaultError(request.event["requestContext"]["requestId"]), error_form)
         # Without the exception's text, which could contain a state's content.

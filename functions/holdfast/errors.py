@@ -138,6 +138,11 @@ class LockRequired(Invalid, status=428, code="lock_required"):
 class Denied(HoldfastError):
     """The caller may not do this."""
 
+    def __init__(self, message: str, *, denial: str = "") -> None:
+        super().__init__(message)
+        # The `DenialReason` of a refused sign-in, for the log; empty if the caller has signed in.
+        self.denial = denial
+
 
 class NotAuthenticated(Denied, status=401, code="not_authenticated"):
     """The request is not authenticated."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
+from joserfc.jwk import RSAKey
 
+from audit_trail.events import received
 from gateway import authorizer_context
 from holdfast.access import Caller, Role
 from holdfast.errors import OutcomeUnknown, StorageRefused
@@ -23,8 +25,9 @@ from holdfast.identity.tokens import Token
 from holdfast.identity.trust import Records
 from tests.contract.conftest import ACCOUNT, Answer, Bucket, Server, error, noted, started
 from tests.support.events import Context, request, sign_in
-from tests.support.id_tokens import ISSUER, RSA, SUBJECT, Published, claims, record, signed
+from tests.support.id_tokens import ISSUER, RSA, SUBJECT, Published, claims, raw, record, signed
 from tests.support.s3_fault_proxy import Fault
+from tests.unit.test_audit_events import delivery
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 BUCKET = "holdfast-sign-in"
 FULLWIDTH = "".join(chr(ord(digit) + 0xFEE0) for digit in ACCOUNT)
 ARN = f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada@corp.com"
+FOREIGN = RSAKey.generate_key(2048, {"kid": "one"})
 PRINCIPAL = f"oidc:{ISSUER}#{SUBJECT}"
 
 DENIED: Answer = {"isAuthorized": False}
@@ -291,9 +295,13 @@ def _session_without_records(functions: Functions) -> str:
     return basic(session.id, secret)
 
 
-def _id_token(functions: Functions, **changed: Any) -> str:
+def _jwt(functions: Functions, jwt: str) -> str:
     functions.trust(record())
-    return bearer(**changed)
+    return f"Bearer {jwt}"
+
+
+def _id_token(functions: Functions, **changed: Any) -> str:
+    return _jwt(functions, signed(RSA, claims(**changed)))
 
 
 ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
@@ -313,6 +321,18 @@ ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
     "an ID token of another repository": (lambda each: _id_token(each, repository="x"), "not_trusted", 1),
     "an ID token for somebody else": (lambda each: _id_token(each, aud="x"), "wrong_audience", 1),
     "an expired ID token": (lambda each: _id_token(each, exp=1), "expired", 1),
+    "an ID token that is not yet valid": (lambda each: _id_token(each, nbf=2**33), "not_yet_valid", 1),
+    "an unsigned ID token": (lambda each: _jwt(each, raw({"alg": "none"}, claims())), "wrong_algorithm", 1),
+    "an ID token under nobody's key": (
+        lambda each: _jwt(each, signed(RSA, claims(), kid="x")),
+        "unknown_key",
+        1,
+    ),
+    "an ID token under another key": (
+        lambda each: _jwt(each, signed(FOREIGN, claims())),
+        "wrong_signature",
+        1,
+    ),
     "no JWT": (lambda _: "Bearer x", "malformed", 0),
     "a key of the bucket": (lambda _: basic("../trust/records", "x"), "malformed", 0),
     "a user of another form": (lambda _: basic("x", "y"), "malformed", 0),
@@ -332,9 +352,20 @@ def test_every_denial_looks_the_same_and_its_reason_is_in_the_log(
     header = credentials(functions)
     sent = functions.sent("authorizer", lambda: functions.authorize(header))
     assert sent == (DENIED, ["GET"] * requests)
-    line = json.loads(log[-1])
-    assert (line["message"], line["level"], line["trail"]) == ("sign_in.refused", "WARNING", "holdfast.audit")
-    assert (line["reason"], line["s3_requests"]) == (reason, requests)
+    line = counted(log, reason, "authorizer")
+    assert (line["level"], line["s3_requests"]) == ("WARNING", requests)
+
+
+def counted(log: list[str], reason: str, function: str) -> dict[str, Any]:
+    """Return the last line of a log, which must be a refused sign-in, audited if its reason is to be."""
+    line: dict[str, Any] = json.loads(log[-1])
+    assert (line["message"], line["reason"]) == ("sign_in.refused", reason)
+    events = received(delivery(log[-1], group=f"/holdfast/platform/{function}"))
+    audited = [json.loads(event.message) for event in events]
+    assert [(event["event"], event["reason"], event["function"]) for event in audited] == (
+        [] if reason == "malformed" else [("sign_in.refused", reason, function)]
+    )
+    return line
 
 
 def test_nothing_decides_but_the_key_of_the_gateways_cache(functions: Functions) -> None:
@@ -516,6 +547,38 @@ def aws(arn: object) -> dict[str, Any]:
     return {"iam": {"userArn": arn, "accountId": ACCOUNT}}
 
 
+def aws_of(account: str, role: str) -> dict[str, Any]:
+    return aws(f"arn:aws:sts::{account}:assumed-role/{role}/ada")
+
+
+ENDED = Authenticated(
+    Caller(PRINCIPAL, Role.WRITER, ("*",)), AuthMethod.OIDC, trust="network", trust_id="t" * 20, ends=1
+)
+EXCHANGES = {
+    "without a signature": ("/sessions/aws", {}, "not_signed", "not_signed"),
+    "by another account": ("/sessions/aws", aws_of("1" * 12, "Deployer"), "not_allowed", "not_trusted"),
+    "by a role without a record": ("/sessions/aws", aws_of(ACCOUNT, "x"), "not_allowed", "not_trusted"),
+    "by an ID token that has expired since": (
+        *("/sessions", {"lambda": authorizer_context.encode(ENDED)}, "not_allowed", "expired"),
+    ),
+}
+"""Refused requests for a session: the route, API Gateway's facts, the response's code, and the reason."""
+
+
+@pytest.mark.parametrize(("route", "authorizer", "code", "reason"), EXCHANGES.values(), ids=EXCHANGES)
+def test_a_refused_exchange_is_counted_with_the_other_refused_sign_ins(
+    functions: Functions, log: list[str], route: str, authorizer: object, code: str, reason: str
+) -> None:
+    assert error(functions.make_session(route, authorizer)) == (403, code)
+    line = counted(log, reason, "sessions")
+    assert (line["level"], line["error"], line["status"]) == ("WARNING", code, 403)
+
+
+def test_every_reason_of_a_denial_is_tried() -> None:
+    tried = [reason for _, reason, _ in ATTEMPTS.values()] + [reason for *_, reason in EXCHANGES.values()]
+    assert set(tried) == set(DenialReason)
+
+
 def test_aws_credentials_become_a_session_with_two_requests(functions: Functions, log: list[str]) -> None:
     functions.trust(record(), deployers())
     answer, sent = functions.sent(
@@ -595,7 +658,7 @@ def test_who_has_no_role_of_the_account_gets_no_session_and_no_request_is_made(
     assert sent == []
     assert error(answer) == (403, "not_allowed")
     line = json.loads(log[-1])
-    assert (line["message"], line["subject"], line["level"]) == ("request.refused", arn, "WARNING")
+    assert (line["message"], line["subject"], line["level"]) == ("sign_in.refused", arn, "WARNING")
 
 
 def test_whoever_signed_a_request_stands_in_the_log_also_if_it_was_no_good(
@@ -663,7 +726,7 @@ def test_the_log_says_who_signed_in_and_from_where_and_holds_no_secret(
     functions.authorize(basic("confidential", "confidential"))
     lines = [json.loads(line) for line in log]
     assert [line["message"] for line in lines] == ["sign_in.accepted"] * 3 + ["sign_in.refused"] * 2
-    assert all(line["trail"] == "holdfast.audit" and line["request_id"] for line in lines)
+    assert all(line["request_id"] for line in lines)
     by_token, by_session, by_id_token, wrong, malformed = lines
     assert (by_token["token"], by_token["source"], by_token["trust"]) == (token.id, "token", "")
     assert (by_session["session"], by_session["source"], by_session["principal"]) == (

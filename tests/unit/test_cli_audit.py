@@ -106,13 +106,13 @@ def test_writes_are_what_changed_a_state_and_the_newest_of_them_can_be_asked_for
 
 def test_who_is_known_by_the_full_subject_alone_is_found_by_that(aws: Aws) -> None:
     arn = "arn:aws:sts::123456789012:assumed-role/Developer/ada"
-    refused = event("1", 5, "request.refused", principal=None, subject=arn)
+    refused = event("1", 5, "sign_in.refused", principal=None, subject=arn)
     digested = event("2", 4, "state.read", principal="arn-sha256:0f:ada", subject=arn)
     aws.make_audit_log("payments", refused, digested, READ)
 
     assert found(aws, "--principal", arn) == ["1", "2"]
     assert found(aws, "--principal", "arn-sha256:0f:ada") == ["2"]
-    assert arn in aws.output("audit", "--event", "request.refused")
+    assert arn in aws.output("audit", "--event", "sign_in.refused")
 
 
 def test_a_value_that_json_writes_otherwise_is_found_too(aws: Aws) -> None:

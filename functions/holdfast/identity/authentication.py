@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
+from holdfast import audit
 from holdfast.access import Caller
+from holdfast.audit import Event
 
 
 class AuthMethod(StrEnum):
@@ -33,6 +35,7 @@ class DenialReason(StrEnum):
     UNKNOWN_KEY = "unknown_key"
     WRONG_SIGNATURE = "wrong_signature"
     NOT_YET_VALID = "not_yet_valid"
+    NOT_SIGNED = "not_signed"
 
 
 LOGGED: Final = ("principal", "role", "source", "trust", "subject")
@@ -76,3 +79,12 @@ class Denied:
     """A caller who is not authenticated. Only the log contains the reason."""
 
     reason: DenialReason
+
+
+def refused(reason: DenialReason) -> tuple[Event, dict[str, str | None]]:
+    """Return the event and the fields by which every log line of a refused sign-in is counted and audited.
+
+    A malformed one is logged without the mark of the audit trail: it tries nothing, and anyone can send many.
+    """
+    mark = None if reason is DenialReason.MALFORMED else audit.MARK
+    return Event.SIGN_IN_REFUSED, {"reason": reason.value, audit.MARK_FIELD: mark}

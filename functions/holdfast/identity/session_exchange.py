@@ -11,7 +11,7 @@ from typing import Final
 from holdfast.access import Caller
 from holdfast.errors import NotAllowed, NotSigned, OutcomeUnknown
 from holdfast.identity import sessions
-from holdfast.identity.authentication import Authenticated, AuthMethod
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason
 from holdfast.identity.principals import principal
 from holdfast.identity.sessions import Session
 from holdfast.identity.trust import Records
@@ -37,7 +37,7 @@ def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
         case AuthMethod.OIDC:
             # API Gateway caches the authorizer's response for longer than the token may be valid.
             if now.timestamp() >= bearer.ends:
-                raise NotAllowed("The ID token has expired; send a new one.")
+                raise NotAllowed("The ID token has expired; send a new one.", denial=DenialReason.EXPIRED)
             return bearer
         case AuthMethod.TOKEN | AuthMethod.SESSION | AuthMethod.AWS as method:
             raise NotAllowed(
@@ -62,16 +62,20 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
         NotAllowed: the caller is not a role session of the account, or no trust record names the role.
     """
     if arn is None:
-        raise NotSigned("The request is not signed with AWS credentials that AWS knows.")
+        raise NotSigned(
+            "The request is not signed with AWS credentials that AWS knows.", denial=DenialReason.NOT_SIGNED
+        )
     role_session = _ROLE_SESSION.fullmatch(arn)
     if role_session is None or role_session["account"] != account:
         raise NotAllowed(
-            f"{arn} is not a session of an IAM role in the account {account}; assume such a role first."
+            f"{arn} is not a session of an IAM role in the account {account}; assume such a role first.",
+            denial=DenialReason.NOT_TRUSTED,
         )
     record = read_records().for_aws_role(role_session["role"])
     if record is None:
         raise NotAllowed(
-            f"No trust record names the IAM role {role_session['role']}; add one with `holdfast trust add`."
+            f"No trust record names the IAM role {role_session['role']}; add one with `holdfast trust add`.",
+            denial=DenialReason.NOT_TRUSTED,
         )
     return Authenticated(
         Caller(principal(arn), record.role, record.scope),
