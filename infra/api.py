@@ -36,7 +36,7 @@ def management_throttling(throttling: Throttling) -> Throttling:
 
 
 def _as_many(throttling: Throttling) -> Throttling:
-    """Return limits for requests before a sign-in: as many again as the team's.
+    """Return limits for the requests with which a job begins: as many again as the team's.
 
     API Gateway throttles before it asks who calls. With lower limits one laptop could keep everybody out.
     """
@@ -83,6 +83,8 @@ ROUTES: Final = (
     ApiRoute("/locks/{name+}", "backend", "token"),
     ApiRoute("/unlocks/{name+}", "backend", "token"),
     ApiRoute("/api/v2/{path+}", "cloud", "token"),
+    # The first request of a command with `cloud {}` to the API, which no client sends again after a 429.
+    ApiRoute("/api/v2/ping", "cloud", "token", _as_many),
     ApiRoute("/manage/v1/{path+}", "management", "token", management_throttling),
     ApiRoute("/sessions", "sessions", "token", _as_many),
     # The authorizer accepts every identity of this AWS account; the function checks trust records.

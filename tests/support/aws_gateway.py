@@ -12,15 +12,13 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self, cast
 from urllib.parse import unquote, urlsplit
-
-from tests.support.throttle import Throttle
 
 METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 MAX_PAYLOAD: Final = 10_000_000
@@ -161,7 +159,7 @@ class AwsGateway:
         drops: verbs, each with the lower-case name of a header that is dropped.
         answers_to_lose: how many writes of states will take effect without a response.
         clock_ahead: seconds by which the proxy's clock is ahead.
-        throttle: the limits on the number of requests; None for no limits.
+        admits: returns whether the limits let a request pass, by its target; None for no limits.
     """
 
     def __init__(
@@ -177,7 +175,7 @@ class AwsGateway:
         self.drops: set[tuple[str, str]] = set()
         self.answers_to_lose = 0
         self.clock_ahead = 0.0
-        self.throttle: Throttle | None = None
+        self.admits: Callable[[str], bool] | None = None
         self._upstream = urlsplit(upstream)
         self._upstream_tls = ssl.create_default_context(cafile=str(ca)) if ca else None
         self._recordings: list[list[Exchange]] = []
@@ -240,9 +238,9 @@ class AwsGateway:
         """Set the proxy's clock ahead within the context."""
         return self._meanwhile(clock_ahead=seconds)
 
-    def throttling(self, throttle: Throttle) -> contextlib.AbstractContextManager[None]:
-        """Refuse requests above the limits within the context, as API Gateway does before its authorizer."""
-        return self._meanwhile(throttle=throttle)
+    def throttling(self, admits: Callable[[str], bool]) -> contextlib.AbstractContextManager[None]:
+        """Refuse requests that are not admitted within the context, as API Gateway does, with a 429."""
+        return self._meanwhile(admits=admits)
 
     def dropping(self, method: str, header: str) -> contextlib.AbstractContextManager[None]:
         """Drop a header of every request with this verb within the context. Its name is in lower case."""
@@ -398,7 +396,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT = _answer  # noqa: N815 the base class looks for these names
 
     def _result(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
-        if self.gateway.throttle and not self.gateway.throttle.admits(self.path):
+        if self.gateway.admits and not self.gateway.admits(self.path):
             return _own(429, "Too Many Requests")
         if event_size(self.command, self.path, headers, body) > MAX_INVOCATION:
             return _own(413, "Request Entity Too Large")
