@@ -6,35 +6,18 @@ harsher. The limits of the account, and that AWS enforces none of them exactly, 
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 DEFAULT: Final = "$default"
 """The key of the route for paths that no other route has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The requests that a route accepts: `rate` a second, `burst` at once."""
 
     rate: float
     burst: float
-
-
-@dataclass(slots=True)
-class _Bucket:
-    limits: Limits
-    tokens: float
-    filled: float
-
-    def takes(self, now: float) -> bool:
-        added = (now - self.filled) * self.limits.rate
-        self.tokens, self.filled = min(self.tokens + added, self.limits.burst), now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
 
 
 def _limits(settings: Mapping[str, Any]) -> Limits:
@@ -51,25 +34,23 @@ class Throttle:
 
     def __init__(self, template: Mapping[str, Any], clock: Callable[[], float] = time.monotonic) -> None:
         resources = template["Resources"].values()
-        (settings,) = (one["Properties"] for one in resources if one["Type"] == "AWS::ApiGatewayV2::Stage")
-        self.stage = _limits(settings["DefaultRouteSettings"])
-        self.own = {key: _limits(own) for key, own in settings["RouteSettings"].items()}
+        (stage,) = (one["Properties"] for one in resources if one["Type"] == "AWS::ApiGatewayV2::Stage")
+        self.stage = _limits(stage["DefaultRouteSettings"])
+        self.own = {key: _limits(own) for key, own in stage["RouteSettings"].items()}
+        routes = (one["Properties"] for one in resources if one["Type"] == "AWS::ApiGatewayV2::Route")
+        self._keys = {key.removeprefix("ANY "): key for route in routes for key in [route["RouteKey"]]}
+        self._left: dict[str, tuple[float, float]] = {}
         self._clock, self._lock = clock, Lock()
-        shared = self._full(self.stage)
-        self._buckets = {
-            key.removeprefix("ANY "): self._full(self.own[key]) if key in self.own else shared
-            for one in resources
-            if one["Type"] == "AWS::ApiGatewayV2::Route"
-            for key in [one["Properties"]["RouteKey"]]
-        }
 
     def admits(self, target: str) -> bool:
         """Count a request, and return whether it passes; `target` is its path and its query."""
         path = target.partition("?")[0]
-        greedy = (key for key in self._buckets if path.startswith(key.partition("{")[0]) and "{" in key)
-        key = path if path in self._buckets else next(greedy, DEFAULT)
+        greedy = (key for key in self._keys if "{" in key and path.startswith(key.partition("{")[0]))
+        key = self._keys[path if path in self._keys else next(greedy, DEFAULT)]
+        bucket, limits = (key, self.own[key]) if key in self.own else ("stage", self.stage)
         with self._lock:
-            return self._buckets[key].takes(self._clock())
-
-    def _full(self, limits: Limits) -> _Bucket:
-        return _Bucket(limits, limits.burst, self._clock())
+            now = self._clock()
+            left, since = self._left.get(bucket, (limits.burst, now))
+            left = min(left + (now - since) * limits.rate, limits.burst)
+            self._left[bucket] = (left - (left >= 1), now)
+            return left >= 1

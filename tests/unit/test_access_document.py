@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 import yaml
 
 from holdfast_cli.commands.table import parser
-from tests.support import cli_account
+from tests.support import api_stub, cli_account
+from tests.support.api_stub import Reply, made, session
 from tests.support.cli_account import Aws, bucket
 from tests.support.pages import page
 
@@ -86,6 +88,17 @@ def test_every_pipeline_is_yaml_that_signs_in() -> None:
     assert github["permissions"]["id-token"] == "write"
     assert "/sessions" in github["jobs"]["apply"]["steps"][2]["run"]
     assert "HOLDFAST_ID_TOKEN" in gitlab["apply"]["id_tokens"]
+
+
+def test_the_pipeline_signs_in_after_a_429() -> None:
+    script = yaml.safe_load(blocks("yaml")[0])["jobs"]["apply"]["steps"][2]["run"]
+    (signs_in,) = (line for line in script.splitlines() if line.startswith("session="))
+    with api_stub.running() as stub:
+        stub.reply(Reply(429, b'{"message":"Too Many Requests"}'), made(session()))
+        script = f"HOLDFAST_ADDRESS={stub.address} id_token=x; {signs_in}; jq -er .id <<< $session"
+        subprocess.run(["bash", "-euc", script], check=True, capture_output=True, timeout=60)
+
+    assert [asked.path for asked in stub.asked] == ["/sessions"] * 2
 
 
 # --- the permissions, on an AWS that enforces them ------------------------------------------------

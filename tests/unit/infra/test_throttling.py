@@ -1,27 +1,22 @@
 """The limits of the API's routes: which routes have which, and that everybody gets in within them."""
 
-import shlex
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import boto3
 import pytest
 import urllib3
-import yaml
 
 from holdfast.identity.credentials import IdToken
 from holdfast_cli.api import sessions
 from infra.config import AWS, TeamConfig, Throttling
 from tests.support import api_stub
-from tests.support.api_stub import Reply, made, session
+from tests.support.api_stub import made, session
 from tests.support.aws_gateway import AwsGateway
-from tests.support.pages import page
 from tests.support.throttle import DEFAULT, Limits, Throttle
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
@@ -33,8 +28,7 @@ BEGINNINGS: Final = ("/sessions", "/sessions/aws", DISCOVERY, PING)
 """The paths of the requests with which a job begins."""
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """A route as the template has it; `handler` is that of its function."""
 
     resource: str
@@ -43,20 +37,14 @@ class Route:
     handler: str
 
 
-def routes(stack: Synthesized) -> list[Route]:
-    resources = stack.template["Resources"]
-
-    def handler(target: Any) -> str:
-        (integration,) = (part["Ref"] for part in target["Fn::Join"][1] if isinstance(part, dict))
-        alias = resources[resources[integration]["Properties"]["IntegrationUri"]["Ref"]]
-        name: str = resources[alias["Properties"]["FunctionName"]["Ref"]]["Properties"]["Handler"]
-        return name
-
-    return [
-        Route(resource, has["RouteKey"], has["AuthorizationType"], handler(has["Target"]))
-        for resource, one in stack.resources("AWS::ApiGatewayV2::Route").items()
-        for has in [one["Properties"]]
-    ]
+def routes(stack: Synthesized) -> Iterator[Route]:
+    resources = {name: one.get("Properties", {}) for name, one in stack.template["Resources"].items()}
+    for name, one in stack.resources("AWS::ApiGatewayV2::Route").items():
+        route = one["Properties"]
+        (integration,) = (part["Ref"] for part in route["Target"]["Fn::Join"][1] if isinstance(part, dict))
+        alias = resources[resources[integration]["IntegrationUri"]["Ref"]]
+        handler = resources[alias["FunctionName"]["Ref"]]["Handler"]
+        yield Route(name, route["RouteKey"], route["AuthorizationType"], handler)
 
 
 def ruled(route: Route, team: Limits) -> Limits | None:
@@ -76,7 +64,7 @@ def test_a_route_has_the_limits_of_what_it_is_for_and_exists_before_they_are_set
 ) -> None:
     stack: Synthesized = request.getfixturevalue(name)
     throttle = Throttle(stack.template)
-    found = routes(stack)
+    found = list(routes(stack))
 
     assert {route.key: throttle.own.get(route.key) for route in found} == {
         route.key: ruled(route, throttle.stage) for route in found
@@ -115,13 +103,8 @@ def in_front_of(throttle: Throttle) -> Iterator[AwsGateway]:
 
 def all_at_once(act: Callable[[int], object]) -> None:
     start = threading.Barrier(CLIENTS)
-
-    def client(number: int) -> object:
-        start.wait()
-        return act(number)
-
     with ThreadPoolExecutor(CLIENTS) as clients:
-        list(clients.map(client, range(CLIENTS)))
+        list(clients.map(lambda number: (start.wait(), act(number)), range(CLIENTS)))
 
 
 def sign_in(number: int, address: str) -> None:
@@ -179,19 +162,3 @@ def test_a_hundred_clients_get_in_by_retries_where_the_team_allows_fewer_at_once
         all_at_once(lambda number: sign_in(number, gateway.address))
 
     assert {exchange.status for exchange in exchanges} == {200, 429}
-
-
-def test_the_pipelines_of_the_page_sign_in_after_a_429() -> None:
-    (pipeline,) = (
-        text for text in page("access.md").read_text().split("```") if text.startswith("yaml\non:")
-    )
-    steps = yaml.safe_load(pipeline.removeprefix("yaml\n"))["jobs"]["apply"]["steps"]
-    (signs_in,) = (line for line in steps[2]["run"].splitlines() if line.startswith("session="))
-    with api_stub.running() as stub:
-        stub.reply(Reply(429, b'{"message":"Too Many Requests"}'), made(session()))
-        script = (
-            f"HOLDFAST_ADDRESS={shlex.quote(stub.address)} id_token=x; {signs_in}; jq -er .id <<< $session"
-        )
-        subprocess.run(["bash", "-euc", script], check=True, capture_output=True, timeout=60)
-
-    assert [asked.path for asked in stub.asked] == ["/sessions"] * 2
