@@ -1,7 +1,7 @@
 """API Gateway's limits as a template sets them, by token buckets, for the proxy that plays AWS.
 
 AWS does not document whether the routes under the stage's limits share one bucket. Here they do, which is
-harsher. The limits of the account, and that AWS enforces none of them exactly, are left out.
+harsher. It leaves out the limits of the account, and that AWS enforces its limits on a best-effort basis.
 """
 
 import time
