@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from infra.config import Memory, TeamConfig, Throttling
+from infra.config import FEW_RATE, Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
@@ -49,7 +49,7 @@ _S3_LOG_KB: Final = 1
 _ACCESS_LOG_KB: Final = 0.43
 """The access log's line of a request that API Gateway refuses, with the shortest values (`infra.api`)."""
 _FLOOD: Final = Throttling().rate
-_FLOOD_OF_OPEN_ROUTES: Final = 10
+_FLOOD_OF_OPEN_ROUTES: Final = FEW_RATE
 """Requests a second that the default limits let through."""
 _STATE_KB: Final = 100
 
