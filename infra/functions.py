@@ -189,6 +189,7 @@ FUNCTIONS: Final = (
         folder="authorizer",
         purpose="Verifies access tokens, sessions and ID tokens.",
         memory="authorizer",
+        # As long as API Gateway waits. The function ends earlier, by `time_limit.py`, which counts the init.
         seconds=10,
         environment=_BUCKET,
         grants=(

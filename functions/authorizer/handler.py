@@ -4,7 +4,7 @@ It is a REQUEST authorizer with payload format 2.0 and simple responses. API Gat
 60 seconds. When the function raises, API Gateway responds with 500 and caches nothing.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway import authorizer_context, function
 from gateway.log import log
@@ -13,28 +13,36 @@ from holdfast.audit import Event
 from holdfast.identity import credentials, trust
 from holdfast.identity.authentication import Authenticated, Denied, refused
 from holdfast.identity.sign_in import load_for_id_tokens, sign_in
+from holdfast.identity.time_limit import TimeLimit, init_began
 from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_function = function.start(trust.KEY, load=load_for_id_tokens)
+_READ_TIMEOUT: Final = 2.0
+"""Seconds after which a lost response of S3 still leaves time for another request, as S3's guide advises:
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-design-patterns.html
+"""
+
+_function = function.start(trust.KEY, load=load_for_id_tokens, read_timeout=_READ_TIMEOUT)
+_time_limit = TimeLimit(init_began())  # last, because it ends the init
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Authenticate the caller of a request, and return API Gateway's simple response.
 
     Raises:
-        HoldfastError: S3 did not respond, or refuses the function.
+        HoldfastError: S3 did not respond in time, or refuses the function.
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
         ValueError: the caller's stored record is damaged.
     """
+    ends = _time_limit.ends(context.get_remaining_time_in_millis() / 1000)
     # The identity source is the key of API Gateway's cache, so the response may depend on it alone.
     (authorization,) = event["identitySource"]
     sent = credentials.parse(authorization)
-    store = _function.store(context)
+    store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
     try:
-        outcome = sign_in(sent, store, lambda: context.get_remaining_time_in_millis() / 1000)
+        outcome = sign_in(sent, store, ends)
     except Exception as error:
         # Lambda logs the error with its text.
         log.error(

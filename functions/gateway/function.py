@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import names
 from holdfast.s3 import retention, snapshot
-from holdfast.s3.store import Store, connect, deadline
+from holdfast.s3.store import READ_TIMEOUT, Store, connect, deadline
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -41,14 +41,19 @@ class Function:
         return Store(self.s3, bucket or self.bucket, self.account, deadline=until)
 
 
-def start(key: str, *, load: Callable[[], object] | None = None) -> Function:
+def start(
+    key: str, *, load: Callable[[], object] | None = None, read_timeout: float = READ_TIMEOUT
+) -> Function:
     """Start a function: create its client, prepare a snapshot, and enable the garbage collector again.
 
     Args:
         key: the key of an object that the function may read, for the snapshot.
         load: loads modules into the snapshot that the function otherwise imports on demand.
+        read_timeout: seconds without a byte from S3 after which a request is retried.
     """
-    function = Function(connect(), os.environ["HOLDFAST_BUCKET"], os.environ["HOLDFAST_ACCOUNT"])
+    function = Function(
+        connect(read_timeout=read_timeout), os.environ["HOLDFAST_BUCKET"], os.environ["HOLDFAST_ACCOUNT"]
+    )
     snapshot.prepare(function.s3, function.bucket, function.account, key, load=load)
     gc.freeze()  # objects that exist now live as long as the process
     gc.enable()

@@ -1,5 +1,6 @@
 """Sign-in: a damaged record, and what is read at once; tests/contract/test_sign_in.py has everything else."""
 
+import time
 from datetime import UTC, datetime
 from threading import Barrier
 from types import SimpleNamespace
@@ -36,7 +37,7 @@ def test_a_damaged_record_is_raised_and_not_an_outcome(credentials: Credentials,
 
     store: Any = Bucket()
     with pytest.raises(ValueError, match=r"valid (token|session|trust) record"):
-        sign_in(credentials, store, lambda: 9.0)
+        sign_in(credentials, store, time.monotonic() + 9)
 
 
 def test_a_session_and_its_trust_record_are_read_at_once() -> None:
@@ -52,4 +53,4 @@ def test_a_session_and_its_trust_record_are_read_at_once() -> None:
 
     store: Any = Bucket()
     credentials = SessionCredentials(session.id, secret)
-    assert isinstance(sign_in(credentials, store, lambda: 9.0), Authenticated)
+    assert isinstance(sign_in(credentials, store, time.monotonic() + 9), Authenticated)

@@ -5,35 +5,44 @@ not cached. The cache's key is the `Authorization` header alone. So credentials 
 seconds after they have expired or been revoked, or their trust record has been removed.
 """
 
-from collections.abc import Callable
+import time
 from datetime import UTC, datetime
 
+from holdfast.errors import OutcomeUnknown
 from holdfast.identity import sessions, tokens, trust
 from holdfast.identity.authentication import Authenticated, DenialReason, Denied
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.sessions import Session
+from holdfast.identity.time_limit import done_by
 from holdfast.identity.tokens import Token
 from holdfast.s3.store import Store
 
+_TO_RAISE = 0.2
+"""Seconds that are left when an issuer has not responded, so that this is what is raised."""
 
-def sign_in(
-    credentials: Credentials | None, store: Store, seconds_left: Callable[[], float]
-) -> Authenticated | Denied:
+
+def sign_in(credentials: Credentials | None, store: Store, ends: float) -> Authenticated | Denied:
     """Authenticate the caller by credentials, which are None if the header has no known form.
 
     Args:
-        seconds_left: returns the seconds that are left of the invocation.
+        ends: the time of `time.monotonic` by which there is an outcome or an error.
 
     Raises:
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
+        OutcomeUnknown: S3 did not respond in time.
     """
+    late = OutcomeUnknown("S3 did not respond in time. A retry is safe.")
+    return done_by(ends, lambda: _authenticate(credentials, store, ends), late=late)
+
+
+def _authenticate(credentials: Credentials | None, store: Store, ends: float) -> Authenticated | Denied:
     match credentials:
         case TokenCredentials():
             return _with_token(credentials, store)
         case SessionCredentials():
             return _with_session(credentials, store)
         case IdToken():
-            return _with_id_token(credentials, store, seconds_left)
+            return _with_id_token(credentials, store, ends)
         case None:
             return Denied(DenialReason.MALFORMED)
 
@@ -64,14 +73,11 @@ def load_for_id_tokens() -> None:
     from holdfast.identity.oidc import fetch, keys, verify  # noqa: F401 to have them loaded
 
 
-def _with_id_token(
-    credentials: IdToken, store: Store, seconds_left: Callable[[], float]
-) -> Authenticated | Denied:
+def _with_id_token(credentials: IdToken, store: Store, ends: float) -> Authenticated | Denied:
     """Authenticate by an ID token: one request to S3, and two to the issuer if its keys are not cached."""
     # Imported here: they load the JWT library, which other sign-ins do not need at their cold start.
     from holdfast.identity.oidc import fetch, keys, verify
 
     records = trust.read(store)
-    # S3 may have taken long. If Lambda stops the function, it loses its cached keys and logs nothing.
-    seconds = min(fetch.BUDGET, seconds_left() - 1)
+    seconds = min(fetch.BUDGET, ends - time.monotonic() - _TO_RAISE)  # S3 may have taken long
     return verify.verify(credentials.jwt, records, keys.process_issuers, seconds)

@@ -202,7 +202,12 @@ class _Empty:
     """The object exists and has zero bytes, so its first byte cannot be read."""
 
 
-def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None = None) -> "S3Client":
+def connect(
+    session: "boto3.Session | None" = None,
+    *,
+    endpoint_url: str | None = None,
+    read_timeout: float = READ_TIMEOUT,
+) -> "S3Client":
     """Create an S3 client that leaves retries to `Store`. A process should create it once.
 
     Credentials and region come from the session, by default from the environment. The first request opens the
@@ -210,7 +215,7 @@ def connect(session: "boto3.Session | None" = None, *, endpoint_url: str | None 
     """
     config = Config(
         connect_timeout=CONNECT_TIMEOUT,
-        read_timeout=READ_TIMEOUT,
+        read_timeout=read_timeout,
         retries={"mode": "standard", "total_max_attempts": 1},
         user_agent=f"holdfast/{__version__}",  # botocore would compute its own for every request
     )

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any, Final, TypeGuard
 
 from holdfast import json_object
 from holdfast.identity.oidc.fetch import BUDGET, IssuerUnreachable, get
+from holdfast.identity.time_limit import done_by
 from holdfast.identity.trust import is_web_address
 
 CACHED: Final = 3600
@@ -85,7 +84,9 @@ class Issuers:
                 raise IssuerUnreachable(str(error))
         self._tried[issuer] = self._clock()
         try:
-            jwks = _loaded_within(seconds, issuer, lambda: _published_keys(issuer, self._fetch))
+            late = IssuerUnreachable(f"{issuer} did not respond within {seconds:.0f} s")
+            ends = time.monotonic() + seconds
+            jwks = done_by(ends, lambda: _published_keys(issuer, self._fetch), late=late)
         except IssuerUnreachable as error:
             self._failures[issuer] = (self._clock(), error)
             raise
@@ -127,26 +128,6 @@ def _document(address: str, fetch: Callable[[str], bytes]) -> dict[str, Any]:
         return json_object.parse_unique(fetch(address))
     except ValueError as error:
         raise IssuerUnreachable(f"the document at {address} {error}") from None
-
-
-def _loaded_within(seconds: float, issuer: str, load: Callable[[], Sequence[Jwk]]) -> Sequence[Jwk]:
-    """Load keys in a thread, and abandon it when the time is up: a DNS lookup cannot be cancelled."""
-    outcome: SimpleQueue[Sequence[Jwk] | IssuerUnreachable] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            outcome.put(load())
-        except IssuerUnreachable as error:
-            outcome.put(error)
-
-    Thread(target=run, daemon=True).start()
-    try:
-        found = outcome.get(timeout=max(seconds, 0))
-    except Empty:
-        raise IssuerUnreachable(f"{issuer} did not respond within {seconds:.0f} s") from None
-    if isinstance(found, IssuerUnreachable):
-        raise found
-    return found
 
 
 process_issuers: Final = Issuers()
