@@ -18,6 +18,7 @@ from benchmarks.figures import Figure, Section
 from benchmarks.run import Run
 from benchmarks.stack import printed
 from benchmarks.tiny_s3 import BUCKET, tiny_s3
+from gateway.function import WARM_UP
 from holdfast.access import Caller, Role
 from holdfast.identity import tokens, trust
 from local_aws.server import ROOT
@@ -42,13 +43,16 @@ print([[time.monotonic(), time.process_time()]] * 2)
 # The process gets the issuer's documents as input, so that the issuer's time is not measured.
 _RUN: Final = """
 import importlib, json, sys, time, types
-function, event, documents = json.load(sys.stdin)
+function, event, documents, warm_up = json.load(sys.stdin)
 handler = importlib.import_module(f"{function}.handler")
+context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 25000)
+if warm_up:
+    handler.handle(warm_up, context)
 ready = time.monotonic(), time.process_time()
 if documents:
     from holdfast.identity.oidc import keys
     keys.process_issuers = keys.Issuers(fetch=lambda address: json.dumps(documents[address]).encode())
-answer = handler.handle(event, types.SimpleNamespace(get_remaining_time_in_millis=lambda: 25000))
+answer = handler.handle(event, context)
 responded = time.monotonic(), time.process_time()
 assert answer.get("isAuthorized") or answer.get("statusCode") == 200, answer
 assert ("jwt" in sys.modules) is bool(documents)
@@ -70,7 +74,8 @@ _BARE_DATA: Final = frozenset({"s3", "endpoints.json", "partitions.json", "sdk-d
 Asked = tuple[str, Mapping[str, Any], Mapping[str, object]]
 """The first request of a process: the function, its event, and an issuer's documents by address."""
 Took = dict[str, list[float]]
-"""Milliseconds of each round: processor time as `start` and `response`, and elapsed time as `wall`."""
+"""Milliseconds of each round: processor time as `start` and `response`, and elapsed time as `wall`, and as
+`warm` from the start's end."""
 
 
 def measure(run: Run) -> Section:
@@ -91,10 +96,12 @@ def measure(run: Run) -> Section:
         if checkout:
             bundles = _bundles(checkout, {asked[name][0] for name in names})
             for name in names:
-                processes[side + name] = (bundles[asked[name][0]], _RUN, json.dumps(asked[name]))
+                # The functions of the chain get a warm-up, if the version knows it, and then their request.
+                warm_up = WARM_UP if name in _CHAIN and not side else None
+                processes[side + name] = (bundles[asked[name][0]], _RUN, json.dumps([*asked[name], warm_up]))
     # For each function, the other version runs right after this version.
     in_turn = sorted(processes.items(), key=lambda item: item[0].removeprefix("beside: "))
-    measured = {name: Took(start=[], response=[], wall=[]) for name in processes}
+    measured = {name: Took(start=[], response=[], wall=[], warm=[]) for name in processes}
     with tiny_s3(objects, certificates) as address:
         s3 = {"AWS_ENDPOINT_URL_S3": address, "AWS_CA_BUNDLE": str(authorities)}
         for number in range(run.rounds + 1):
@@ -113,6 +120,7 @@ _NOTES: Final = (
     "`start` is until a function could take a request, `response` until it has responded to the first.",
     "The bare client is a process that only runs boto3.client('s3').",
     "The chain is a plan's first request: its token by a cold authorizer, then its lock by a cold backend.",
+    "`kept warm` is the same request where both had started before it and had only a warm-up since.",
 )
 
 
@@ -158,6 +166,8 @@ def _figures(measured: Mapping[str, Took]) -> Iterator[Figure]:
     yield Figure.of("chain: response", "ms", chain["response"])
     yield Figure.of("chain: wall", "ms", chain["wall"])
     yield Figure.ratio("chain: response to bare", chain["response"], bare)
+    yield Figure.of("chain, kept warm: wall", "ms", chain["warm"])
+    yield Figure.ratio("chain, kept warm: wall to cold", chain["warm"], chain["wall"])
     if f"beside: {_CHAIN[0]}" in measured:
         other = _chain(measured, "beside: ")
         then, name = other["response"], "chain to beside"
@@ -204,5 +214,6 @@ def _start(s3: Mapping[str, str], path: Path, code: str, given: str) -> Mapping[
     began = time.monotonic()
     # -S: without this environment's packages, only the bundle.
     answer = printed("a function", sys.executable, "-S", "-c", code, env=environment, input=given)
-    (_, ready), (responded, processor) = json.loads(answer.splitlines()[-1])
-    return {"start": ready * 1000, "response": processor * 1000, "wall": (responded - began) * 1000}
+    (started, ready), (responded, processor) = json.loads(answer.splitlines()[-1])
+    elapsed = {"wall": (responded - began) * 1000, "warm": (responded - started) * 1000}
+    return {"start": ready * 1000, "response": processor * 1000, **elapsed}

@@ -285,6 +285,12 @@ class TeamConfig:
         "and some regions lack SnapStart.",
         default=False,
     )
+    keep_warm: bool = setting(
+        flag(),
+        "A schedule invokes authorizer and backend every five minutes, so that "
+        "[fewer commands wait for a start](../understand/speed.md#cold-start).",
+        default=True,
+    )
     tags: Mapping[str, str] = setting(
         NamedTexts(
             '{ cost-center = "42" }',

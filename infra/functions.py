@@ -78,6 +78,8 @@ class FunctionSpec(RoleSpec):
         audited: whether the marked lines of its log are copied to the audit trail.
         snap_start: whether it may start from a snapshot, if the team enables that.
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
+        kept_warm: whether a schedule keeps a process of it running, if the team enables that. A schedule
+            cannot tell whether a function is in use, so only the two behind `backend "http"` are.
         version_of: the function whose version it reports and after which it is deployed, or empty.
     """
 
@@ -88,6 +90,7 @@ class FunctionSpec(RoleSpec):
     audited: bool = True
     snap_start: bool = True
     services: tuple[str, ...] = ("s3",)
+    kept_warm: bool = False
     version_of: str = ""
 
 
@@ -148,6 +151,7 @@ FUNCTIONS: Final = (
             MISSING_KEYS_ARE_404,
             USE_KEY,
         ),
+        kept_warm=True,
     ),
     FunctionSpec(
         name="cloud",
@@ -197,6 +201,7 @@ FUNCTIONS: Final = (
             MISSING_KEYS_ARE_404,
             _key("Decrypt", "Decrypt"),
         ),
+        kept_warm=True,
     ),
     FunctionSpec(
         name="sessions",

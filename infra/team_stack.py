@@ -10,6 +10,7 @@ from constructs import Construct
 from holdfast import team as names
 from infra.api import Api
 from infra.config import History, Target, TeamConfig, above_quota
+from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
@@ -33,6 +34,8 @@ class TeamStack(Stack):
         staging = Staging(self, "Staging", store.key)
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
+        if team.keep_warm:
+            KeepWarm(self, "KeepWarm", functions)
 
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")

@@ -37,6 +37,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         ValueError: the caller's stored record is damaged.
     """
     ends = _time_limit.ends(context.get_remaining_time_in_millis() / 1000)
+    if event == function.WARM_UP:
+        return {"isAuthorized": False}
     # The identity source is the key of API Gateway's cache, so the response may depend on it alone.
     (authorization,) = event["identitySource"]
     sent = credentials.parse(authorization)

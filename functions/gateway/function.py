@@ -16,6 +16,10 @@ from holdfast.s3.store import READ_TIMEOUT, Store, connect, deadline
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+WARM_UP: Final = {"holdfast": "keep warm"}
+"""The event of the schedule that keeps a process running. Compare the whole event with it: a client fills
+headers, path, query and body of an event, and never its top level."""
+
 NO_STATE: Final = names.StateName("").state_key
 """A key that no state has, because its name would be empty."""
 

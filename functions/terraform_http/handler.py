@@ -30,7 +30,9 @@ _function = function.start(function.NO_STATE)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
-    """Respond to one request to the API."""
+    """Respond to one request to the API, or to a warm-up."""
+    if event == function.WARM_UP:
+        return {"statusCode": 400}  # nobody reads it; a client would read it as a refusal
     return respond(Request(event, _function.store(context)), _ROUTER)
 
 

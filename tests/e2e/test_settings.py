@@ -1,5 +1,6 @@
 """The effects of a deployed team's settings, and the buckets' properties from the templates."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -8,11 +9,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from gateway.function import WARM_UP
 from infra.config import TeamConfig, load_teams
 from local_aws.server import LocalAws
 from tests.e2e.conftest import TEAMS, TEAMS_FILE
 from tests.support import access_commands, documents
-from tests.support.deployed import client, new_user
+from tests.support.deployed import DeployedRole, client, new_user
 from tests.support.permissions_judged import Roles
 from tests.support.project import NewProject, sign_in
 from tests.support.team import Team
@@ -56,6 +58,37 @@ def test_the_teams_differ_in_every_setting_but_those_that_their_file_names() -> 
 
     assert same == {"account", "region", "access_logs", "token_trail"}
     assert retentions == {("governance", False), ("governance", True)}
+
+
+def test_a_schedule_invokes_what_the_api_invokes_and_the_function_sends_and_logs_nothing(
+    aws: LocalAws, roles: Roles
+) -> None:
+    api, schedules, functions = (client(aws, service) for service in ("apigatewayv2", "events", "lambda"))
+    scheduled = {rule["Name"] for rule in schedules.list_rules()["Rules"] if rule["ScheduleExpression"]}
+    assert {name.split("-")[1] for name in scheduled} == {*TEAMS} - {"loose"}
+    (rule,) = (name for name in scheduled if name.startswith("Holdfast-strict-"))
+    targets = {
+        target["Id"].lower(): target for target in schedules.list_targets_by_rule(Rule=rule)["Targets"]
+    }
+    apis = [one["ApiId"] for one in api.get_apis()["Items"]]
+    invoked = [item for one in apis for item in api.get_integrations(ApiId=one)["Items"]]
+    authorizers = [item for one in apis for item in api.get_authorizers(ApiId=one)["Items"]]
+
+    for function, target in targets.items():
+        role = roles["strict", function]
+        before = len(list(role.calls())), own_lines(role)
+        for _ in range(2):  # the local AWS shows some lines only after the next invocation
+            answer = functions.invoke(FunctionName=target["Arn"], Payload=target["Input"])
+            assert json.loads(answer["Payload"].read()) in ({"isAuthorized": False}, {"statusCode": 400})
+        assert (len(list(role.calls())), own_lines(role)) == before
+        assert target["Arn"] in json.dumps([invoked, authorizers], default=str)
+        assert json.loads(target["Input"]) == WARM_UP
+    assert targets.keys() == {"backend", "authorizer"}
+
+
+def own_lines(role: DeployedRole) -> list[str]:
+    """Return the lines that the function itself wrote to its log."""
+    return [line for line in role.log_lines() if line.startswith("{")]
 
 
 def test_every_version_of_a_state_is_kept_for_as_long_as_the_team_says(

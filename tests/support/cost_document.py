@@ -10,6 +10,7 @@ from typing import Final
 
 from infra.config import FEW_RATE, Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
+from infra.keep_warm import MINUTES
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
 _RUNS: Final = (100, 1_000, 10_000)
@@ -71,6 +72,11 @@ _TRAIL_EVENT: Final = 0.10 / 100_000
 _SNAPSHOT_GB_SECOND: Final = 0.0000015046
 _RESTORED_GB: Final = 0.0001398
 """For each restore of a snapshot, by the function's memory."""
+_WARM_UP_SECONDS: Final = 0.01
+_WARM_UP_KB: Final = 0.5
+"""Lambda's own lines in the log for each invocation, rounded up. The function writes none."""
+_PROCESS_HOURS: Final = 2
+"""The time after which Lambda ends a process in any case; its guide says "every few hours"."""
 _KB_OF_A_GB: Final = 1024 * 1024
 _DAYS_OF_A_MONTH: Final = 30
 _SECONDS_OF_A_MONTH: Final = 730 * 3600
@@ -90,8 +96,8 @@ class Month:
 
     @property
     def total(self) -> float:
-        """All of it, with the key."""
-        return _KEY + sum(self.parts())
+        """All of it, with the key and the warm-ups."""
+        return _KEY + keep_warm_price() + sum(self.parts())
 
     def parts(self) -> tuple[float, ...]:
         """Return each amount but the key's, in the order of the table."""
@@ -245,6 +251,19 @@ def _floods(memory: Memory) -> str:
     )
 
 
+def keep_warm_price() -> float:
+    """Return what the warm-ups of a month cost: invocations, starts, Lambda's lines in the log."""
+    team, hours = TeamConfig(name="team"), 24 * _DAYS_OF_A_MONTH
+    calls, starts = hours * 60 / MINUTES, hours / _PROCESS_HOURS
+    price = 0.0
+    for spec in (spec for spec in FUNCTIONS if spec.kept_warm):
+        megabytes = team.memory.of(spec)
+        seconds = calls * _WARM_UP_SECONDS + starts * _seconds(_COLD_MS[spec.name], megabytes)
+        price += calls * (_INVOCATION + _WARM_UP_KB / _KB_OF_A_GB * _LOG_GB)
+        price += seconds * megabytes / 1024 * GB_SECOND
+    return price
+
+
 def cents() -> float:
     """Return what 100 runs cost, without the key."""
     return sum(month(100).parts()) * 100
@@ -278,7 +297,7 @@ A run is a `plan` and an `apply` with `backend "http"`. The amounts are **comput
 
 {table}
 
-- **All amounts** are US dollars a month. "Together" includes the key.
+- **All amounts** are US dollars a month. "Together" includes the key and `keep_warm`.
 - **Prices** are those of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
@@ -313,6 +332,7 @@ function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB
 | `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, also without requests; \
 {smaller:.2f} dollars with `memory = {{ authorizer = 512 }}`; restores: {_restores(memory):.2f} dollars for \
 100 runs |
+| `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, also without requests |
 | `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, with [more requests](../understand/speed.md) |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
 | a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |

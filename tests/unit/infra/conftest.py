@@ -50,6 +50,7 @@ EVERY_SETTING = TeamConfig(
     throttling=Throttling(rate=5, burst=7),
     memory=Memory(backend=1024, cloud=3008, management=2048, authorizer=256),
     snap_start=True,
+    keep_warm=False,
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""

@@ -178,6 +178,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         memory = { backend = 10240, cloud = 1328, management = 1328, authorizer = 256 }
         max_state_mb = 300
         snap_start = true
+        keep_warm = false
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         [teams.b]
@@ -200,6 +201,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             memory=Memory(backend=10240, cloud=1328, management=1328, authorizer=256),
             max_state_mb=300,
             snap_start=True,
+            keep_warm=False,
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
         ),
@@ -317,6 +319,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("require_lock", "0", "true or false"),
         not_allowed("native_clients", '"True"', "true"),
         not_allowed("snap_start", '"no"', "true or false"),
+        not_allowed("keep_warm", '"off"', "true or false"),
         not_allowed("token_trail", '"True"', "true"),
         not_allowed("snap_start", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),
@@ -406,7 +409,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, native_clients, "
             "max_state_mb, retention, history, key, access_logs, log_retention, audit_retention, "
-            "token_trail, throttling, memory, snap_start, tags",
+            "token_trail, throttling, memory, snap_start, keep_warm, tags",
         ),
     ],
 )

@@ -64,6 +64,7 @@ def arn(resource_type: str, name: str) -> str:
     return {
         "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
         "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
+        "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
         "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
         "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
         "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",

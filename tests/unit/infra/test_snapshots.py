@@ -96,4 +96,4 @@ def test_a_snapshot_shows_every_resource_and_nothing_of_the_code(stack: Synthesi
 
 def test_a_stack_has_no_server_no_table_and_no_queue(stack: Synthesized) -> None:
     services = {resource["Type"].split("::")[1] for resource in stack.template["Resources"].values()}
-    assert services <= {"ApiGatewayV2", "IAM", "KMS", "Lambda", "Logs", "S3"}
+    assert services <= {"ApiGatewayV2", "Events", "IAM", "KMS", "Lambda", "Logs", "S3"}

@@ -43,7 +43,8 @@ def test_nothing_is_bound_to_the_commercial_partition(synthesize: Synthesize, re
     for stack in synthesize([team], AWS).values():
         # Service principals, and a value that a policy compares with `kms:ViaService`.
         known = (
-            r"(apigateway|lambda|logs|cloudtrail|logging\.s3|s3\.(<AWS::Region>|[a-z0-9-]+))\.amazonaws\.com"
+            r"(apigateway|cloudtrail|events|lambda|logs|logging\.s3|s3\.(<AWS::Region>|[a-z0-9-]+))"
+            r"\.amazonaws\.com"
         )
         text = json.dumps(stack.resolve(stack.template))
         assert "arn:aws:" not in text

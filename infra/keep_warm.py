@@ -1,0 +1,52 @@
+"""The schedule that keeps a process of some functions running, so that fewer commands wait for a start."""
+
+import json
+from typing import Final
+
+from aws_cdk import Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from gateway.function import WARM_UP
+from infra.functions import FUNCTIONS
+from infra.lambdas import Functions
+
+MINUTES: Final = 5
+"""Minutes between two warm-ups. AWS does not document for how long it keeps an idle process."""
+
+
+class KeepWarm(Construct):
+    """A rule of EventBridge. Unlike a schedule of EventBridge Scheduler it needs no role."""
+
+    def __init__(self, scope: Construct, construct_id: str, functions: Functions) -> None:
+        super().__init__(scope, construct_id)
+        kept = [spec for spec in FUNCTIONS if spec.kept_warm]
+        rule = events.CfnRule(
+            self,
+            "Rule",
+            description="Keeps a process of Holdfast's functions running",
+            schedule_expression=f"rate({MINUTES} minutes)",
+            targets=[
+                events.CfnRule.TargetProperty(
+                    id=spec.construct_id,
+                    # The alias that the API invokes: a process belongs to one version.
+                    arn=functions.live[spec.name].function_arn,
+                    input=json.dumps(WARM_UP),
+                    # The next warm-up is soon.
+                    retry_policy=events.CfnRule.RetryPolicyProperty(maximum_retry_attempts=0),
+                )
+                for spec in kept
+            ],
+        )
+        for spec in kept:
+            # Added by hand, because the permission of the CDK's own target leaves out the account.
+            lambda_.CfnPermission(
+                self,
+                spec.construct_id,
+                action="lambda:InvokeFunction",
+                function_name=functions.live[spec.name].function_arn,
+                principal="events.amazonaws.com",
+                source_arn=rule.attr_arn,
+                source_account=Stack.of(self).account,
+            )
