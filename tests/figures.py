@@ -23,8 +23,8 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 31_000,
-    "tests, lines": 55_000,
+    "product, lines": 31_100,
+    "tests, lines": 55_400,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
