@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from aws_cdk import Acknowledgment, ArnFormat, Duration, Stack, Validations
+from aws_cdk import Acknowledgment, ArnFormat, CfnResource, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import (
     HttpIamAuthorizer,
     HttpLambdaAuthorizer,
@@ -197,6 +198,10 @@ class Api(Construct):
                 integration=to[route.function],
                 authorizer=authorizers[route.authorizer] if route.authorizer else None,
             )
+            # Requests get 500 while a new route of a running API lacks its permission.
+            for permission in resource.node.find_all():
+                if isinstance(permission, lambda_.CfnPermission):
+                    cast("CfnResource", resource.node.default_child).add_dependency(permission)
             if route.limits:
                 limits = route.limits(team.throttling)
                 settings[route.key.key] = {

@@ -3,7 +3,6 @@
 import json
 from typing import Final
 
-from aws_cdk import Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -40,7 +39,8 @@ class KeepWarm(Construct):
             ],
         )
         for spec in kept:
-            # Added by hand, because the permission of the CDK's own target leaves out the account.
+            # Without `source_account`: the rule's ARN contains the account, and AWS's pages contradict each
+            # other on whether a rule's invocation has it.
             lambda_.CfnPermission(
                 self,
                 spec.construct_id,
@@ -48,5 +48,4 @@ class KeepWarm(Construct):
                 function_name=functions.live[spec.name].function_arn,
                 principal="events.amazonaws.com",
                 source_arn=rule.attr_arn,
-                source_account=Stack.of(self).account,
             )

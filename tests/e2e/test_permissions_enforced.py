@@ -44,6 +44,7 @@ _UNSEEN: Final = frozenset(
     {
         *("kms:Decrypt", "kms:GenerateDataKey", "s3:PutObjectTagging", "s3:PutObjectRetention"),
         *("s3:DeleteObjectVersion", "logs:CreateLogStream", "logs:PutLogEvents"),
+        "sts:AssumeRole",  # a process keeps the credentials, and other tests make it assume the role before
     }
 )
 """Permissions that the local AWS does not enforce, or whose lack changes no response."""
@@ -90,5 +91,5 @@ def test_without_a_permission_something_breaks(
         for number, part in enumerate(of_function):
             part(teams[name], f"{state}/{number}")
 
-    with role.lacking(action, _arn(role, place)), pytest.raises(AssertionError, match=r"status=50[03]|403"):
+    with role.lacking(action, _arn(role, place)), pytest.raises(AssertionError, match=r"status=500|403"):
         ask_for_everything()

@@ -1,8 +1,10 @@
 """An authentication ends within 8.5 seconds of the start of the init that its request waits for."""
 
 import base64
+import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,18 +18,18 @@ import pytest
 
 from holdfast.errors import OutcomeUnknown
 from holdfast.identity import time_limit, trust
-from holdfast.identity.authentication import Denied
+from holdfast.identity.authentication import Authenticated, Denied
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.oidc import keys
 from holdfast.identity.oidc.fetch import IssuerUnreachable
-from holdfast.identity.sign_in import sign_in
+from holdfast.identity.sign_in import load_for_id_tokens, sign_in
 from holdfast.identity.time_limit import SECONDS, TimeLimit
 from holdfast.s3.store import Store
 from infra.functions import FUNCTIONS
 from local_aws import loopback
 from tests.support import events
 from tests.support.environment import set_environment
-from tests.support.id_tokens import RSA, claims, record, signed
+from tests.support.id_tokens import ISSUER, RSA, claims, record, signed
 from tests.support.pages import page, text
 
 ROOT: Final = Path(__file__).parents[2]
@@ -38,6 +40,10 @@ LATE: Final = 0.4
 BY_TOKEN: Final = TokenCredentials("a1" * 10, "x")
 BASIC: Final = f"Basic {base64.b64encode(f'{BY_TOKEN.token_id}:x'.encode()).decode()}"
 BY_SESSION: Final = SessionCredentials("session-" + "a" * 20, "x")
+PUBLISHED: Final = json.dumps(
+    {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/k", "keys": [RSA.as_dict(private=False)]}
+).encode()
+"""An issuer's configuration and its keys in one document."""
 BY_ID_TOKEN: Final = IdToken(signed(RSA, claims()))
 
 
@@ -176,8 +182,49 @@ def test_where_the_system_does_not_tell_the_start_the_time_counts_from_the_reque
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand")
-    monkeypatch.setattr(Path, "read_text", lambda _: "")
-    assert time_limit.init_began() is None
+    # The process on which these tests run is older than Lambda lets an init be, or the field is missing.
+    for stat in (f"1 (python) {' '.join(['0'] * 50)}", ""):
+        monkeypatch.setattr(Path, "read_text", lambda _, stat=stat: stat)
+        assert time_limit.init_began() is None
+
+
+def test_a_late_answer_of_s3_does_not_make_the_issuer_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(_: str) -> bytes:
+        time.sleep(0.05)
+        return PUBLISHED
+
+    monkeypatch.setattr(keys, "process_issuers", keys.Issuers(fetch=fetch))
+    load_for_id_tokens()
+    late = [0.3, 0.0]
+
+    class Bucket:
+        def read(self, _: str) -> SimpleNamespace:
+            time.sleep(late.pop(0))
+            return SimpleNamespace(body=trust.Records((record(),)).to_json())
+
+    store: Any = Bucket()
+    others = set(threading.enumerate())
+    with pytest.raises(OutcomeUnknown):
+        sign_in(BY_ID_TOKEN, store, time.monotonic() + 0.2)
+    # The first request's thread goes on with the second request, if Lambda stopped the process meanwhile.
+    for thread in set(threading.enumerate()) - others:
+        thread.join()
+    assert isinstance(sign_in(BY_ID_TOKEN, store, time.monotonic() + 8), Authenticated)
+
+
+def test_a_failure_of_an_issuer_is_as_old_as_its_time_was() -> None:
+    clock = [0.0]
+
+    def fetch(_: str) -> bytes:
+        clock[0] += 3600  # Lambda stopped the process meanwhile
+        if clock[0] < 4000:
+            raise IssuerUnreachable("slow")
+        return PUBLISHED
+
+    issuers = keys.Issuers(fetch=fetch, clock=lambda: clock[0])
+    with pytest.raises(IssuerUnreachable):
+        issuers.keys(ISSUER, None, 1.0)
+    assert issuers.keys(ISSUER, None, 1.0)
 
 
 def test_the_document_has_the_time() -> None:

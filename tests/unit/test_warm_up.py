@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Final
@@ -12,6 +13,8 @@ from botocore.exceptions import ClientError
 from gateway.function import WARM_UP
 from gateway.log import log
 from holdfast.access import Caller, Role
+from holdfast.identity.authentication import DenialReason, Denied
+from holdfast.identity.time_limit import SECONDS, TimeLimit
 from infra.functions import FUNCTIONS
 from tests.support.environment import set_environment
 from tests.support.events import Context, request, sign_in
@@ -80,6 +83,24 @@ def test_a_warm_up_sends_nothing_and_logs_nothing_and_is_a_refusal_to_whoever_wo
         ]
     )
     assert (function.bucket.requests, function.lines) == (0, [])
+
+
+def test_a_request_after_a_warm_up_waits_for_no_init(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_environment(monkeypatch)
+    handler: Any = import_module("authorizer.handler")
+    ends: list[float] = []
+
+    def sign_in(*arguments: Any) -> Denied:
+        ends.append(arguments[-1])
+        return Denied(DenialReason.MALFORMED)
+
+    monkeypatch.setattr(handler, "sign_in", sign_in)
+    monkeypatch.setattr(handler, "_time_limit", TimeLimit(time.monotonic() - 5))
+
+    handler.handle(WARM_UP, Context())
+    handler.handle(EVENTS["authorizer"], Context())
+
+    assert ends[0] - time.monotonic() > SECONDS - 1
 
 
 def test_a_request_that_has_the_constant_in_any_place_is_an_ordinary_request(

@@ -31,8 +31,11 @@ def sign_in(credentials: Credentials | None, store: Store, ends: float) -> Authe
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
         OutcomeUnknown: S3 did not respond in time.
     """
-    late = OutcomeUnknown("S3 did not respond in time. A retry is safe.")
-    return done_by(ends, lambda: _authenticate(credentials, store, ends), late=late)
+    return done_by(ends, lambda: _authenticate(credentials, store, ends), late=_late())
+
+
+def _late() -> OutcomeUnknown:
+    return OutcomeUnknown("The time for the authentication was over. A retry is safe.")
 
 
 def _authenticate(credentials: Credentials | None, store: Store, ends: float) -> Authenticated | Denied:
@@ -79,5 +82,8 @@ def _with_id_token(credentials: IdToken, store: Store, ends: float) -> Authentic
     from holdfast.identity.oidc import fetch, keys, verify
 
     records = trust.read(store)
-    seconds = min(fetch.BUDGET, ends - time.monotonic() - _TO_RAISE)  # S3 may have taken long
+    # S3 may have taken long, or Lambda has stopped the process meanwhile, long after its response.
+    seconds = min(fetch.BUDGET, ends - time.monotonic() - _TO_RAISE)
+    if seconds <= 0:
+        raise _late()  # an issuer that was asked now would seem to be unreachable
     return verify.verify(credentials.jwt, records, keys.process_issuers, seconds)

@@ -15,6 +15,9 @@ from typing import Final, TypeVar
 SECONDS: Final = 8.5
 """Seconds within which an authentication ends. The rest is for the way to the function and back."""
 
+_LONGEST_INIT: Final = 10.0
+"""Seconds after which Lambda ends an init. A process that is older has not begun with its init."""
+
 _AT_ONCE: Final = 1.0
 """Seconds after its init within which a process gets the request that started it."""
 
@@ -57,7 +60,7 @@ def init_began() -> float | None:
             # proc(5): the 22nd field is the start of the process, in ticks since the system's.
             ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
             age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-            return time.monotonic() - age
+            return time.monotonic() - age if 0 <= age <= _LONGEST_INIT else None
     return None
 
 

@@ -24,7 +24,9 @@ at the latest, and the longest-lived address is valid for 15 minutes.
 """
 
 _STS: Final = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 2})
-"""Two attempts end within the time that `store.deadline` leaves after the last request to S3."""
+"""An attempt takes at most the 3 seconds that are left after the last request to S3 (`store.deadline`). The
+second attempt follows a refusal, such as for too many requests, which comes at once.
+"""
 
 
 class Signer:

@@ -31,7 +31,6 @@ def test_every_five_minutes_the_aliases_that_the_api_invokes_get_the_constant_by
             "Action": "lambda:InvokeFunction",
             "FunctionName": target["Arn"],
             "Principal": "events.amazonaws.com",
-            "SourceAccount": "<AWS::AccountId>",
             "SourceArn": f"<{name}.Arn>",
         }
         for target in rule["Targets"]

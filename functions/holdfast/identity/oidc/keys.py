@@ -82,13 +82,14 @@ class Issuers:
             when, error = failure
             if self._within(when, FAILURE_CACHED):
                 raise IssuerUnreachable(str(error))
-        self._tried[issuer] = self._clock()
+        began = self._tried[issuer] = self._clock()
         try:
             late = IssuerUnreachable(f"{issuer} did not respond within {seconds:.0f} s")
             ends = time.monotonic() + seconds
             jwks = done_by(ends, lambda: _published_keys(issuer, self._fetch), late=late)
         except IssuerUnreachable as error:
-            self._failures[issuer] = (self._clock(), error)
+            # Lambda stops the process between invocations, also while this waits.
+            self._failures[issuer] = (min(self._clock(), began + seconds), error)
             raise
         self._failures.pop(issuer, None)
         self._keys[issuer] = _Keys(jwks, self._clock())
