@@ -201,7 +201,7 @@ class Api(Construct):
             # Requests get 500 while a new route of a running API lacks its permission.
             for permission in resource.node.find_all():
                 if isinstance(permission, lambda_.CfnPermission):
-                    cast("CfnResource", resource.node.default_child).add_dependency(permission)
+                    cast("CfnResource", resource.node.default_child).add_resource_dependency(permission)
             if route.limits:
                 limits = route.limits(team.throttling)
                 settings[route.key.key] = {
