@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.identity import trust
 from holdfast.identity.records import is_newer
-from holdfast.identity.trust import KEY, Records
+from holdfast.identity.trust import KEY, Records, Unreadable
 from holdfast_cli.bucket.records import as_lines, caller_arn, change, open_bucket
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import versions
@@ -91,6 +91,8 @@ def update(
                 )
             if there is None:
                 raise _none_of(name, stack.bucket)
+            if isinstance(there, Unreadable):
+                raise CommandError(unreadable(stack, records, there))
             if made and there == made[-1][1]:
                 return None  # an attempt without a response took effect
             if made and there != made[-1][0]:
@@ -117,11 +119,11 @@ def update(
     return made[-1]
 
 
-def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
+def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust | Unreadable":
     """Remove a record, and return it. A record that somebody adds under the same name meanwhile is kept."""
     again = "run the command again until it says that no record has that name."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
-        removed: list[Trust] = []
+        removed: list[Trust | Unreadable] = []
 
         def decide(current: bytes | None) -> bytes | None:
             records = _parse(current, stack.bucket)
@@ -135,6 +137,19 @@ def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
 
         change(open_bucket(session, stack), KEY, decide)
     return removed[0]
+
+
+def unreadable(stack: "Stack", records: Records, record: Unreadable) -> str:
+    """Return the line about a record that this command does not understand."""
+    where = f"s3://{stack.bucket}/{KEY}"
+    which = f"The trust record {record.name or 'without a name'} in {where}"
+    if "schema" in records.newer:
+        return versions.newer_record(which)
+    remove = f", or remove it with `holdfast trust remove {record.name}`" if record.name else ""
+    return (
+        f"{which} is not valid, as far as this command knows, so nobody can sign in by it: look at it with "
+        f"`aws s3 cp {where} -`{remove}."
+    )
 
 
 def _none_of(name: str, bucket: str) -> CommandError:

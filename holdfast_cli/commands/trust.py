@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.access import Role
 from holdfast.identity import trust
-from holdfast.identity.trust import AwsTrust, OidcTrust
+from holdfast.identity.trust import AwsTrust, OidcTrust, Unreadable
 from holdfast_cli.bucket import stack, trust_records
 from holdfast_cli.config import arguments, rules, settings
-from holdfast_cli.errors import UsageError
+from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
 
@@ -141,14 +141,24 @@ List the trust records.
 )
 def _list(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
-    shown = sorted(trust_records.read(session, found), key=lambda record: record.name)
+    records = trust_records.read(session, found)
+    shown = sorted(records, key=lambda record: record.name)
     if asked.json:
-        output.write(_json([_document(record) for record in shown]))
+        text = _json([_document(record) for record in shown])
     elif shown:
         rows = [[record.name, record.role, record.scope, _who(record)] for record in shown]
-        output.write(output.table(("NAME", "ROLE", "SCOPE", "WHO"), rows))
+        text = output.table(("NAME", "ROLE", "SCOPE", "WHO"), rows)
     else:
-        output.write(f"The team {found.team} has no trust records.")
+        text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
+    try:
+        output.write(text)
+    except OutputClosedError:
+        if not records.unreadable:  # otherwise the exit code is 1
+            raise
+    if records.unreadable:
+        first, *others = records.unreadable
+        and_others = f" (and {len(others)} others are not valid either)" if others else ""
+        raise CommandError(trust_records.unreadable(found, records, first) + and_others)
 
 
 @COMMAND.add(
@@ -212,7 +222,7 @@ with an ID token and with a session.
 def _remove(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     record = trust_records.remove(session, found, asked.name)
-    whose = "its ID tokens and sessions are" if isinstance(record, OidcTrust) else "its sessions are"
+    whose = "its sessions are" if isinstance(record, AwsTrust) else "its ID tokens and sessions are"
     done = f"Removed the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
         _write(_json(_document(record)) if asked.json else f"{done}: {whose} refused within 60 seconds.")
@@ -254,8 +264,10 @@ def _json(document: object) -> str:
     return json.dumps(document, indent=2)
 
 
-def _document(record: "Trust") -> dict[str, Any]:
+def _document(record: "Trust | Unreadable") -> Any:
     """Return a record as JSON members, the same for both kinds: members of the other kind are null."""
+    if isinstance(record, Unreadable):
+        return record.stored
     of_kind: dict[str, Any] = dict.fromkeys(("kind", "issuer", "audience", "claims", "aws_role"))
     match record:
         case OidcTrust(issuer=issuer, audience=audience, claims=claims):

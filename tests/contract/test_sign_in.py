@@ -430,6 +430,30 @@ def test_a_damaged_record_is_raised_and_is_not_a_denial(functions: Functions, lo
     assert json.loads(log[-1])["message"] == "sign_in.failed"
 
 
+@pytest.mark.usefixtures("issuer")
+def test_one_trust_record_of_tomorrow_denies_its_own_callers_and_nobody_else(
+    functions: Functions, log: list[str]
+) -> None:
+    strict = {"repository": "acme/network", "ref": "refs/heads/next"}
+    tomorrow, developers = record("tomorrow", claims=strict), deployers()
+    functions.trust(record(), tomorrow, developers)
+    session, secret = stored_session(functions, tomorrow)
+    other, other_secret = stored_session(functions, developers)
+    stored = json.loads(functions.get(trust.KEY))
+    stored["records"][1] = {**stored["records"][1], "role": "king"}
+    functions.put(trust.KEY, json.dumps({**stored, "schema": 7}).encode())
+
+    assert functions.authorize(bearer(ref="refs/heads/next")) == DENIED
+    assert functions.authorize(basic(session.id, secret)) == DENIED
+    lines = [json.loads(line) for line in log]
+    assert [(line["message"], line["reason"]) for line in lines] == [
+        ("sign_in.refused", "trust_unreadable")
+    ] * 2
+    assert functions.authorize(bearer(ref="refs/heads/main"))["isAuthorized"]
+    assert functions.authorize(basic(other.id, other_secret))["isAuthorized"]
+    answered(functions.make_session("/sessions/aws", aws(ARN)))
+
+
 def test_an_issuer_that_is_not_reached_is_raised_and_harms_nobody_else(
     functions: Functions, issuer: Published, log: list[str]
 ) -> None:

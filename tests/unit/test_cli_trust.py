@@ -220,12 +220,12 @@ def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
 
 @pytest.mark.parametrize("arguments", [["trust", "list"], ["trust", "remove", "x"], [*ADD, *FROM_AWS]])
 def test_records_that_cannot_be_read_are_one_line_and_stay(aws: Aws, arguments: list[str]) -> None:
-    aws.put_record("payments", trust.KEY, b'{"records": [{}]}')
+    aws.put_record("payments", trust.KEY, b'{"records": {}}')
 
     line = aws.failure(*arguments)
 
     assert f"s3://{bucket('payments')}/{trust.KEY}" in line
-    assert aws.records("payments")[trust.KEY] == b'{"records": [{}]}'
+    assert aws.records("payments")[trust.KEY] == b'{"records": {}}'
 
 
 # --- update --------------------------------------------------------------------------------------
@@ -235,8 +235,7 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
     first, last = of_role("a"), of_role("z")
     put(aws, first, last)
     aws.output(*ADD, *FROM_GITHUB)
-    before = stored(aws).named("network-main")
-    assert before is not None
+    [before] = [record for record in stored(aws) if record.name == "network-main"]
 
     text = aws.output(
         *UPDATE, "--role", "reader", "--scope", "network/prod", "--scope", "shared", "--description", "CI"
@@ -250,8 +249,7 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
         "  description  - -> CI\n"
     )
     assert [*stored(aws)][:2] == [first, last]
-    after = stored(aws).named("network-main")
-    assert after is not None
+    [after] = [record for record in stored(aws) if record.name == "network-main"]
     assert after == replace(
         before,
         role=Role.READER,
@@ -308,24 +306,45 @@ def test_a_record_that_others_remove_or_re_create_stays_so(aws: Aws, anew: tuple
 
 
 @pytest.mark.parametrize(
-    ("of_newer", "commands"),
+    ("schema", "changed", "told"),
     [
-        ({"kind": "saml"}, [("trust", "list"), (*ADD, *FROM_AWS), UPDATE_A, ("trust", "remove", "a")]),
-        ({"role": "auditor"}, [UPDATE_A]),
-        ({"scope": {"all": True}}, [UPDATE_A]),
+        *(
+            (7, changed, "written by a newer version of holdfast than this command")
+            for changed in ({"kind": "saml"}, {"role": "king"}, {"scope": {"all": True}})
+        ),
+        (1, {"role": "king"}, "is not valid, as far as this command knows"),
     ],
 )
-def test_records_that_only_a_newer_command_can_read_are_one_line_that_says_so_and_stay(
-    aws: Aws, of_newer: dict[str, object], commands: list[tuple[str, ...]]
+def test_a_record_that_this_command_does_not_understand_is_one_line_that_says_so_and_stays(
+    aws: Aws, schema: int, changed: dict[str, object], told: str
 ) -> None:
     [document] = json.loads(Records((of_role("a"),)).to_json())["records"]
-    body = json.dumps({"schema": 2, "records": [{**document, **of_newer}]}).encode()
+    body = json.dumps({"schema": schema, "records": [{**document, **changed}]}).encode()
     aws.put_record("payments", trust.KEY, body)
 
-    for command in commands:
-        line = aws.failure(*command)
-        assert "written by a newer version of holdfast than this command" in line
-        assert "upgrade the command" in line
+    nothing_valid = aws.run("trust", "list")
+    assert nothing_valid.stdout == "The team payments has no valid trust records.\n"
+    for line in (nothing_valid.stderr, aws.failure(*UPDATE_A)):
+        assert "The trust record a in s3://" in line
+        assert told in line
+    assert "already" in aws.failure(*ADD_A)
+    assert aws.records("payments") == {trust.KEY: body}
+
+    aws.output(*ADD, *FROM_AWS)
+    kept = json.loads(aws.records("payments")[trust.KEY])
+    assert (kept["schema"], kept["records"][0]) == (schema, {**document, **changed})
+    listed = aws.run("trust", "list", "--json")
+    assert [one["name"] for one in json.loads(listed.stdout)] == ["network-main"]
+    assert listed.returncode == 1
+    aws.output("trust", "remove", "a")
+    assert [record.name for record in stored(aws).records] == ["network-main"]
+
+
+def test_records_that_are_not_valid_at_all_are_one_line_and_stay(aws: Aws) -> None:
+    body = json.dumps({"schema": 7, "entries": []}).encode()
+    aws.put_record("payments", trust.KEY, body)
+    for command in (("trust", "list"), (*ADD, *FROM_AWS), UPDATE_A, ("trust", "remove", "a")):
+        assert "written by a newer version of holdfast than this command" in aws.failure(*command)
     assert aws.records("payments") == {trust.KEY: body}
 
 

@@ -19,7 +19,7 @@ from holdfast.identity.authentication import Authenticated, AuthMethod, DenialRe
 from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.oidc.keys import Issuers
 from holdfast.identity.oidc.verify import LEEWAY, verify
-from holdfast.identity.trust import Records
+from holdfast.identity.trust import Records, parse
 from local_aws import loopback
 from tests.support.certificates import create_certificates
 from tests.support.free_port import free_port
@@ -67,7 +67,7 @@ def is_verified(outcome: Authenticated | Denied) -> bool:
 def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> None:
     ends = int(time.time()) + 300
     verified = published.verify(signed(RSA, claims(exp=ends)))
-    (trusted,) = RECORDS.oidc(ISSUER)
+    (trusted,) = RECORDS
     assert verified == Authenticated(
         Caller(f"oidc:{ISSUER}#{SUBJECT}", trusted.role, trusted.scope),
         AuthMethod.OIDC,
@@ -116,6 +116,17 @@ def test_the_trust_record_with_most_claims_decides(published: Issuer) -> None:
     assert isinstance(verified, Authenticated)
     assert (verified.trust, verified.trust_id) == ("strict", strict.id)
     assert verified.caller.role == Role.MAINTAINER
+
+
+def test_a_token_whose_best_match_is_not_understood_is_denied_for_that(published: Issuer) -> None:
+    strict = record("strict", claims={"repository": "acme/network", "ref": "main"})
+    document = json.loads(Records((*RECORDS, strict)).to_json())
+    document["records"][1]["role"] = "king"
+    records = parse(json.dumps(document).encode())
+
+    assert published.verify(signed(RSA, claims(ref="main")), records) == Denied(DenialReason.TRUST_UNREADABLE)
+    assert published.asked == []
+    assert is_verified(published.verify(signed(RSA, claims(ref="next")), records))
 
 
 def test_a_long_subject_is_a_short_principal(published: Issuer) -> None:

@@ -10,7 +10,7 @@ from holdfast.access import Caller, Role
 from holdfast.errors import NotAllowed
 from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.session_exchange import for_aws_role, for_id_token
-from holdfast.identity.trust import Records
+from holdfast.identity.trust import Records, parse
 from tests.support.id_tokens import aws_record
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -78,4 +78,10 @@ def test_an_arn_that_is_not_a_role_of_the_account_gets_no_session_and_reads_noth
 @pytest.mark.parametrize("records", [Records(), Records((replace(DEPLOYERS, aws_role="deployer"),))])
 def test_a_role_that_no_trust_record_names_gets_no_session(records: Records) -> None:
     with pytest.raises(NotAllowed, match="No trust record names the IAM role Deployer"):
+        for_aws_role(ARN, ACCOUNT, lambda: records)
+
+
+def test_a_role_whose_trust_record_is_not_understood_gets_no_session_and_the_record_is_named() -> None:
+    records = parse(Records((DEPLOYERS,)).to_json().replace(b'"reader"', b'"king"'))
+    with pytest.raises(NotAllowed, match="does not understand the trust record 'deployers'"):
         for_aws_role(ARN, ACCOUNT, lambda: records)

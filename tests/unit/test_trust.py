@@ -218,7 +218,7 @@ def test_there_is_room_for_500_records_and_256_kib() -> None:
         full.added(oidc("one-more"))
     with pytest.raises(ValueError, match="262144 bytes"):
         Records().added(oidc(description="x" * 262_144))
-    assert len(trust.parse(full.to_json())) == 500
+    assert len(trust.parse(full.to_json()).records) == 500
 
 
 def test_a_record_can_be_narrowed_where_there_is_no_room_for_another() -> None:
@@ -345,7 +345,7 @@ def test_a_record_without_a_valid_role_audience_or_scope_is_refused(
     "body",
     [
         *(b"", b"{}", b"[]", b"null", b"no json"),
-        *(b'{"records": 7}', b'{"records": [7]}', b'{"records": {"a": 1}}'),
+        *(b'{"records": 7}', b'{"records": "a"}', b'{"records": {"a": 1}}'),
     ],
 )
 def test_what_are_not_valid_records_is_an_error_and_not_a_denial(body: bytes) -> None:
@@ -369,14 +369,88 @@ DAMAGE: Mapping[str, list[object]] = {
 }
 
 
+def with_stored(*stored: object, **members: object) -> Records:
+    return trust.parse(json.dumps({"records": stored, **members}).encode())
+
+
+def as_stored(record: trust.Trust, **changed: object) -> dict[str, Any]:
+    (document,) = json.loads(Records((record,)).to_json())["records"]
+    return {**document, **changed}
+
+
+def without(document: Mapping[str, Any], *members: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in members}
+
+
 @pytest.mark.parametrize(("member", "value"), [(name, each) for name in DAMAGE for each in DAMAGE[name]])
-def test_a_damaged_record_opens_nothing(member: str, value: object) -> None:
-    (document,) = json.loads(Records((oidc(),)).to_json())["records"]
-    with pytest.raises(ValueError, match="not valid trust records"):
-        trust.parse(json.dumps({"records": [{**document, member: value}]}).encode())
+def test_a_damaged_record_opens_nothing_stays_as_it_is_and_harms_no_other(member: str, value: object) -> None:
+    damaged, other, people = as_stored(oidc(), **{member: value}), oidc("other", issuer=ISSUER), aws()
+    records = with_stored(damaged, as_stored(other), as_stored(people))
+
+    assert tuple(records) == (other, people)
+    assert [one.stored for one in records.unreadable] == [damaged]
+    assert not isinstance(records.for_claims(token()), trust.OidcTrust)
+    assert records.for_claims(token(iss=ISSUER)) == other
+    assert records.for_aws_role(people.aws_role) == people
+    changed = records.without("other").added(aws("more", aws_role="More"))
+    assert json.loads(changed.to_json())["records"][0] == damaged
 
 
-def test_two_records_for_the_same_are_damage() -> None:
-    for records in (Records((oidc(), oidc())), Records((aws("a"), aws("b")))):
-        with pytest.raises(ValueError, match="for the same"):
-            trust.parse(records.to_json())
+@pytest.mark.parametrize("stored", [7, None, "a", [], {}, ["name"], {"name": 7, "id": []}])
+def test_what_is_no_record_at_all_is_kept_and_is_for_nobody(stored: object) -> None:
+    records = with_stored(stored, as_stored(oidc()))
+    assert [one.name for one in records] == ["network"]
+    assert records.for_claims(token()) == records.named("network")
+    assert json.loads(records.to_json())["records"][0] == stored
+
+
+def test_two_records_for_the_same_open_nothing_and_harm_no_other() -> None:
+    people = aws("people", aws_role="People")
+    for two in ((oidc(), oidc()), (aws("a"), aws("b")), (oidc("a"), aws("a"))):
+        records = trust.parse(Records((*two, people)).to_json())
+        assert tuple(records) == (people,)
+        assert not isinstance(records.for_claims(token()), trust.OidcTrust)
+        assert not isinstance(records.for_aws_role(aws().aws_role), trust.AwsTrust)
+        assert records.for_aws_role("People") == people
+
+
+STRICT = {"repository": "acme/network", "ref": "refs/heads/main"}
+NOT_UNDERSTOOD: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "several grants instead of role and scope": lambda one: {**without(one, "role", "scope"), "grants": []},
+    "an unknown role": lambda one: {**one, "role": "king"},
+    "no scope": lambda one: without(one, "scope"),
+    "unreadable claims": lambda one: {**one, "claims": {"repository": 7}},
+    "no claims": lambda one: without(one, "claims"),
+    "an unreadable audience and claims": lambda one: {**one, "audience": ["a"], "claims": None},
+}
+
+
+@pytest.mark.parametrize("change", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD)
+def test_no_wider_record_applies_in_place_of_one_that_is_not_understood(
+    change: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> None:
+    loose, strict = oidc("a-loose", role=Role.MAINTAINER, scope=["*"]), change(as_stored(oidc(claims=STRICT)))
+    records = with_stored(as_stored(loose), strict)
+
+    found = records.for_claims(token())
+    assert isinstance(found, trust.Unreadable)
+    assert found.stored == strict
+    assert wider_record_applies(trust.parse(Records(tuple(records)).to_json())), "no test of the place"
+    if isinstance(strict.get("claims"), dict) and strict["claims"] == STRICT:
+        assert records.for_claims(token(ref="refs/heads/next")) == loose
+
+
+def wider_record_applies(records: Records) -> bool:
+    """Return whether it does if records that are not understood are dropped before the match is chosen."""
+    found = records.for_claims(token())
+    return isinstance(found, trust.OidcTrust) and found.role is Role.MAINTAINER
+
+
+def test_a_record_that_is_not_understood_applies_to_nobody_else() -> None:
+    strict = as_stored(oidc("strict", claims=STRICT, audience="other"), role="king")
+    loose = oidc("loose")
+    records = with_stored(strict, as_stored(loose), as_stored(aws(), role="king"))
+    assert records.for_claims(token()) == loose
+    assert records.for_claims(token(repository="acme/dns")) is None
+    assert isinstance(records.for_aws_role(aws().aws_role), trust.Unreadable)
+    assert records.for_aws_role("Developer") is None

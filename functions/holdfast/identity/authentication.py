@@ -28,6 +28,7 @@ class DenialReason(StrEnum):
     EXPIRED = "expired"
     REVOKED = "revoked"
     TRUST_REMOVED = "trust_removed"
+    TRUST_UNREADABLE = "trust_unreadable"
     UNKNOWN_ISSUER = "unknown_issuer"
     WRONG_AUDIENCE = "wrong_audience"
     NOT_TRUSTED = "not_trusted"

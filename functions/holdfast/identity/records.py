@@ -8,11 +8,14 @@ people which release wrote a record. Readers accept higher versions, and these r
 - A higher version only adds members that a reader may ignore without granting more than the record says.
 - A restriction that no reader may ignore must make older readers reject the record: a required member gets
   another name, or a value that older readers do not know.
+- The name, the ID and the condition of a trust record (`issuer`, `audience`, `claims`, `aws_role`) keep their
+  names and meaning, so that an older reader can tell whom a record that it rejects is for.
 
-So a function of an older deployment either reads the record of a newer command, or denies the caller. An
-older command that changes a record keeps its unknown members and the higher version. This applies to members
-of the record itself: a newer release adds no members within a member, such as `previous`. The command of
-0.1.0 drops unknown members.
+So a function of an older deployment either reads the record of a newer command, or denies the caller. Before
+0.3.0, one trust record that a function rejected made it fail for all trust records. An older command that
+changes a record keeps its unknown members and the higher version. This applies to members of the record
+itself: a newer release adds no members within a member, such as `previous`. The command of 0.1.0 drops
+unknown members.
 """
 
 import re
@@ -64,6 +67,13 @@ def text(value: object) -> str:
     """Return a text unchanged; raise `TypeError` for another value."""
     if not isinstance(value, str):
         raise TypeError("expected text")
+    return value
+
+
+def items(value: object) -> list[Any]:
+    """Return a list unchanged; raise `TypeError` for another value."""
+    if not isinstance(value, list):
+        raise TypeError("expected a list")
     return value
 
 

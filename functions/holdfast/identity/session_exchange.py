@@ -14,7 +14,7 @@ from holdfast.identity import sessions
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason
 from holdfast.identity.principals import principal
 from holdfast.identity.sessions import Session
-from holdfast.identity.trust import Records
+from holdfast.identity.trust import Records, Unreadable
 from holdfast.s3.store import IfAbsent, PreconditionFailed, Store
 
 # This ARN contains the role's name without its path; the last part is the name of the role session.
@@ -59,7 +59,8 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
 
     Raises:
         NotSigned: the request has no verified signature.
-        NotAllowed: the caller is not a role session of the account, or no trust record names the role.
+        NotAllowed: the caller is not a role session of the account, or no readable trust record names the
+            role.
     """
     if arn is None:
         raise NotSigned(
@@ -76,6 +77,12 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
         raise NotAllowed(
             f"No trust record names the IAM role {role_session['role']}; add one with `holdfast trust add`.",
             denial=DenialReason.NOT_TRUSTED,
+        )
+    if isinstance(record, Unreadable):
+        raise NotAllowed(
+            f"The deployed code does not understand the trust record '{record.name}' of the IAM role "
+            f"{role_session['role']}: `holdfast trust list` says why.",
+            denial=DenialReason.TRUST_UNREADABLE,
         )
     return Authenticated(
         Caller(principal(arn), record.role, record.scope),

@@ -19,7 +19,7 @@ from holdfast.identity.credentials import (
     secret_sha256,
 )
 from holdfast.identity.records import whole_seconds, written
-from holdfast.identity.trust import Records
+from holdfast.identity.trust import Records, Unreadable
 
 DEFAULT_SECONDS: Final = 3600
 """The lifetime of a session in seconds if its request does not name a lifetime."""
@@ -145,6 +145,8 @@ def authenticate(
     record = trusted.named(session.trust)
     if record is None or record.id != session.trust_id:
         return Denied(DenialReason.TRUST_REMOVED)
+    if isinstance(record, Unreadable):
+        return Denied(DenialReason.TRUST_UNREADABLE)
     return Authenticated(
         Caller(session.principal, record.role, record.scope),
         AuthMethod.SESSION,

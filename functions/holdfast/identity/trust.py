@@ -1,13 +1,18 @@
 """Trust records: grant roles and scopes to identities of OIDC issuers and of AWS, without a stored secret.
 
-All records of a team are stored in one object, so that one request finds the matching record.
+All records of a team are stored in one object, so that one request finds the matching record. A record that
+this release does not understand is `Unreadable`: it is kept, and grants nothing. It still competes by its
+condition, because a wider record must not apply in its place.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
@@ -104,8 +109,13 @@ class OidcTrust(_Trust):
         return (
             claims.get("iss") == self.issuer
             and self.audience in audiences(claims)
-            and all(name in claims and _same(claims[name], value) for name, value in self.claims.items())
+            and _has_all(claims, self.claims)
         )
+
+    @property
+    def precedence(self) -> tuple[float, str]:
+        """The rank among several matching records; the lowest applies."""
+        return -len(self.claims), self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,36 +129,107 @@ Trust = OidcTrust | AwsTrust
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """All trust records of a team, oldest first; `newer` contains unknown members of the stored object."""
+class Unreadable:
+    """A stored record that a newer release wrote, or that is damaged. `stored` is its JSON value.
 
-    records: tuple[Trust, ...] = ()
+    Each newer release stores name, ID and condition as this release does (see `records`). If a damaged record
+    has an issuer but no valid audience or claims, it matches every token of the issuer, before other records.
+    """
+
+    stored: Any
+
+    @property
+    def name(self) -> str:
+        """The name; empty if it is not a text."""
+        return self._text("name") or ""
+
+    @property
+    def id(self) -> str:
+        return self._text("id") or ""
+
+    @property
+    def issuer(self) -> str | None:
+        return self._text("issuer")
+
+    @property
+    def audience(self) -> str | None:
+        return self._text("audience")
+
+    @property
+    def aws_role(self) -> str | None:
+        return self._text("aws_role")
+
+    def matches(self, claims: Mapping[str, Any]) -> bool:
+        """Return whether the record may be for the claims of a verified token."""
+        return (
+            self.issuer is not None
+            and claims.get("iss") == self.issuer
+            and (self.audience is None or self.audience in audiences(claims))
+            and _has_all(claims, self._claims or {})
+        )
+
+    @property
+    def precedence(self) -> tuple[float, str]:
+        return -inf if self._claims is None else -len(self._claims), self.name
+
+    @property
+    def _claims(self) -> Mapping[str, str] | None:
+        claims = self._member("claims")
+        is_valid = isinstance(claims, dict) and all(isinstance(value, str) for value in claims.values())
+        return claims if is_valid else None
+
+    def _text(self, name: str) -> str | None:
+        value = self._member(name)
+        return value if isinstance(value, str) else None
+
+    def _member(self, name: str) -> Any:
+        return self.stored.get(name) if isinstance(self.stored, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """All trust records of a team, oldest first; an iteration returns those that are readable.
+
+    `newer` contains unknown members of the stored object.
+    """
+
+    records: tuple[Trust | Unreadable, ...] = ()
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Trust]:
-        return iter(self.records)
+        return (record for record in self.records if not isinstance(record, Unreadable))
 
-    def __len__(self) -> int:
-        return len(self.records)
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        return tuple(record for record in self.records if isinstance(record, Unreadable))
 
-    def named(self, name: str) -> Trust | None:
-        return next((record for record in self if record.name == name), None)
+    def named(self, name: str) -> Trust | Unreadable | None:
+        return next((record for record in self.records if record.name == name), None)
 
-    def oidc(self, issuer: str) -> tuple[OidcTrust, ...]:
-        return tuple(record for record in self if isinstance(record, OidcTrust) and record.issuer == issuer)
+    def oidc(self, issuer: str) -> tuple[OidcTrust | Unreadable, ...]:
+        return tuple(
+            record for record in self.records if not isinstance(record, AwsTrust) and record.issuer == issuer
+        )
 
-    def for_claims(self, claims: Mapping[str, Any]) -> OidcTrust | None:
+    def for_claims(self, claims: Mapping[str, Any]) -> OidcTrust | Unreadable | None:
         """Return the record that matches the claims of a verified token; None if no record matches.
 
         Of several matching records, return the record with the most claims; among equals, the first by name.
         """
-        matching = [record for record in self if isinstance(record, OidcTrust) and record.matches(claims)]
-        return min(matching, key=lambda record: (-len(record.claims), record.name), default=None)
+        matching = [
+            record for record in self.records if not isinstance(record, AwsTrust) and record.matches(claims)
+        ]
+        return min(matching, key=lambda record: record.precedence, default=None)
 
-    def for_aws_role(self, aws_role: str) -> AwsTrust | None:
+    def for_aws_role(self, aws_role: str) -> AwsTrust | Unreadable | None:
         """Return the record for an IAM role, by its exact name; None if no record names the role."""
         return next(
-            (record for record in self if isinstance(record, AwsTrust) and record.aws_role == aws_role), None
+            (
+                record
+                for record in self.records
+                if not isinstance(record, OidcTrust) and record.aws_role == aws_role
+            ),
+            None,
         )
 
     def added(self, record: Trust) -> "Records":
@@ -163,7 +244,7 @@ class Records:
         if isinstance(record, AwsTrust) and (other := self.for_aws_role(record.aws_role)):
             raise ValueError(f"the IAM role {record.aws_role!r} has the trust record {other.name!r} already")
         more = replace(self, records=(*self.records, record))
-        if len(more) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
+        if len(more.records) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
             raise ValueError(
                 f"there is no room for it: at most {MAX_RECORDS} trust records and {MAX_BYTES} bytes in all"
             )
@@ -174,34 +255,45 @@ class Records:
 
         Raise `ValueError` if `UPDATE_RESERVE` is used up.
         """
-        changed = replace(self, records=tuple(record if one.id == record.id else one for one in self))
+        changed = replace(self, records=tuple(record if one.id == record.id else one for one in self.records))
         most = MAX_BYTES + UPDATE_RESERVE
         if len(changed.to_json()) > most:
             raise ValueError(f"there is no room for it: at most {most} bytes in all")
         return changed
 
     def without(self, name: str) -> "Records":
-        return replace(self, records=tuple(record for record in self if record.name != name))
+        return replace(self, records=tuple(record for record in self.records if record.name != name))
 
     def to_json(self) -> bytes:
-        documents = [{**_document(record), **record.newer} for record in self]
+        documents = [
+            record.stored if isinstance(record, Unreadable) else {**_document(record), **record.newer}
+            for record in self.records
+        ]
         return json.dumps({"schema": records.SCHEMA, "records": documents, **self.newer}, indent=2).encode()
 
 
 def parse(body: bytes) -> Records:
-    """Parse stored records, of a newer schema too (see `records`); raise `ValueError` if any is damaged."""
+    """Parse stored records, of a newer schema too (see `records`).
+
+    Raise `ValueError` if the object is damaged. A record that cannot be read by itself becomes `Unreadable`,
+    as do several records of one name or IAM role, because it is unclear which of them counts.
+    """
     try:
         document = json_object.parse(body)
         records.check_schema(document)
-        parsed = Records(
-            tuple(_record(one) for one in document["records"]),
-            records.newer(document, ("schema", "records")),
-        )
-        _require_unique([record.name for record in parsed])
-        _require_unique([record.aws_role for record in parsed if isinstance(record, AwsTrust)])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        stored = [Unreadable(one) for one in records.items(document["records"])]
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"not valid trust records: {error!r}") from error
-    return parsed
+    unique = Counter((member, getattr(one, member)) for one in stored for member in _UNIQUE)
+    repeated = {(member, value) for (member, value), times in unique.items() if times > 1 and value}
+
+    def read_record(one: Unreadable) -> Trust | Unreadable:
+        if repeated.isdisjoint((member, getattr(one, member)) for member in _UNIQUE):
+            with suppress(AttributeError, KeyError, TypeError, ValueError):
+                return _record(one.stored)
+        return one
+
+    return Records(tuple(map(read_record, stored)), records.newer(document, ("schema", "records")))
 
 
 def read(store: "Store") -> Records:
@@ -301,9 +393,8 @@ def _same(value: object, wanted: str) -> bool:
     return False
 
 
-def _require_unique(names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        raise ValueError("two records are for the same")
+def _has_all(claims: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    return all(name in claims and _same(claims[name], value) for name, value in wanted.items())
 
 
 def _checked_oidc(record: OidcTrust) -> OidcTrust:
@@ -385,6 +476,9 @@ def _id(value: object) -> str:
         raise ValueError("expected the ID of a trust record")
     return records.text(value)
 
+
+_UNIQUE: Final = ("name", "aws_role")
+"""The members that no two records may share."""
 
 _MEMBERS: Final = {"kind", *(one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind))} - {"newer"}
 """The names of the members that `_document` may return."""

@@ -16,7 +16,7 @@ from holdfast.identity.authentication import Authenticated, AuthMethod, DenialRe
 from holdfast.identity.oidc.fetch import BUDGET
 from holdfast.identity.oidc.keys import PUBLIC_MEMBERS, Issuers, Jwk
 from holdfast.identity.principals import principal
-from holdfast.identity.trust import Records, audiences
+from holdfast.identity.trust import OidcTrust, Records, Unreadable, audiences
 
 LEEWAY: Final = 30
 """Seconds by which the issuer's clock and ours may differ."""
@@ -68,7 +68,13 @@ def _denial_reason(claims: Mapping[str, Any], records: Records) -> DenialReason 
         return DenialReason.MALFORMED
     if {record.audience for record in trusted}.isdisjoint(audiences(claims)):
         return DenialReason.WRONG_AUDIENCE
-    return None if records.for_claims(claims) else DenialReason.NOT_TRUSTED
+    match records.for_claims(claims):
+        case OidcTrust():
+            return None
+        case Unreadable():
+            return DenialReason.TRUST_UNREADABLE
+        case None:
+            return DenialReason.NOT_TRUSTED
 
 
 def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records) -> Authenticated | Denied:
@@ -78,7 +84,7 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
             jwt,
             key,
             algorithms=[algorithm],
-            audience=[record.audience for record in records.oidc(issuer)],
+            audience=[record.audience for record in records.oidc(issuer) if record.audience],
             issuer=issuer,
             leeway=LEEWAY,
             options={"require": ["iss", "sub", "aud", "exp"], "enforce_minimum_key_length": True},
@@ -94,7 +100,7 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
     except pyjwt.PyJWTError:
         return Denied(DenialReason.MALFORMED)
     record = records.for_claims(claims)
-    if record is None:
+    if not isinstance(record, OidcTrust):  # `_denial_reason` said why, for the same claims
         return Denied(DenialReason.NOT_TRUSTED)
     subject = f"{claims['iss']}#{claims['sub']}"
     return Authenticated(
