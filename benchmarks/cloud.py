@@ -17,7 +17,7 @@ from benchmarks.run import Run, tell
 from benchmarks.stack import TEAM, printed
 from benchmarks.state import state
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import locking, staging, uploads
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.s3.store import Store
@@ -31,7 +31,7 @@ from tests.support.deployed import client, function_name
 
 _COMMANDS: Final = ("init", "plan", "apply", "output")
 _MEGABYTES: Final = (1, 10, 50, 100)
-_CALLER: Final = Caller("token:benchmark", Role.WRITER, ("*",))
+_CALLER: Final = Caller("token:benchmark", (Grant(Role.WRITER, ("*",)),))
 
 _COMMIT: Final = """
 import json, resource, sys, time

@@ -19,7 +19,7 @@ from benchmarks.run import Run
 from benchmarks.stack import printed
 from benchmarks.tiny_s3 import BUCKET, tiny_s3
 from gateway.function import WARM_UP
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.identity import tokens, trust
 from local_aws.server import ROOT
 from tests.support import events
@@ -127,12 +127,16 @@ _NOTES: Final = (
 def first_requests() -> tuple[dict[str, Asked], dict[str, bytes]]:
     """Return two mappings: name -> first request, and key -> content of an S3 object that a request reads."""
     made: Any = {"description": "", "created_by": "benchmark", "now": datetime.now(UTC)}
-    token, secret = tokens.create(Role.WRITER, ["*"], expires=None, **made)
-    deployers = trust.new_aws("deployers", aws_role="Deployer", role=Role.WRITER, scope=["*"], **made)
+    token, secret = tokens.create([Grant(Role.WRITER, ("*",))], expires=None, **made)
+    deployers = trust.new_aws("deployers", aws_role="Deployer", grants=[Grant(Role.WRITER, ("*",))], **made)
     records = trust.Records((deployers, record()))
     lock = json.dumps({"ID": "c0ffee", "Operation": "OperationTypePlan", "Who": "ada@laptop"})
     acquire = events.request(
-        "PUT", "/locks/{name+}", "network/prod", caller=Caller("ada", Role.WRITER, ("*",)), body=lock
+        "PUT",
+        "/locks/{name+}",
+        "network/prod",
+        caller=Caller("ada", (Grant(Role.WRITER, ("*",)),)),
+        body=lock,
     )
     create = events.request("POST", "/sessions/aws", body="{}")
     arn = f"arn:aws:sts::{ENVIRONMENT['HOLDFAST_ACCOUNT']}:assumed-role/Deployer/ada"

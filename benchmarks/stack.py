@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from benchmarks import latency
 from benchmarks.relay import Relay
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import tokens
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
@@ -77,7 +77,7 @@ class Stack:
         """Create a token, which the gateway cannot have cached; return environment variables that hold it."""
         now = datetime.now(UTC)
         token, secret = tokens.create(
-            Role.MAINTAINER, ["*"], description="", created_by="benchmark", now=now, expires=None
+            [Grant(Role.MAINTAINER, ("*",))], description="", created_by="benchmark", now=now, expires=None
         )
         self.s3().ask("PUT", f"/{token.key}", token.to_json())
         return {

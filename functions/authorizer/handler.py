@@ -44,7 +44,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     sent = credentials.parse(authorization)
     store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
     try:
-        outcome = sign_in(sent, store, ends)
+        outcome = authorizer_context.bounded(sign_in(sent, store, ends))
     except Exception as error:
         # Lambda logs the error with its text.
         log.error(

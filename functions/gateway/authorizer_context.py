@@ -5,11 +5,12 @@ them to its access log. Only this module knows the names and the encoding of the
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Final
 
-from holdfast.access import Caller, Role
-from holdfast.identity.authentication import Authenticated, AuthMethod
+from holdfast.access import Caller, Grant, Role
+from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.s3 import object_metadata
 
 
@@ -21,6 +22,7 @@ class Key(StrEnum):
     SOURCE = "source"
     TRUST = "trust"
     SCOPE = "scope"
+    GRANTS = "grants"
     TRUST_ID = "trust_id"
     SUBJECT = "subject"
     ENDS = "ends"
@@ -28,15 +30,21 @@ class Key(StrEnum):
     ACCESS_LOG = "access_log"
 
 
+MAX_BYTES: Final = 4096
+"""The most bytes of all names and texts. AWS does not document a limit, and a larger one may be a 500."""
+
+
 def encode(authenticated: Authenticated) -> dict[str, str]:
-    """Return the context of an authenticated caller."""
+    """Return the context of an authenticated caller.
+
+    One grant is `role` and `scope`. Several are `grants` alone: functions before 0.3.0 then see no caller.
+    """
     caller = authenticated.caller
     return {
         Key.PRINCIPAL.value: caller.principal,
-        Key.ROLE.value: caller.role.value,
+        **_of_grants(caller.grants),
         Key.SOURCE.value: authenticated.method.value,
         Key.TRUST.value: authenticated.trust,
-        Key.SCOPE.value: json.dumps(caller.scope),
         Key.TRUST_ID.value: authenticated.trust_id,
         Key.SUBJECT.value: authenticated.subject,
         Key.ENDS.value: str(authenticated.ends),
@@ -46,15 +54,26 @@ def encode(authenticated: Authenticated) -> dict[str, str]:
     }
 
 
+def bounded(outcome: Authenticated | Denied) -> Authenticated | Denied:
+    """Return the outcome of an authentication, or a denial if its context is larger than `MAX_BYTES`."""
+    if isinstance(outcome, Denied):
+        return outcome
+    size = sum(len(name) + len(text.encode()) for name, text in encode(outcome).items())
+    return Denied(DenialReason.TOO_LARGE) if size > MAX_BYTES else outcome
+
+
+def _of_grants(grants: Sequence[Grant]) -> dict[str, str]:
+    if len(grants) == 1:
+        return {Key.ROLE.value: grants[0].role.value, Key.SCOPE.value: json.dumps(grants[0].scope)}
+    return {Key.GRANTS.value: json.dumps([[grant.role, *grant.scope] for grant in grants])}
+
+
 def decode(context: object) -> Authenticated | None:
     """Return the authenticated caller in a context; None if the context is missing or invalid."""
     if not isinstance(context, Mapping):
         return None
     try:
-        scope = json.loads(_text(context, Key.SCOPE))
-        if not isinstance(scope, list) or not all(isinstance(pattern, str) for pattern in scope):
-            return None
-        caller = Caller(_text(context, Key.PRINCIPAL), Role(_text(context, Key.ROLE)), tuple(scope))
+        caller = Caller(_text(context, Key.PRINCIPAL), _grants(context))
         method = AuthMethod(_text(context, Key.SOURCE))
         # For a token these are empty, and it is not documented whether API Gateway keeps empty texts.
         nothing, never = ("", "0") if method is AuthMethod.TOKEN else (None, None)
@@ -70,6 +89,22 @@ def decode(context: object) -> Authenticated | None:
         )
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
+
+
+def _grants(context: Mapping[str, object]) -> tuple[Grant, ...]:
+    """Return the grants in a context, in exactly one of their forms."""
+    if Key.GRANTS.value not in context:
+        return (_grant(_text(context, Key.ROLE), json.loads(_text(context, Key.SCOPE))),)
+    if Key.ROLE.value in context or Key.SCOPE.value in context:
+        raise ValueError("both forms of grants")
+    first, *others = json.loads(_text(context, Key.GRANTS))
+    return tuple(_grant(role, scope) for role, *scope in (first, *others))
+
+
+def _grant(role: str, scope: object) -> Grant:
+    if not isinstance(scope, list) or not all(isinstance(pattern, str) for pattern in scope):
+        raise TypeError("expected a list of patterns")
+    return Grant(Role(role), tuple(scope))
 
 
 def access_log_variable() -> str:

@@ -51,11 +51,11 @@ class Route(NamedTuple, Generic[_R]):
     query: str = ""
 
     def check(self, caller: "Caller", name: "StateName | None") -> None:
-        """Raise `NotAllowed` unless role and scope cover the route's needs; without a name, only the role."""
+        """Raise `NotAllowed` unless a grant covers the route's needs; without a name, for some state."""
         if isinstance(self.needs, Anyone):
             return
         if name is None:
-            caller.require_role(self.needs)
+            caller.require_somewhere(self.needs)
         else:
             caller.require(self.needs, name)
 

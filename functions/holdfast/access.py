@@ -1,11 +1,18 @@
 """Who may do what to which states: roles, scopes and callers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from fnmatch import fnmatchcase
+from typing import Any, Final
 
 from holdfast.errors import InvalidName, NotAllowed
 from holdfast.names import StateName, split
+
+MAX_SCOPES: Final = 2000
+"""The most characters of all scope patterns of a new record, each with a separator."""
+
+_BETWEEN: Final = '", "'  # two patterns as JSON
 
 
 class Action(Enum):
@@ -85,42 +92,127 @@ def matches(pattern: str, name: StateName) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """A role for the states that match a pattern of `scope`."""
+
+    role: Role
+    scope: tuple[str, ...]
+
+    def allows(self, action: Action) -> bool:
+        return action in allowed(self.role)
+
+    def covers(self, name: StateName) -> bool:
+        return any(matches(pattern, name) for pattern in self.scope)
+
+
+def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
+    """Return the grants of a new record, at most one for each role.
+
+    Raise `ValueError` for an empty or invalid scope, for a pattern that adds nothing to that of another
+    grant, and for grants that are too large for the authorizer's context.
+    """
+    merged: dict[Role, list[str]] = {}
+    for grant in grants:
+        merged.setdefault(grant.role, []).extend(check_pattern(pattern) for pattern in grant.scope)
+    checked = tuple(Grant(role, tuple(scope)) for role, scope in merged.items())
+    if not checked or not all(grant.scope for grant in checked):
+        raise ValueError("at least one scope pattern is needed; '*' is every state")
+    if len(grants) > 1:
+        _check_each_adds(checked)
+    if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
+        raise ValueError(f"the scope patterns are too long: at most {MAX_SCOPES} characters in all")
+    return checked
+
+
+def _check_each_adds(grants: Sequence[Grant]) -> None:
+    """Raise `ValueError` if a pattern adds nothing: grants only add up, and none narrows another."""
+    each = [(grant.role, pattern) for grant in grants for pattern in grant.scope]
+    for number, (role, pattern) in enumerate(each):
+        for other_role, other in each[:number] + each[number + 1 :]:
+            if allowed(role) <= allowed(other_role) and _includes(other, pattern):
+                raise ValueError(
+                    f"the grant {role}:{pattern} adds nothing to {other_role}:{other}, which includes it; "
+                    "leave one out"
+                )
+
+
+def _includes(pattern: str, other: str) -> bool:
+    """Return whether a pattern surely covers every name that another one covers."""
+    if pattern in ("*", other):
+        return True
+    beginning = pattern.removesuffix("*")
+    return pattern.endswith("/*") and "*" not in beginning and other.startswith(beginning)
+
+
+def described(grants: Sequence[Grant]) -> dict[str, Any]:
+    """Return grants as JSON members for scripts: `role` and `scope` are null if there are several grants."""
+    one = grants[0] if len(grants) == 1 else None
+    return {
+        "role": one and one.role,
+        "scope": one and one.scope,
+        "grants": [{"role": grant.role, "scope": grant.scope} for grant in grants],
+    }
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated caller. Their role applies to the states that match a pattern of `scope`.
+    """An authenticated caller. They may do what at least one of their grants allows.
+
+    There is no role or scope of a caller: a role of one grant never applies to the scope of another.
 
     Attributes:
         principal: the same in every retry, such as `token:3f9a…`.
     """
 
     principal: str
-    role: Role
-    scope: tuple[str, ...]
+    grants: tuple[Grant, ...]
 
     def may(self, action: Action, name: StateName) -> bool:
-        return action in allowed(self.role) and any(matches(pattern, name) for pattern in self.scope)
+        return any(grant.allows(action) and grant.covers(name) for grant in self.grants)
+
+    def somewhere(self, action: Action) -> bool:
+        """Return whether the caller may do an action to some states."""
+        return any(grant.allows(action) for grant in self.grants)
+
+    def everywhere(self, action: Action) -> bool:
+        """Return whether the caller may do an action to every state, and see what belongs to no state."""
+        return any(grant.allows(action) and "*" in grant.scope for grant in self.grants)
+
+    def patterns(self, action: Action) -> tuple[str, ...]:
+        """Return the patterns of the states to which the caller may do an action."""
+        return tuple(pattern for grant in self.grants if grant.allows(action) for pattern in grant.scope)
 
     def require(self, action: Action, name: StateName) -> None:
-        """Raise `NotAllowed` if the role does not allow the action, or the scope does not cover the state.
+        """Raise `NotAllowed` if no grant both allows the action and covers the state.
 
         If the caller may only read the state's outputs, the message contains the address of the outputs.
         """
-        if action is Action.READ and not self.may(action, name) and self.may(Action.READ_OUTPUTS, name):
+        if self.may(action, name):
+            return
+        here = [grant for grant in self.grants if grant.covers(name)]
+        if action is Action.READ and self.may(Action.READ_OUTPUTS, name):
             raise NotAllowed(
-                f"The role '{self.role}' of {self.principal} reads no whole state. Its outputs are at "
+                f"The {_roles(here)} of {self.principal} reads no whole state. Its outputs are at "
                 f"/outputs/{name}; for the rest use a token with the role 'reader'."
             )
-        self.require_role(action)
-        if not self.may(action, name):
-            raise NotAllowed(
-                f"The scope of {self.principal} does not cover the state '{name}'; use a token that does."
-            )
+        self.require_somewhere(action)
+        if here:
+            raise _not_allowed(f"{_roles(here)} of {self.principal} for the state '{name}'", action)
+        raise NotAllowed(
+            f"The scope of {self.principal} does not cover the state '{name}'; use a token that does."
+        )
 
-    def require_role(self, action: Action) -> None:
-        """Raise `NotAllowed` if the role does not allow the action; the scope is not checked."""
-        if action not in allowed(self.role):
-            enough = next(role for role in Role if action in allowed(role))
-            verb = action.name.lower().replace("_", " ")
-            raise NotAllowed(
-                f"The role '{self.role}' of {self.principal} does not allow to {verb}; "
-                f"use a token with the role '{enough}'."
-            )
+    def require_somewhere(self, action: Action) -> None:
+        """Raise `NotAllowed` if no grant allows the action; the scopes are not checked."""
+        if not self.somewhere(action):
+            raise _not_allowed(f"{_roles(self.grants)} of {self.principal}", action)
+
+
+def _roles(grants: Sequence[Grant]) -> str:
+    return "role " + " and ".join(f"'{grant.role}'" for grant in grants)
+
+
+def _not_allowed(whose: str, action: Action) -> NotAllowed:
+    enough = next(role for role in Role if action in allowed(role))
+    verb = action.name.lower().replace("_", " ")
+    return NotAllowed(f"The {whose} does not allow to {verb}; use a token with the role '{enough}'.")

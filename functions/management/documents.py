@@ -179,12 +179,15 @@ def _match(match: Match | None) -> v1.ResolvedVersion | None:
 
 
 def caller(authenticated: Authenticated) -> v1.Principal:
-    """Return the caller's principal, role, scope and method of authentication."""
+    """Return the caller's principal, grants and method of authentication."""
     who = authenticated.caller
+    grants = tuple(v1.Grant(role=grant.role.value, scope=grant.scope) for grant in who.grants)
+    one = grants[0] if len(grants) == 1 else None
     return v1.Principal(
         principal=who.principal,
-        role=who.role.value,
-        scope=who.scope,
+        role=one.role if one else None,
+        scope=one.scope if one else None,
+        grants=grants,
         method=authenticated.method.value,
         trust=authenticated.trust or None,
         expires=authenticated.expires_at,

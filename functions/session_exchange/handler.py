@@ -10,6 +10,7 @@ from gateway.payload import Payload
 from gateway.requests import Request
 from gateway.responses import Response, respond
 from gateway.router import ANY_CALLER, AWS_IDENTITY, Route, Router
+from holdfast.access import described
 from holdfast.audit import Event
 from holdfast.identity import session_exchange, sessions, trust
 from holdfast.identity.authentication import Authenticated
@@ -43,8 +44,7 @@ def _create(request: Request, bearer: Authenticated) -> Response:
         "id": session.id,
         "secret": secret,
         "principal": session.principal,
-        "role": bearer.caller.role,
-        "scope": bearer.caller.scope,
+        **described(bearer.caller.grants),
         "trust": session.trust,
         "expires": written(session.expires),
         "seconds": seconds,

@@ -16,6 +16,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
 from holdfast import json_object
+from holdfast.access import Grant
 from holdfast.errors import NotSigned
 from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
@@ -44,7 +45,6 @@ class Session:
     """A session that the API created; `id` and `secret` are the user name and password of HTTP Basic.
 
     Attributes:
-        scope: patterns of state names.
         trust: the name of the trust record that matched.
         seconds: the session's whole lifetime.
     """
@@ -52,8 +52,7 @@ class Session:
     id: str
     secret: str = field(repr=False)
     principal: str
-    role: str
-    scope: tuple[str, ...]
+    grants: tuple[Grant, ...]
     trust: str
     expires: datetime
     seconds: int
@@ -166,8 +165,8 @@ def _session(body: bytes) -> Session:
         id=session_id,
         secret=secret,
         principal=record_fields.text(document["principal"]),
-        role=record_fields.text(document["role"]),
-        scope=record_fields.scope(document["scope"]),
+        # An API before 0.3.0 sends no `grants`.
+        grants=record_fields.grants({"grants": document["grants"]} if "grants" in document else document),
         trust=record_fields.text(document["trust"]),
         expires=record_fields.time(document["expires"]),
         seconds=seconds,

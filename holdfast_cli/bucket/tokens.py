@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import boto3
     from mypy_boto3_s3 import S3Client
 
-    from holdfast.access import Role
+    from holdfast.access import Grant
     from holdfast_cli.bucket.stack import Stack
     from holdfast_cli.config.rules import Expiry
     from holdfast_cli.terminal.output import Progress
@@ -44,8 +44,7 @@ class Listing:
 def create(
     session: "boto3.Session",
     stack: "Stack",
-    role: "Role",
-    scope: Sequence[str],
+    grants: "Sequence[Grant]",
     description: str,
     expiry: "Expiry | None",
 ) -> tuple[Token, str]:
@@ -59,8 +58,7 @@ def create(
         now = datetime.now(UTC)
         try:
             token, secret = tokens.create(
-                role,
-                scope,
+                grants,
                 description=description,
                 created_by=identity,
                 now=now,

@@ -1,13 +1,12 @@
 """Read and change the trust records in a team's bucket. One object of limited size contains all of them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from holdfast.identity import trust
 from holdfast.identity.records import is_newer
-from holdfast.identity.trust import KEY, Records, Unreadable
+from holdfast.identity.trust import KEY, Change, Records, Unreadable
 from holdfast_cli.bucket.records import as_lines, caller_arn, change, open_bucket
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import versions
@@ -15,7 +14,6 @@ from holdfast_cli.terminal import versions
 if TYPE_CHECKING:
     import boto3
 
-    from holdfast.access import Role
     from holdfast.identity.trust import Trust
     from holdfast_cli.bucket.stack import Stack
 
@@ -67,11 +65,10 @@ def update(
     stack: "Stack",
     name: str,
     *,
-    role: "Role | None",
-    scope: Sequence[str] | None,
+    change_grants: Change,
     description: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change a record's role, scope or description; None keeps the value. Return the record before and after.
+    """Change a record's grants or description; None is no change. Return the record before and after.
 
     The write is retried only after concurrent changes of other records. After another update of the same
     record, a retry could grant again what that update had removed.
@@ -104,8 +101,7 @@ def update(
             try:
                 after = trust.update(
                     there,
-                    role=role,
-                    scope=scope,
+                    change=change_grants,
                     description=description,
                     updated_by=identity,
                     now=datetime.now(UTC),

@@ -8,13 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.access import described
 from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import is_web_address
 from holdfast_cli.api import id_tokens, sessions
 from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import grants, output
 from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _run(asked: argparse.Namespace) -> None:
     with output.after(f"A session was created and its secret is lost; it expires {until}."):
         output.write(_json(session, address) if asked.json else _exports(session, address))
     if not asked.json:
-        who = output.plain(f"{session.principal}: {session.role} of {', '.join(session.scope)}")
+        who = output.plain(f"{session.principal}: {grants.text(session.grants)}")
         output.tell(f"Signed in at {address} as {who}, until {until}.")
 
 
@@ -103,9 +104,13 @@ def _exports(session: "Session", address: str) -> str:
 
 
 def _json(session: "Session", address: str) -> str:
-    document = asdict(session) | {
-        "expires": session.expires.isoformat(timespec="seconds"),
-        "address": address,
-        "cloud": cloud_config.credentials_document(address, session.id, session.secret),
-    }
+    document = (
+        asdict(session)
+        | described(session.grants)
+        | {
+            "expires": session.expires.isoformat(timespec="seconds"),
+            "address": address,
+            "cloud": cloud_config.credentials_document(address, session.id, session.secret),
+        }
+    )
     return json.dumps(document, indent=2)

@@ -5,11 +5,13 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.access import Role
+from holdfast.access import described
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
+from holdfast_cli.api import deployed
 from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.config import arguments, cloud_config, rules, settings
 from holdfast_cli.errors import CommandError, OutputClosedError
+from holdfast_cli.terminal import grants as granted
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
 
@@ -53,20 +55,20 @@ when --expires says. {_NEEDS.format(what="write to")}""",
     """\
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
   holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
-  holdfast token create --role outputs --scope 'network/*' --expires 12h
+  holdfast token create --grant writer:'apps/*' --grant outputs:'network/*' --expires 12h
   holdfast token create --role maintainer --scope '*' --expires never --json
 """,
-    arguments.role_and_scope(),
+    arguments.grants(),
     _expires_option(f"default: {rules.shown(DEFAULT_LIFETIME)}"),
     arguments.description(),
     arguments.TEAM,
     arguments.as_json(),
 )
 def _create(asked: argparse.Namespace) -> None:
+    grants = arguments.granted(asked)
     session, found = stack.open_team(settings.resolve(asked))
-    token, secret = tokens.create(
-        session, found, Role(asked.role), asked.scope, asked.description, asked.expires
-    )
+    deployed.check_grants(found, grants)
+    token, secret = tokens.create(session, found, grants, asked.description, asked.expires)
     with output.after(
         f"The token {token.id} was created and its secret is lost: revoke it with "
         f"`holdfast token revoke {token.id} --team {found.team}`."
@@ -142,7 +144,7 @@ def _show(asked: argparse.Namespace) -> None:
     f"""\
 Give an access token a new secret and show it, once. The old one stays valid for
 {rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one expires at once. ID,
-role and scope stay; the token gets the lifetime that it was created with again.
+grants stay; the token gets the lifetime that it was created with again.
 {_NEEDS.format(what="read and write")}""",
     """\
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4
@@ -218,8 +220,7 @@ def _document(token: "Token", now: datetime) -> dict[str, Any]:
     return {
         "id": token.id,
         "status": token.status(now),
-        "role": token.role,
-        "scope": token.scope,
+        **described(token.grants),
         "expires": _time(token.expires),
         "description": token.description,
         "created": _time(token.created),
@@ -236,8 +237,7 @@ def _with_secret(stack: "Stack", token: "Token", secret: str) -> dict[str, Any]:
     return {
         "id": token.id,
         "secret": secret,
-        "role": token.role,
-        "scope": token.scope,
+        **described(token.grants),
         "expires": _time(token.expires),
         "team": stack.team,
         "description": token.description,
@@ -260,7 +260,7 @@ def _old(token: "Token") -> str:
 def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("ID", token.id), ("secret", secret), ("expires", _expires(token))]
     return output.wrapped(f"""\
-Created a token for the team {stack.team}: {token.role} of {", ".join(token.scope)}
+Created a token for the team {stack.team}: {granted.text(token.grants)}
 
 {output.listed(fields)}
 
@@ -273,7 +273,7 @@ and a backend block from `holdfast backend-config STATE --team {stack.team}`. HO
 def _rotated_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("secret", secret), ("expires", _expires(token)), ("old secret", _old(token))]
     return output.wrapped(f"""\
-Rotated the token {token.id} of the team {stack.team}: {token.role} of {", ".join(token.scope)}
+Rotated the token {token.id} of the team {stack.team}: {granted.text(token.grants)}
 
 {output.listed(fields)}
 
@@ -295,8 +295,7 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
     fields = [
         ("ID", token.id),
         ("status", token.status(now)),
-        ("role", token.role),
-        ("scope", ", ".join(token.scope)),
+        *granted.fields(token.grants),
         ("expires", _expires(token)),
         ("description", token.description or "-"),
         ("created", f"{output.moment(token.created)} by {token.created_by}"),
@@ -315,8 +314,7 @@ def _table(shown: "list[Token]", now: datetime) -> str:
     rows = [
         [
             token.id,
-            token.role,
-            token.scope,
+            *granted.cells(token.grants),
             output.word(token.expires) if token.expires else "never",
             token.status(now),
             token.description,

@@ -6,12 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from holdfast.access import Role
+from holdfast.access import described
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust, Unreadable
+from holdfast_cli.api import deployed
 from holdfast_cli.bucket import stack, trust_records
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
+from holdfast_cli.terminal import grants as granted
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
 
@@ -28,7 +30,7 @@ _API_ADDRESS = "https://api.invalid"
 COMMAND = Command(
     """\
 Trust records: which ID tokens of an OIDC issuer, and which IAM roles of the
-team's AWS account, get which role and scope.""",
+team's AWS account, may do what to which states.""",
     """\
   holdfast trust list
   holdfast trust add --help
@@ -77,7 +79,7 @@ claims applies.
   holdfast trust add developers --role reader --scope '*' --aws-role Developer
 """,
     option("name", metavar="NAME", help="lower-case letters, digits and '-'"),
-    arguments.role_and_scope(),
+    arguments.grants(),
     either(
         option(
             "--issuer",
@@ -114,13 +116,14 @@ def _add(asked: argparse.Namespace) -> None:
     record = _new(asked)
 
     session, found = stack.open_team(settings.resolve(asked))
+    deployed.check_grants(found, record.grants)
     if isinstance(record, OidcTrust) and asked.audience is None:
         record = replace(record, audience=found.api_address)
     record = trust_records.add(session, found, record)
     done = f"Added the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
         text = f"""\
-{done}: {record.role} of {", ".join(record.scope)}
+{done}: {granted.text(record.grants)}
 
 {output.listed(_fields(record))}"""
         _write(_json(_document(record)) if asked.json else text)
@@ -146,7 +149,7 @@ def _list(asked: argparse.Namespace) -> None:
     if asked.json:
         text = _json([_document(record) for record in shown])
     elif shown:
-        rows = [[record.name, record.role, record.scope, _who(record)] for record in shown]
+        rows = [[record.name, *granted.cells(record.grants), _who(record)] for record in shown]
         text = output.table(("NAME", "ROLE", "SCOPE", "WHO"), rows)
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
@@ -165,8 +168,8 @@ def _list(asked: argparse.Namespace) -> None:
     "update",
     "change a trust record; its sessions stay valid",
     f"""\
-Change the role, the scope or the description of a trust record. Who signed in by
-it stays signed in, and has the new role and scope within 60 seconds.
+Change what a trust record grants, or its description. Who signed in by it stays
+signed in, and has the new grants within 60 seconds.
 
 Who may sign in by it cannot be changed, because a session would outlive the
 condition that it was granted under: add a record, then remove this one.
@@ -174,9 +177,10 @@ condition that it was granted under: add a record, then remove this one.
     """\
   holdfast trust update network-main --role reader
   holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
+  holdfast trust update network-main --grant writer:'network/*' --grant outputs:'dns/*'
 """,
     option("name", metavar="NAME", help="the record's name"),
-    arguments.role_and_scope(replace=True),
+    arguments.grants(replace=True),
     arguments.description(default=None),
     *(
         option(name, action=_Fixed, help=argparse.SUPPRESS)
@@ -186,16 +190,17 @@ condition that it was granted under: add a record, then remove this one.
     arguments.as_json(),
 )
 def _update(asked: argparse.Namespace) -> None:
-    if (asked.role, asked.scope, asked.description) == (None, None, None):
-        raise UsageError("There is nothing to change: name --role, --scope or --description.")
+    if (asked.role, asked.scope, asked.grant, asked.description) == (None, None, None, None):
+        raise UsageError("There is nothing to change: name --role, --scope, --grant or --description.")
+    change = arguments.changed_grants(asked)
 
     session, found = stack.open_team(settings.resolve(asked))
+    deployed.check_grants(found, change.new)
     before, after = trust_records.update(
         session,
         found,
         asked.name,
-        role=None if asked.role is None else Role(asked.role),
-        scope=asked.scope,
+        change_grants=change,
         description=asked.description,
     )
     record = f"the trust record {after.name} of the team {found.team}"
@@ -235,8 +240,7 @@ def _write(text: str) -> None:
 def _new(asked: argparse.Namespace) -> "Trust":
     """Return a new record with the values of the options and an empty `created_by`."""
     common: dict[str, Any] = {
-        "role": Role(asked.role),
-        "scope": asked.scope,
+        "grants": arguments.granted(asked),
         "description": asked.description,
         "created_by": "",
         "now": datetime.now(UTC),
@@ -278,8 +282,7 @@ def _document(record: "Trust | Unreadable") -> Any:
         "name": record.name,
         "id": record.id,
         **of_kind,
-        "role": record.role,
-        "scope": record.scope,
+        **described(record.grants),
         "description": record.description,
         "created": record.created.isoformat(timespec="seconds"),
         "created_by": record.created_by,
@@ -302,12 +305,11 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
 
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
     """Return the text `done`, followed by a line for each changed field with its old and new value."""
-    fields = {
-        "role": (before.role, after.role),
-        "scope": (", ".join(before.scope), ", ".join(after.scope)),
-        "description": (before.description or "-", after.description or "-"),
-    }
-    changed = [(name, f"{old} -> {new}") for name, (old, new) in fields.items() if old != new]
+    old, new = (
+        dict([*granted.fields(one.grants), ("description", one.description or "-")])
+        for one in (before, after)
+    )
+    changed = [(name, f"{old[name]} -> {new[name]}") for name in new if old[name] != new[name]]
     if not changed:
         return f"{done}."
     whose = "Its ID tokens and sessions" if isinstance(after, OidcTrust) else "Its sessions"

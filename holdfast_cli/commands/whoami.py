@@ -1,4 +1,4 @@
-"""`holdfast whoami`: shows the principal, role and scope of the credentials in the environment."""
+"""`holdfast whoami`: shows the principal and grants of the credentials in the environment."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import moment
 from holdfast_cli.config import arguments
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import grants, output
 from holdfast_cli.terminal.declaration import Command
 
 COMMAND = Command()
@@ -34,8 +34,7 @@ def _run(asked: argparse.Namespace) -> None:
         return
     fields = [
         ("principal", caller.principal or "-"),
-        ("role", caller.role or "-"),
-        ("scope", ", ".join(caller.scope) or "-"),
+        *grants.fields(caller.grants or [v1.Grant(role=caller.role or "-", scope=caller.scope or ())]),
         ("signed in", caller.method or "-"),
         *([("trust", caller.trust)] if caller.trust else []),
         ("expires", moment(caller, "expires") or "never"),

@@ -3,9 +3,11 @@
 import argparse
 from typing import Final
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role, check_grants
+from holdfast.identity.trust import Change
 from holdfast.state import operator
 from holdfast_cli.config import rules
+from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal.declaration import Option, either, option, several
 
 
@@ -97,8 +99,8 @@ def as_json(what: str = "one JSON object") -> Option:
     return option("--json", action="store_true", help=f"print {what}")
 
 
-def role_and_scope(*, replace: bool = False) -> Option:
-    """Return the options --role and --scope; both are required unless `replace` is true."""
+def grants(*, replace: bool = False) -> Option:
+    """Return the options --role, --scope and --grant; none is required if `replace` is true."""
 
     def explain(parser: "argparse._ActionsContainer") -> None:
         assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog
@@ -107,16 +109,49 @@ def role_and_scope(*, replace: bool = False) -> Option:
     patterns = "to which states: 'a/*' is everything below a, '*' alone is every state; may be repeated"
     return several(
         explain,
-        option("--role", required=not replace, choices=[role.value for role in Role], help="what it may do"),
+        either(
+            option("--role", choices=[role.value for role in Role], help="what it may do; with --scope"),
+            option(
+                "--grant",
+                action="append",
+                type=rules.grant,
+                metavar="ROLE:PATTERN",
+                help="a role and to which states, as writer:'a/*', for several roles; may be repeated",
+            ),
+            required=not replace,
+        ),
         option(
             "--scope",
-            required=not replace,
             action="append",
             type=rules.scope,
             metavar="PATTERN",
             help=f"{patterns}; replaces the scope: name all of its patterns" if replace else patterns,
         ),
     )
+
+
+def granted(asked: argparse.Namespace) -> tuple[Grant, ...]:
+    """Return what --role and --scope, or --grant, say; raise `UsageError` if they do not fit together."""
+    _check_scope(asked)
+    if asked.role and not asked.scope:
+        raise UsageError("--role needs --scope, which says to which states: '*' is every state.")
+    try:
+        return check_grants(asked.grant or [Grant(Role(asked.role), tuple(asked.scope))])
+    except ValueError as error:
+        raise UsageError(f"The grants are not valid: {error}.") from error
+
+
+def changed_grants(asked: argparse.Namespace) -> Change:
+    """Return the change that --role, --scope and --grant ask for."""
+    _check_scope(asked)
+    if asked.grant:
+        return Change(granted(asked))
+    return Change(role=None if asked.role is None else Role(asked.role), scope=asked.scope)
+
+
+def _check_scope(asked: argparse.Namespace) -> None:
+    if asked.grant and asked.scope:
+        raise UsageError(f"--scope goes with --role: add `--grant {asked.grant[0].role}:PATTERN` instead.")
 
 
 def description(*, default: str | None = "") -> Option:

@@ -9,7 +9,7 @@ from typing import Final
 
 from holdfast import names
 from holdfast import team as teams
-from holdfast.access import check_pattern, matches
+from holdfast.access import Grant, Role, check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
@@ -93,8 +93,19 @@ def team(value: str) -> str:
     return value
 
 
-def scope(value: str) -> str:
-    """Check a scope pattern, and return it."""
+def grant(value: str) -> Grant:
+    """Parse a role and one pattern, such as `writer:apps/*`."""
+    role, colon, pattern = value.partition(":")
+    if not colon or role not in list(Role):
+        raise argparse.ArgumentTypeError(
+            f"{value!r} is not a valid grant: ROLE:PATTERN, as in 'writer:apps/*'; the roles are "
+            f"{', '.join(Role)}"
+        )
+    return Grant(Role(role), (scope(pattern, f"--grant {role}:"),))
+
+
+def scope(value: str, option: str = "--scope ") -> str:
+    """Check a scope pattern, and return it. `option` is what the user types before it."""
     if "**" in value:
         raise argparse.ArgumentTypeError(
             f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
@@ -103,9 +114,9 @@ def scope(value: str) -> str:
         # No name has one of these characters, so they can only be separators.
         several = [check_pattern(pattern) for pattern in re.split("[,; ]", value) if pattern]
         if len(several) > 1:
-            repeated = " ".join(f"--scope {shlex.quote(pattern)}" for pattern in several)
+            repeated = " ".join(f"{option}{shlex.quote(pattern)}" for pattern in several)
             raise argparse.ArgumentTypeError(
-                f"{value!r} is not one scope pattern: repeat --scope, as in {repeated}"
+                f"{value!r} is not one scope pattern: repeat {option.partition(' ')[0]}, as in {repeated}"
             )
         return check_pattern(value)
     except ValueError as error:

@@ -17,6 +17,20 @@ def newer_record(where: str) -> str:
     )
 
 
+def is_since(version: str, first: str) -> bool:
+    """Return whether deployed code has at least a version; False if its version has another form.
+
+    >>> is_since("0.10.0+1a2b3c", "0.3.0"), is_since("0.2.9+1a2b3c", "0.3.0"), is_since("", "0.3.0")
+    (True, False, False)
+    """
+    theirs, least = _VERSION.fullmatch(version), _VERSION.fullmatch(first)
+    return bool(theirs and least) and _numbers(theirs) >= _numbers(least)
+
+
+def _numbers(version: re.Match[str] | None) -> tuple[int, ...]:
+    return tuple(map(int, version.groups())) if version else ()
+
+
 def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None:
     """Return which is older, the deployed code or the command, and what to do; None if both are equal.
 
@@ -29,7 +43,7 @@ def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None
             f"The deployed code has version {deployed}, this command has {command}.",
             "Deploy the stack again, or use the command of that version.",
         )
-    theirs_numbers, our_numbers = (tuple(map(int, one.groups())) for one in (theirs, ours))
+    theirs_numbers, our_numbers = _numbers(theirs), _numbers(ours)
     if theirs_numbers == our_numbers:
         return None
     if theirs_numbers < our_numbers:

@@ -22,7 +22,7 @@ from moto.server import ThreadedMotoServer
 
 from gateway.log import JsonLine
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.s3.store import Store, connect
 from holdfast.state import locks
 from holdfast.state.delete import delete
@@ -48,9 +48,9 @@ ACCOUNT = "123456789012"
 NAME = names.parse("network/prod")
 KEY = NAME.state_key
 LOCK_KEY = NAME.lock_key
-READER = Caller("token:reader", Role.READER, ("*",))
-ONLY_OUTPUTS = Caller("token:outputs", Role.OUTPUTS, ("*",))
-ANOTHER = Caller("token:another", Role.MAINTAINER, ("*",))
+READER = Caller("token:reader", (Grant(Role.READER, ("*",)),))
+ONLY_OUTPUTS = Caller("token:outputs", (Grant(Role.OUTPUTS, ("*",)),))
+ANOTHER = Caller("token:another", (Grant(Role.MAINTAINER, ("*",)),))
 ONE = lock_info("one")
 TWO = lock_info("two", who="bob@desk")
 COMMAND = "0123456789abcdef" * 2

@@ -1,6 +1,7 @@
 """The requests that each role may send to the functions behind the API, from event to response."""
 
 import json
+import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,20 @@ import pytest
 from gateway.nearest_route import NAMED
 from gateway.router import Anyone, Route
 from holdfast import audit_log
-from holdfast.access import Action, Caller, Role, allowed
+from holdfast.access import Action, Caller, Grant, Role, allowed
 from holdfast.names import StateName
 from tests.contract.conftest import Bucket, Server, started
 from tests.support import access_calls
-from tests.support.access_calls import CALLS, CLOUD, INSIDE, MANAGEMENT, OUTSIDE, SCOPE, Call
+from tests.support.access_calls import (
+    CALLS,
+    CLOUD,
+    INSIDE,
+    MANAGEMENT,
+    OUTSIDE,
+    SCOPE,
+    TWO_GRANTS,
+    Call,
+)
 from tests.support.events import Context, cloud_request, manage_request, request
 from tests.support.routes import as_described, names_a_state
 
@@ -94,7 +104,7 @@ class Functions:
         return answer
 
     def send(self, role: Role | None, method: str, address: str, body: bytes | None) -> tuple[int, str]:
-        caller = None if role is None else Caller("token:x", role, SCOPES)
+        caller = None if role is None else Caller("token:x", (Grant(role, SCOPES),))
         answer = self.ask(caller, method, address, body)
         return answer["statusCode"], answer["body"]
 
@@ -151,7 +161,7 @@ def test_the_routes_alone_refuse_whoever_lacks_what_they_need(
     functions: Functions, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     route, checks = functions.route(call), list[Route[Any]]()
-    check, require, require_role = Route.check, Caller.require, Caller.require_role
+    check, require, somewhere = Route.check, Caller.require, Caller.require_somewhere
 
     def checked(route: Route[Any], caller: Caller, name: StateName | None) -> None:
         checks.append(route)
@@ -164,13 +174,13 @@ def test_the_routes_alone_refuse_whoever_lacks_what_they_need(
         if checks:
             require(caller, action, name)
 
-    def role_by_route_alone(caller: Caller, action: Action) -> None:
+    def somewhere_by_route_alone(caller: Caller, action: Action) -> None:
         if checks:
-            require_role(caller, action)
+            somewhere(caller, action)
 
     monkeypatch.setattr(Route, "check", checked)
     monkeypatch.setattr(Caller, "require", by_route_alone)
-    monkeypatch.setattr(Caller, "require_role", role_by_route_alone)
+    monkeypatch.setattr(Caller, "require_somewhere", somewhere_by_route_alone)
     refused = [cell for cell in access_calls.cells(call) if cell[2] == 403]
     by_route = [cell for cell in refused if is_refused(route, *cell[:2])]
 
@@ -185,6 +195,55 @@ def is_refused(route: Route[Any], state: str, role: Role | None) -> bool:
     if role is None or isinstance(route.needs, Anyone):
         return False
     return route.needs not in allowed(role) or (state != INSIDE and names_a_state(route))
+
+
+@pytest.mark.parametrize("roles", TWO_GRANTS, ids="-".join)
+def test_who_has_two_grants_gets_for_each_state_what_its_own_grant_allows(
+    functions: Functions, roles: tuple[Role, Role]
+) -> None:
+    before = functions.bucket.history("")
+    for call in CALLS:
+        if call.route.startswith("/sessions"):
+            continue
+        for state, expected in access_calls.cells_of_two_grants(call, *roles):
+            caller = Caller("token:x", (Grant(roles[0], SCOPES), Grant(roles[1], ("roles/outside/*",))))
+            answer = functions.ask(caller, *access_calls.request(call, functions.prepared[state]))
+            assert answer["statusCode"] == expected, (str(call), state, answer["body"][:200])
+            role = roles[0] if state == INSIDE else roles[1]
+            assert role is not Role.OUTPUTS or f"secret of {state}" not in answer["body"], call
+            assert f"of {OUTSIDE[1]}" not in answer["body"], call
+    assert functions.bucket.history("") == before
+
+
+SEEN_BY_EACH = (
+    *(
+        f"{MANAGEMENT}{path}"
+        for path in ("states", "states?deleted=true", "locks", "names?pattern=*", "activity")
+    ),
+    f"{CLOUD}organizations/roles/workspaces",
+)
+
+
+@pytest.mark.parametrize("address", SEEN_BY_EACH)
+def test_a_list_has_exactly_what_each_grant_alone_shows(functions: Functions, address: str) -> None:
+    chosen = random.Random(address)  # noqa: S311 the same in every run
+
+    def seen(*grants: Grant) -> set[str]:
+        answer = functions.ask(Caller("token:x", grants), "GET", address, None)
+        assert answer["statusCode"] in (200, 403), answer
+        shown = answer["body"].replace(":", "/") if answer["statusCode"] == 200 else ""
+        return {end for end in ("inside/calls", "outside/calls", "elsewhere/outside") if end in shown}
+
+    patterns = ("*", "roles/inside/*", "roles/outside/*", "elsewhere/*", "*/outside/calls", "none")
+    lists = set()
+    for _ in range(12):
+        grants = [
+            Grant(chosen.choice(list(Role)), tuple(chosen.sample(patterns, k=chosen.randint(1, 2))))
+            for _ in range(chosen.randint(2, 3))
+        ]
+        assert seen(*grants) == set().union(*(seen(grant) for grant in grants)), grants
+        lists.add(frozenset(seen(*grants)))
+    assert len(lists) > 1, "the callers see the same"
 
 
 def test_every_route_has_a_row_and_every_row_a_route(functions: Functions) -> None:

@@ -15,13 +15,13 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from holdfast import audit, audit_log
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from tests.contract.conftest import Answer, Handle, Server, error, started
 from tests.support.documents import OPERATOR
 from tests.support.events import Context, manage_request
 
 HOUR = 3_600_000
-NETWORK = Caller("token:network", Role.MAINTAINER, ("network/*",))
+NETWORK = Caller("token:network", (Grant(Role.MAINTAINER, ("network/*",)),))
 
 
 @dataclass

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from holdfast import names
-from holdfast.access import Action, Caller, Role, matches
+from holdfast.access import Action, Caller, Grant, Role, matches
 from holdfast.errors import InvalidRequest, StorageRefused
 from holdfast.state import catalog, locks, walk
 from holdfast.state.catalog import Listed, Page
@@ -13,7 +13,7 @@ from tests.contract.conftest import Bucket, coded, decoded, never_asked
 from tests.support.documents import ADA, lock_info, state
 from tests.support.s3_fault_proxy import Fault
 
-NETWORK = Caller("token:network", Role.OUTPUTS, ("network/*",))
+NETWORK = Caller("token:network", (Grant(Role.OUTPUTS, ("network/*",)),))
 
 UNLOCKED = ("a-x", "a.tfstate-x", "a.tfstate.a", "b")
 LOCKED = ("a", "a.tfstate.b", "a.tfstate", "ab")
@@ -94,7 +94,7 @@ def test_a_pattern_is_resolved_to_each_name_of_the_list_of_states_once(
     bucket: Bucket, page_size: int
 ) -> None:
     entangled(bucket)
-    for caller in (ADA, Caller("token:a", Role.OUTPUTS, ("a*", "c"))):
+    for caller in (ADA, Caller("token:a", (Grant(Role.OUTPUTS, ("a*", "c")),))):
         listed = {one.name for one in every_page(bucket, catalog.page_of_states, 1000, caller=caller)}
         for pattern in ("*", "a.*", "a*", "a.tfstate", "*b", "z*"):
             resolved: list[names.StateName] = []
@@ -219,7 +219,7 @@ SCOPES = [("*/b",), ("d/*", "a/b"), ("b*", "c/b", "b/c"), ("*/*/x", "a/*"), ("a/
 def test_pages_are_those_of_a_bucket_without_foreign_states(
     bucket: Bucket, kind: str, scope: tuple[str, ...], page_size: int
 ) -> None:
-    caller = Caller("token:some", Role.OUTPUTS, scope)
+    caller = Caller("token:some", (Grant(Role.OUTPUTS, scope),))
     pages = PAGES[kind]
     every = [*"abcd", *(f"{a}/{b}" for a in "abcd" for b in "abc"), "a/ab/x", "a/b/x", "b/b/b", "c/b-x", "bb"]
     own = [name for name in every if caller.may(Action.READ_OUTPUTS, names.parse(name))]
@@ -235,7 +235,7 @@ def test_pages_are_those_of_a_bucket_without_foreign_states(
 
 @pytest.mark.parametrize("kind", PAGES)
 def test_who_chooses_the_cursor_learns_nothing_of_a_foreign_name(bucket: Bucket, kind: str) -> None:
-    caller = Caller("token:some", Role.OUTPUTS, ("aa/*", "zz/*"))
+    caller = Caller("token:some", (Grant(Role.OUTPUTS, ("aa/*", "zz/*")),))
     pages = PAGES[kind]
     fill(bucket, pages, "aa/1", "mm/secret", "zz/1", "zz/2")
 
@@ -255,7 +255,7 @@ def test_who_chooses_the_cursor_learns_nothing_of_a_foreign_name(bucket: Bucket,
 @pytest.mark.parametrize("kind", PAGES)
 @pytest.mark.parametrize("place", ["mm/x.tfstate", "m", "aa0", "zz.tfstate", "aa/../x.tfstate", "zz/-"])
 def test_a_cursor_outside_of_the_scope_is_refused(kind: str, place: str) -> None:
-    caller = Caller("token:some", Role.OUTPUTS, ("aa/*", "zz/*"))
+    caller = Caller("token:some", (Grant(Role.OUTPUTS, ("aa/*", "zz/*")),))
     with pytest.raises(InvalidRequest, match="cursor"):
         PAGES[kind](never_asked(), "", coded(kind, f"states/{place}"), caller)
 
@@ -268,13 +268,13 @@ def test_s3_is_asked_only_below_the_beginnings_and_skips_what_no_pattern_covers(
     fill(bucket, pages, *(f"m/{number:02}" for number in range(30)), "a/prod", "z/prod")
     for scope, requests in (("a/*", "z/*"), 2), (("*/prod",), 4 if kind == "states" else 6):
         store = bucket.direct_store()
-        page = pages(store, "", None, Caller("token:some", Role.OUTPUTS, scope), page_size=4)
+        page = pages(store, "", None, Caller("token:some", (Grant(Role.OUTPUTS, scope),)), page_size=4)
         assert [one.name.value for one in page.items] == ["a/prod", "z/prod"]
         assert len([each for each in store.requests if each.startswith("List")]) <= requests
     for number in range(3 if kind == "deleted" else 0):
         for _ in range(10):
             put(bucket, f"m/{number:02}")
-    caller = Caller("token:some", Role.OUTPUTS, ("*/prod",))
+    caller = Caller("token:some", (Grant(Role.OUTPUTS, ("*/prod",)),))
     store = bucket.direct_store()
     names_shown = [one.name.value for one in pages(store, "", None, caller, page_size=4).items]
     assert names_shown == ["a/prod", "z/prod"]
@@ -295,7 +295,7 @@ def test_a_walk_through_foreign_keys_that_takes_long_goes_on_with_the_next_page(
         "z/prod",
     )
     bucket.s3.put_object(Bucket=bucket.name, Key="states/é/x", Body=b"another program's")
-    caller = Caller("token:some", Role.OUTPUTS, ("*/prod",))
+    caller = Caller("token:some", (Grant(Role.OUTPUTS, ("*/prod",)),))
     found = every_cursor(bucket, pages, caller, 1)
     assert [name for names_shown, _ in found for name in names_shown] == ["k/prod", "z/prod"]
     places = [place.removeprefix("states/") for _, place in found[:-1]]

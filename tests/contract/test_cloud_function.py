@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import workspaces
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.names import parse
@@ -90,7 +90,7 @@ def test_every_document_says_how_often_an_apply_saves_also_an_error(cloud: Handl
 @pytest.mark.parametrize("role", Role)
 def test_a_workspace_says_what_its_reader_may_do(cloud: Handle, role: Role) -> None:
     created(cloud)
-    found = data(ask(cloud, "GET", BY_NAME, Caller("token:x", role, ("network/*",))))["attributes"]
+    found = data(ask(cloud, "GET", BY_NAME, Caller("token:x", (Grant(role, ("network/*",)),))))["attributes"]
     permissions = found.pop("permissions")
     assert is_now(found.pop("created-at"))
     assert found == {

@@ -11,7 +11,7 @@ import pytest
 
 from gateway import function
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import locking, records
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import NotDeclared
@@ -126,7 +126,7 @@ def test_a_probe_of_the_doctor_needs_no_declaration(api: Api) -> None:
 
 def test_who_may_not_use_a_name_does_not_learn_whether_it_is_declared(api: Api) -> None:
     api.put(RECORD)
-    outside = Caller("token:x", Role.WRITER, ("app/*",))
+    outside = Caller("token:x", (Grant(Role.WRITER, ("app/*",)),))
     for name in ("network/prod", "network/prdo"):
         assert api.http("GET", "states", name, caller=outside)["statusCode"] == 403
 
@@ -190,7 +190,7 @@ def test_the_nearest_names_are_of_states_and_records_in_the_callers_scope(bucket
     assert nearest(bucket, "network/prdo")[:2] == ["network/prod", "network/prod2"]
     assert nearest(bucket, "secret/prdo")[0] == "secret/prod"
     assert nearest(bucket, "something/else") == []
-    scope = Caller("token:x", Role.OUTPUTS, ("network/*",))
+    scope = Caller("token:x", (Grant(Role.OUTPUTS, ("network/*",)),))
     assert set(nearest(bucket, "secret/prdo", scope)) <= {"network/prod", "network/prod2"}
 
 
@@ -333,7 +333,7 @@ def test_a_name_is_suggested_however_many_foreign_names_come_before_it(
 ) -> None:
     monkeypatch.setattr(declared, "_PAGE", 2)
     bucket.s3.put_object(Bucket=bucket.name, Key="states/b/mine-of-ours.tfstate", Body=b"{}")
-    caller = Caller("token:writer", Role.WRITER, ("*/mine-of-ours", "zz/*"))
+    caller = Caller("token:writer", (Grant(Role.WRITER, ("*/mine-of-ours", "zz/*")),))
     for foreign in ("a/1", "a/2", "a/3", "b/a"):
         assert nearest(bucket, "zz/mine-of-ours", caller) == ["b/mine-of-ours"]
         bucket.s3.put_object(Bucket=bucket.name, Key=f"states/{foreign}.tfstate", Body=b"{}")

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.state import locks
 from tests.contract.conftest import (
     ACCOUNT,
@@ -145,7 +145,7 @@ def test_terraforms_force_unlock_of_a_young_lock_and_opentofus_of_another_id_ans
             assert error(refused) == (409, "lock_not_matched")
 
 
-@pytest.mark.parametrize("caller", [ONLY_OUTPUTS, READER, ADA, OPERATOR], ids=lambda caller: caller.role)
+@pytest.mark.parametrize("caller", [ONLY_OUTPUTS, READER, ADA, OPERATOR], ids=lambda caller: caller.principal)
 def test_everybody_sees_the_outputs_at_their_route_and_nothing_else(
     backend: Handle, moto: Server, caller: Caller
 ) -> None:
@@ -164,7 +164,7 @@ def test_whoever_reads_outputs_alone_is_told_their_address_where_the_whole_state
     refused = ask(backend, "GET", STATES, "network/prod", caller=ONLY_OUTPUTS)
     assert error(refused) == (403, "not_allowed")
     assert "/outputs/network/prod" in refused["body"]
-    elsewhere = Caller("token:x", Role.OUTPUTS, ("dns/*",))
+    elsewhere = Caller("token:x", (Grant(Role.OUTPUTS, ("dns/*",)),))
     refused = ask(backend, "GET", STATES, "network/prod", caller=elsewhere)
     assert "/outputs/" not in refused["body"]
 

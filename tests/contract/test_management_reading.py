@@ -14,7 +14,7 @@ import pytest
 import urllib3
 
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.s3.store import ObjectVersion
 from holdfast.state import freeze, locks
 from holdfast.state.catalog import Listed, Page
@@ -26,7 +26,7 @@ from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, loc
 from tests.support.events import Context, manage_request
 
 BUCKET = "holdfast-management-reading"
-ELSEWHERE = Caller("token:elsewhere", Role.MAINTAINER, ("billing/*",))
+ELSEWHERE = Caller("token:elsewhere", (Grant(Role.MAINTAINER, ("billing/*",)),))
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,9 @@ def test_an_unknown_name_is_404_with_the_nearest_ones_that_the_caller_may_know(a
         status, code, message = api.refused(f"{path}/network/prdo")
         assert (status, code) == (404, "no_state")
         assert "network/prod" in message
-        _, _, message = api.refused(f"{path}/network/prdo", Caller("token:n", Role.READER, ("network/prdo",)))
+        _, _, message = api.refused(
+            f"{path}/network/prdo", Caller("token:n", (Grant(Role.READER, ("network/prdo",)),))
+        )
         assert "network/prod" not in message
 
 
@@ -307,6 +309,7 @@ def test_the_caller_learns_who_they_are(api: Api) -> None:
         "principal": "token:elsewhere",
         "role": "maintainer",
         "scope": ["billing/*"],
+        "grants": [{"role": "maintainer", "scope": ["billing/*"]}],
         "method": "token",
         "trust": None,
         "expires": None,

@@ -4,7 +4,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -14,7 +14,7 @@ from joserfc.jwk import RSAKey
 
 from audit_trail.events import received
 from gateway import authorizer_context
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.errors import OutcomeUnknown, StorageRefused
 from holdfast.identity import sessions, tokens, trust
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
@@ -123,8 +123,7 @@ def bearer(**changed: Any) -> str:
 
 def stored_token(functions: Functions, **changed: Any) -> tuple[Token, str]:
     settings: dict[str, Any] = {
-        "role": Role.WRITER,
-        "scope": ["network/*"],
+        "grants": [Grant(Role.WRITER, ("network/*",))],
         "description": "",
         "created_by": "test",
         "now": datetime.now(UTC),
@@ -139,7 +138,7 @@ def stored_session(
     functions: Functions, granted_by: trust.Trust, *, now: datetime | None = None
 ) -> tuple[Session, str]:
     bearer = Authenticated(
-        Caller(ARN, granted_by.role, granted_by.scope),
+        Caller(ARN, granted_by.grants),
         AuthMethod.AWS,
         trust=granted_by.name,
         trust_id=granted_by.id,
@@ -153,8 +152,7 @@ def stored_session(
 def deployers(**changed: Any) -> trust.AwsTrust:
     settings: dict[str, Any] = {
         "aws_role": "Deployer",
-        "role": Role.READER,
-        "scope": ["dns"],
+        "grants": [Grant(Role.READER, ("dns",))],
         "description": "",
         "created_by": "test",
         "now": datetime.now(UTC),
@@ -376,7 +374,7 @@ def test_nothing_decides_but_the_key_of_the_gateways_cache(functions: Functions)
         event["headers"] = {"authorization": beside, "Authorization": beside, "x-api-key": beside}
         event["cookies"] = [f"authorization={beside}"]
         event["queryStringParameters"] = {"authorization": beside}
-        somebody = Authenticated(Caller("token:x", Role.MAINTAINER, ("*",)), AuthMethod.TOKEN)
+        somebody = Authenticated(Caller("token:x", (Grant(Role.MAINTAINER, ("*",)),)), AuthMethod.TOKEN)
         event["requestContext"]["authorizer"] = {"lambda": authorizer_context.encode(somebody)}
         answer = functions.handlers["authorizer"](event, Context())
         assert answer == functions.authorize(cached)
@@ -428,6 +426,24 @@ def test_a_damaged_record_is_raised_and_is_not_a_denial(functions: Functions, lo
     with pytest.raises(ValueError, match="not a valid token record"):
         functions.authorize(basic(token.id, secret))
     assert json.loads(log[-1])["message"] == "sign_in.failed"
+
+
+def test_a_token_has_all_its_grants_unless_they_are_too_large_which_is_a_denial_with_its_reason(
+    functions: Functions, log: list[str]
+) -> None:
+    grants = (Grant(Role.WRITER, ("apps/*",)), Grant(Role.OUTPUTS, ("network/*",)))
+    token, secret = stored_token(functions)
+    functions.put(token.key, replace(token, grants=grants).to_json())
+    accepted = functions.authorize(basic(token.id, secret))
+    caller = authorizer_context.decode(accepted["context"])
+    assert caller is not None
+    assert caller.caller.grants == grants
+    long = (*grants, Grant(Role.READER, ("x" * 200,) * 20))
+    functions.put(token.key, replace(token, grants=long).to_json())
+    assert functions.authorize(basic(token.id, secret)) == DENIED
+    [first, last] = [json.loads(line) for line in log]
+    assert (first["message"], first["role"]) == ("sign_in.accepted", "writer, outputs")
+    assert (last["message"], last["reason"]) == ("sign_in.refused", "too_large")
 
 
 @pytest.mark.usefixtures("issuer")
@@ -517,6 +533,7 @@ def test_an_id_token_becomes_a_session_with_one_request_more(functions: Function
         "principal": PRINCIPAL,
         "role": "writer",
         "scope": ["network/*"],
+        "grants": [{"role": "writer", "scope": ["network/*"]}],
         "trust": "network",
         "seconds": 3600,
     }
@@ -534,7 +551,7 @@ def test_a_session_is_made_for_an_id_token_and_for_nothing_else(functions: Funct
     granted_by = record()
     functions.trust(granted_by)
     session, session_secret = stored_session(functions, granted_by)
-    token, secret = stored_token(functions, role=Role.MAINTAINER)
+    token, secret = stored_token(functions, grants=[Grant(Role.MAINTAINER, ("*",))])
     before = functions.stored()
     for header, source in (
         (basic(token.id, secret), "token"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway import authorizer_context
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.credentials import new_id
 from tests.support import documents, oidc
@@ -27,7 +27,7 @@ from tests.support.team import Team
 # --- an identity in the request ---------------------------------------------------------------------
 
 IDENTITY = authorizer_context.encode(
-    Authenticated(Caller("token:root", Role.MAINTAINER, ("*",)), AuthMethod.TOKEN)
+    Authenticated(Caller("token:root", (Grant(Role.MAINTAINER, ("*",)),)), AuthMethod.TOKEN)
 )
 
 

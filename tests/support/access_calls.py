@@ -288,6 +288,25 @@ def cells(call: Call) -> list[Cell]:
     ]
 
 
+TWO_GRANTS: Final = (
+    (Role.MAINTAINER, Role.OUTPUTS),
+    (Role.OUTPUTS, Role.WRITER),
+    (Role.READER, Role.MAINTAINER),
+)
+"""Roles of callers with two grants: for the state inside, and for the first state outside."""
+
+
+def cells_of_two_grants(call: Call, inside: Role, outside: Role) -> list[tuple[str, int]]:
+    """Return the status that a caller with two grants gets for each of their states.
+
+    A request that names no state gets what either of the roles gets.
+    """
+    statuses = {INSIDE: call.inside[inside], OUTSIDE[0]: call.inside[outside]}
+    if call.outside[OUTSIDE[0]] is None:
+        return [(INSIDE, min(statuses.values(), key=lambda status: status == 403))]
+    return list(statuses.items())
+
+
 def faults(
     call: Call, prepared: Mapping[str, Mapping[str, str]], send: Send, wanted: Iterable[Cell] | None = None
 ) -> Iterator[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Final
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import tokens, trust
 from holdfast.identity.tokens import Token
 from holdfast.identity.trust import OidcTrust
@@ -27,8 +27,7 @@ def new_token(
 ) -> tuple[Token, Credentials]:
     """Store a token that nobody has used, so that API Gateway has nothing cached for it."""
     token, secret = tokens.create(
-        role,
-        scope or ("*",),
+        [Grant(role, scope or ("*",))],
         description="",
         created_by="a test",
         now=datetime.now(UTC),
@@ -74,8 +73,7 @@ def remove_trust(team: Team, name: str) -> None:
 
 def _of_a_test(role: Role, scope: Sequence[str]) -> dict[str, Any]:
     return {
-        "role": role,
-        "scope": scope or ("*",),
+        "grants": [Grant(role, tuple(scope) or ("*",))],
         "description": "",
         "created_by": "a test",
         "now": datetime.now(UTC),

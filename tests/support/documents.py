@@ -3,13 +3,13 @@
 import json
 from uuid import uuid4
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 
 LINEAGE = "7f9c2ba4-1111-4222-8333-444455556666"
 
-ADA = Caller("token:ada", Role.WRITER, ("*",))
-BOB = Caller("token:bob", Role.WRITER, ("*",))
-OPERATOR = Caller("token:operator", Role.MAINTAINER, ("*",))
+ADA = Caller("token:ada", (Grant(Role.WRITER, ("*",)),))
+BOB = Caller("token:bob", (Grant(Role.WRITER, ("*",)),))
+OPERATOR = Caller("token:operator", (Grant(Role.MAINTAINER, ("*",)),))
 
 
 def lock_info(

@@ -11,7 +11,7 @@ from typing import Any
 from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import trust
 from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.oidc.keys import Issuers
@@ -29,22 +29,24 @@ RSA = RSAKey.generate_key(2048, {"kid": "one"})
 def record(name: str = "network", **changed: Any) -> trust.OidcTrust:
     """Return a trust record that matches `claims`."""
     sent_by = {"issuer": ISSUER, "audience": AUDIENCE, "claims": {"repository": "acme/network"}}
-    return trust.new_oidc(name, **{**_granted(), **sent_by, **changed})
+    return trust.new_oidc(name, **_granted({**sent_by, **changed}))
 
 
 def aws_record(name: str = "people", **changed: Any) -> trust.AwsTrust:
     """Return a trust record for an IAM role, with the same role and scope."""
     aws_role = "AWSReservedSSO_Developer_0123456789abcdef"
-    return trust.new_aws(name, **{**_granted(), "aws_role": aws_role, **changed})
+    return trust.new_aws(name, **_granted({"aws_role": aws_role, **changed}))
 
 
-def _granted() -> dict[str, Any]:
+def _granted(changed: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a record; `role` and `scope` become one grant."""
+    role, scope = changed.pop("role", Role.WRITER), changed.pop("scope", ["network/*"])
     return {
-        "role": Role.WRITER,
-        "scope": ["network/*"],
+        "grants": [Grant(role, tuple(scope))],
         "description": "",
         "created_by": "x",
         "now": datetime.now(UTC),
+        **changed,
     }
 
 

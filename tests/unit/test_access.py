@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast import names
-from holdfast.access import Action, Caller, Role, check_pattern, matches
+from holdfast.access import Action, Caller, Grant, Role, check_pattern, matches
 from holdfast.errors import NotAllowed
 from holdfast.identity.principals import principal
 from holdfast.s3 import object_metadata
@@ -22,7 +22,7 @@ ALLOWED = {
 @pytest.mark.parametrize("action", Action)
 def test_a_role_allows_its_actions_within_its_scope_and_nothing_else(role: Role, action: Action) -> None:
     allowed = action in ALLOWED[role]
-    caller = Caller("token:x", role, ("network/*",))
+    caller = Caller("token:x", (Grant(role, ("network/*",)),))
     assert caller.may(action, PROD) is allowed
     assert not caller.may(action, names.parse("dns/prod"))
     if allowed:

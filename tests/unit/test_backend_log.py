@@ -11,7 +11,7 @@ import pytest
 
 from audit_trail.events import received
 from gateway.log import JsonLine
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from tests.support.environment import set_environment
 from tests.support.events import Context, request
 from tests.unit.test_audit_events import delivery
@@ -19,7 +19,7 @@ from tests.unit.test_audit_events import delivery
 Handle = Callable[[dict[str, Any], Context], dict[str, Any]]
 
 STATES = "/states/{name+}"
-READER = Caller("oidc:ci", Role.READER, ("a/*",))
+READER = Caller("oidc:ci", (Grant(Role.READER, ("a/*",)),))
 CONTENT = "confidential"
 
 

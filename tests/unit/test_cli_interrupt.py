@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from holdfast import __version__
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity.tokens import create
 from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.main import main
@@ -108,7 +108,7 @@ def test_an_interrupt_between_a_change_and_its_output_says_what_was_changed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     token, secret = create(
-        Role.WRITER, ["x"], description="", created_by="ada", now=datetime.now(UTC), expires=None
+        [Grant(Role.WRITER, ("x",))], description="", created_by="ada", now=datetime.now(UTC), expires=None
     )
     found = stack.Stack("payments", "https://a.example", "bucket", "123456789012")
     monkeypatch.setenv("HOLDFAST_CONFIG_FILE", "/dev/null")

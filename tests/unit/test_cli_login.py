@@ -115,7 +115,17 @@ def test_json_is_one_object_with_what_the_api_said_and_its_address(stub: ApiStub
         "variable": "TF_TOKEN_holdfast_local",
         "token": f"{got['id']}.{got['secret']}",
     }
-    assert json.loads(done.stdout) == got | {"address": stub.address, "cloud": cloud}
+    grants = [{"role": got["role"], "scope": got["scope"]}]
+    assert json.loads(done.stdout) == got | {"address": stub.address, "cloud": cloud, "grants": grants}
+
+
+def test_a_session_with_several_grants_says_each(stub: ApiStub) -> None:
+    grants = [{"role": "writer", "scope": ["app/*"]}, {"role": "outputs", "scope": ["network/*", "dns"]}]
+    stub.reply(made(session(role=None, scope=None, grants=grants)))
+
+    assert ": writer of app/*; outputs of network/*, dns, until" in with_aws(stub).stderr
+    document = json.loads(with_aws(stub, "--json").stdout)
+    assert (document["role"], document["scope"], document["grants"]) == (None, None, grants)
 
 
 def assert_signed(asked: Asked, stub: ApiStub) -> None:

@@ -158,6 +158,16 @@ def test_whoami_shows_as_whom_the_credentials_sign_in(stub: ApiStub, expires: st
     assert json.loads(output(stub, "whoami", "--json")) == {**who, "address": stub.address}
 
 
+def test_whoami_shows_each_of_several_grants(stub: ApiStub) -> None:
+    grants = [{"role": "writer", "scope": ["apps/*", "shared"]}, {"role": "outputs", "scope": ["network/*"]}]
+    stub.reply(answer(WHO | {"role": None, "scope": None, "grants": grants}))
+
+    text = output(stub, "whoami")
+
+    assert "  role         writer, outputs\n" in text
+    assert "  scope        writer:apps/*, writer:shared, outputs:network/*\n" in text
+
+
 # --- what it refuses -----------------------------------------------------------------------------
 
 

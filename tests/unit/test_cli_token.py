@@ -14,19 +14,21 @@ from typing import Any
 
 import pytest
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import tokens, trust
 from holdfast.identity.authentication import Authenticated
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token, authenticate
+from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import HOLDFAST, REGION, Aws, bucket, unread
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import Fault
 
 CREATE = ("token", "create", "--role", "writer", "--scope", "network/*")
+SEVERAL = ("--grant", "writer:apps/*", "--grant", "outputs:network/*")
+OTHERS = [word for number in range(10) for word in ("--scope", f"{number:0200}")]
 EXAMPLE: dict[str, Any] = {
-    "role": Role.WRITER,
-    "scope": ["network/*"],
+    "grants": [Grant(Role.WRITER, ("network/*",))],
     "description": "",
     "created_by": "ada",
     "now": datetime.now(UTC),
@@ -37,8 +39,7 @@ ENDLESS = ("  holdfast audit --writes --follow --limit 10",)
 TRUSTED = trust.new_aws(
     "network-main",
     aws_role="Deployer",
-    role=Role.WRITER,
-    scope=["*"],
+    grants=[Grant(Role.WRITER, ("*",))],
     description="",
     created_by="ada",
     now=datetime.now(UTC),
@@ -49,13 +50,73 @@ def for_a_client(token_id: str, secret: str, **more: object) -> dict[str, object
     """Return the JSON of a token that was made or rotated, but for its ID, its secret and its end."""
     variable = "TF_TOKEN_payments_example_com"
     cloud = {"hostname": "payments.example.com", "variable": variable, "token": f"{token_id}.{secret}"}
-    own = {"role": "writer", "team": "payments", "address": "https://payments.example.com"}
+    own = {
+        "role": "writer",
+        "grants": [{"role": "writer", "scope": more["scope"]}],
+        "team": "payments",
+        "address": "https://payments.example.com",
+    }
     return {**own, "cloud": cloud, **more}
 
 
 def lets_in(token: Token, secret: str) -> bool:
     bearer = authenticate(TokenCredentials(token.id, secret), token, now=datetime.now(UTC))
-    return isinstance(bearer, Authenticated) and bearer.caller.scope == token.scope
+    return isinstance(bearer, Authenticated) and bearer.caller.grants == token.grants
+
+
+def deployed(account: Aws, stub: ApiStub, version: str = "0.3.0+1a2b3c") -> Aws:
+    """Deploy the team's stack, whose API says that it has this version."""
+    account.deploy("payments", ApiAddress=stub.address, BucketName={"Ref": "Bucket"})
+    stub.reply(Reply(200, json.dumps({"status": "ok", "version": version}).encode()))
+    return account
+
+
+def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: ApiStub) -> None:
+    aws = deployed(account, stub)
+
+    created = aws.output("token", "create", *SEVERAL, "--grant", "writer:shared")
+
+    assert "platform: " not in created
+    assert "payments: writer of apps/*, shared; outputs of network/*\n" in created
+    assert [(asked.method, asked.path) for asked in stub.asked] == [("GET", "/health")]
+    [body] = aws.records("payments").values()
+    token = Token.from_json(body)
+    assert token.grants == (Grant(Role.WRITER, ("apps/*", "shared")), Grant(Role.OUTPUTS, ("network/*",)))
+    [_, line] = aws.output("token", "list").splitlines()
+    assert line.split()[:3] == [token.id, "writer,outputs", "writer:apps/*,writer:shared,outputs:network/*"]
+    shown = aws.output("token", "show", token.id)
+    assert "  role         writer, outputs\n" in shown
+    assert "  scope        writer:apps/*, writer:shared, outputs:network/*\n" in shown
+    [listed] = json.loads(aws.output("token", "list", "--json"))
+    assert (listed["role"], listed["scope"]) == (None, None)
+    assert [grant["role"] for grant in listed["grants"]] == ["writer", "outputs"]
+    assert "writer of apps/*, shared; outputs of network/*" in aws.output("token", "rotate", token.id)
+    assert len(stub.asked) == 1, "only a record with new grants asks for the version"
+
+
+@pytest.mark.parametrize("version", ["0.2.0", "0.2.9+1a2b3c", "", "next"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("token", "create", *SEVERAL),
+        ("trust", "add", "a", "--aws-role", "A", *SEVERAL),
+        ("trust", "update", "network-main", *SEVERAL),
+    ],
+)
+def test_several_grants_are_refused_where_the_deployed_code_cannot_read_them(
+    account: Aws, stub: ApiStub, version: str, command: tuple[str, ...]
+) -> None:
+    aws = deployed(account, stub, version)
+    aws.put_record("payments", trust.KEY, trust.Records((TRUSTED,)).to_json())
+    before = aws.records("payments")
+
+    line = aws.failure(*command)
+
+    assert (
+        f"The deployed code of the team payments, {version or 'of an unknown version'}, cannot read" in line
+    )
+    assert "deploy 0.3.0 or later first, with `npx cdk deploy Holdfast-payments`" in line
+    assert aws.records("payments") == before
 
 
 def test_the_json_has_all_that_a_client_needs_and_the_record_lets_its_secret_in(aws: Aws) -> None:
@@ -69,7 +130,7 @@ def test_the_json_has_all_that_a_client_needs_and_the_record_lets_its_secret_in(
     token_id, secret = made.pop("id"), made.pop("secret")
     assert key == f"tokens/{token_id}.json"
     token = Token.from_json(body)
-    assert (token.role, token.scope) == (Role.WRITER, ("network/*", "shared"))
+    assert token.grants == (Grant(Role.WRITER, ("network/*", "shared")),)
     assert token.description == "Ada's"
     assert before <= token.created <= datetime.now(UTC)
     assert token.created_by.startswith("arn:aws:sts::")
@@ -265,7 +326,17 @@ def test_nothing_is_made_when_the_output_is_closed(aws: Aws) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["token", "create", "--scope", "*"], "--role"),
+        (["token", "create", "--scope", "*"], "one of the arguments --role --grant is required"),
+        ([*CREATE, "--grant", "outputs:a"], "not allowed with argument --role"),
+        ([*CREATE, "--role", "reader"], "--role takes one value and has 2"),
+        (["token", "create", "--grant", "writer:a", "--scope", "b"], "--scope goes with --role"),
+        (["token", "create", "--grant", "writer"], "ROLE:PATTERN"),
+        (["token", "create", "--grant", "king:a"], "the roles are outputs"),
+        (["token", "create", "--grant", "writer:a//b"], "scope pattern 'a//b'"),
+        (["token", "create", "--grant", "writer:a,b"], "--grant writer:a --grant writer:b"),
+        (["token", "create", *SEVERAL, "--grant", "reader:apps/*"], "adds nothing to writer:apps/*"),
+        (["token", "create", *SEVERAL, *SEVERAL], "The grants are not valid"),
+        (["token", "create", "--role", "writer", "--scope", "x" * 200, *OTHERS], "at most 2000 characters"),
         (["token", "create", "--role", "writer"], "--scope"),
         (["token", "create", "--role", "writer", "--scope", "a//b"], "scope pattern 'a//b'"),
         (["token", "create", "--role", "writer", "--scope", "a/**"], "everything below a name is 'name/*'"),
@@ -297,9 +368,10 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(aws: Aws, arguments: li
     ],
 )
 def test_every_example_of_the_help_works_as_it_stands(
-    aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+    account: Aws, stub: ApiStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    aws = deployed(account, stub)
     aws.make_audit_log("payments")
     text = aws.output(*command, "--help").partition("examples:\n")[2]
     examples = [line for line in text.replace("\\\n", "").splitlines() if line not in ENDLESS]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import tokens
 from holdfast.identity.authentication import Authenticated
 from holdfast.identity.credentials import TokenCredentials
@@ -24,7 +24,7 @@ ADA = "arn:aws:iam::123456789012:user/ada"
 MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
 UNKNOWN = "a" * 20
 KEY = f"tokens/{UNKNOWN}.json"
-NEWER = json.dumps({"id": UNKNOWN, "schema": 2, "role": "auditor"}).encode()
+NEWER = json.dumps({"id": UNKNOWN, "schema": 7, "role": "king"}).encode()
 
 
 def make(
@@ -39,7 +39,7 @@ def make(
     made = datetime.now(UTC) - age
     expires = None if days is None else made + timedelta(days=days)
     token, secret = tokens.create(
-        Role.WRITER, scope, description=description, created_by=ADA, now=made, expires=expires
+        [Grant(Role.WRITER, scope)], description=description, created_by=ADA, now=made, expires=expires
     )
     put(aws, token)
     return token, secret
@@ -194,6 +194,7 @@ def test_showing_a_token_tells_all_but_its_secret(aws: Aws) -> None:
         "status": "active",
         "role": "writer",
         "scope": ["network/*", "shared"],
+        "grants": [{"role": "writer", "scope": ["network/*", "shared"]}],
         "expires": None,
         "description": "pipeline",
         "created": token.created.isoformat(),

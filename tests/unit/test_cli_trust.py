@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust, Records, Trust
+from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import Aws, bucket, unread
 from tests.support.fault_relay import Fault
 
@@ -36,8 +37,7 @@ def of_role(name: str, aws_role: str | None = None, *, description: str = "") ->
     return trust.new_aws(
         name,
         aws_role=aws_role or name,
-        role=Role.READER,
-        scope=["*"],
+        grants=[Grant(Role.READER, ("*",))],
         description=description,
         created_by="bob",
         now=datetime.now(UTC),
@@ -59,7 +59,7 @@ def test_an_added_record_lets_tokens_with_its_claims_in(aws: Aws) -> None:
     claims = {"repository": "acme/network", "ref": "refs/heads/main=x"}
     assert stored(aws).for_claims({"iss": GITHUB, "aud": "holdfast", **claims}) == record
     assert isinstance(record, OidcTrust)
-    assert (record.role, record.scope) == (Role.WRITER, ("network/*", "shared"))
+    assert record.grants == (Grant(Role.WRITER, ("network/*", "shared")),)
     assert (record.description, record.created_by) == ("the pipeline", MOTOS_ARN)
     assert timedelta(0) <= datetime.now(UTC) - record.created < timedelta(minutes=1)
     assert text == (
@@ -106,6 +106,7 @@ def test_the_json_of_a_record_is_the_same_from_every_command(
         **of_its_kind,
         "role": "writer",
         "scope": ["network/*"],
+        "grants": [{"role": "writer", "scope": ["network/*"]}],
         "description": "x",
         "created_by": MOTOS_ARN,
         "updated": None,
@@ -140,7 +141,7 @@ def test_a_change_is_made_once_and_leaves_the_records_that_others_add_at_the_sam
     with aws.faults(trust.KEY, *lost, before=before) as s3:
         text = aws.output(*command, **s3)
 
-    assert {record.name: record.role for record in stored(aws)} == roles
+    assert {record.name: record.grants[0].role for record in stored(aws)} == roles
     assert command != UPDATE_A or "role  reader -> writer" in text
 
 
@@ -181,7 +182,7 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
         ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
         (["trust", "add"], "NAME"),
         (["trust", "remove"], "NAME"),
-        (["trust", "update", "x"], "name --role, --scope or --description"),
+        (["trust", "update", "x"], "name --role, --scope, --grant or --description"),
         *(
             (["trust", "update", "x", "--role", "reader", option, "a=b"], "add another record, then remove")
             for option in ("--issuer", "--audience", "--claim", "--aws-role")
@@ -252,14 +253,36 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
     [after] = [record for record in stored(aws) if record.name == "network-main"]
     assert after == replace(
         before,
-        role=Role.READER,
-        scope=("network/prod", "shared"),
+        grants=(Grant(Role.READER, ("network/prod", "shared")),),
         description="CI",
         updated=after.updated,
         updated_by=MOTOS_ARN,
     )
     assert after.updated is not None
     assert timedelta(0) <= datetime.now(UTC) - after.updated < timedelta(minutes=1)
+
+
+def test_a_record_with_several_grants_is_added_changed_as_a_whole_and_shown(
+    account: Aws, stub: ApiStub
+) -> None:
+    account.deploy("payments", ApiAddress=stub.address, BucketName={"Ref": "Bucket"})
+    stub.reply(Reply(200, b'{"status": "ok", "version": "0.3.0"}'))
+    grants = ("--grant", "writer:apps/*", "--grant", "outputs:network/*")
+
+    added = account.output("trust", "add", "a", *grants, *FROM_AWS)
+
+    assert "writer of apps/*; outputs of network/*" in added
+    [record] = stored(account)
+    assert record.grants == (Grant(Role.WRITER, ("apps/*",)), Grant(Role.OUTPUTS, ("network/*",)))
+    [_, line] = account.output("trust", "list").splitlines()
+    assert line.split()[1:3] == ["writer,outputs", "writer:apps/*,outputs:network/*"]
+    for part in (("--role", "reader"), ("--scope", "a")):
+        assert "it has several grants: name all" in account.failure("trust", "update", "a", *part)
+    assert tuple(stored(account)) == (record,)
+    assert "the change" in account.output("trust", "update", "a", "--description", "CI")
+    text = account.output("trust", "update", "a", "--grant", "reader:apps/*")
+    assert "  role   writer, outputs -> reader\n  scope  writer:apps/*, outputs:network/* -> apps/*\n" in text
+    assert json.loads(account.records("payments")[trust.KEY])["schema"] == 1
 
 
 def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> None:
@@ -277,11 +300,13 @@ def test_an_update_is_not_made_again_over_another_update_of_the_record(
     aws: Aws, is_lost: bool, by: str, named: str
 ) -> None:
     record = of_role("a")
-    narrowed = replace(record, scope=("theirs",), updated=record.created, updated_by=by)
+    narrowed = replace(
+        record, grants=(Grant(Role.READER, ("theirs",)),), updated=record.created, updated_by=by
+    )
     put(aws, record)
 
     def narrow() -> None:
-        assert [one.role for one in stored(aws)] == [Role.WRITER if is_lost else Role.READER]
+        assert [one.grants[0].role for one in stored(aws)] == [Role.WRITER if is_lost else Role.READER]
         put(aws, narrowed)
 
     with aws.faults(trust.KEY, *[Fault.ANSWER_LOST] * is_lost, before=narrow) as s3:

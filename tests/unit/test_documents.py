@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from holdfast import audit
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion
@@ -109,7 +109,7 @@ def test_every_role_is_named_where_roles_are_listed(path: Path) -> None:
 def test_every_role_is_in_the_description_of_the_api_and_no_other() -> None:
     described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
 
-    assert described["components"]["schemas"]["Session"]["properties"]["role"]["enum"] == list(Role)
+    assert described["components"]["schemas"]["Session"]["properties"]["role"]["enum"] == [*Role, None]
 
 
 def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
@@ -151,7 +151,7 @@ def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
     cut = character * 1000  # what is cut to fit
     whole = "x" * object_metadata.VALUE_LIMIT  # what is refused if it does not fit
     revision = Revision(LARGEST_SERIAL, whole)
-    caller = Caller(whole, Role.MAINTAINER, ("*",))
+    caller = Caller(whole, (Grant(Role.MAINTAINER, ("*",)),))
     info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
     if is_restored:
         info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info=cut)

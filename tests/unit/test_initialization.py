@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from holdfast import names
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.identity import trust
 from holdfast.identity.trust import Records
@@ -138,15 +138,15 @@ def aws(tmp_path: Path) -> Iterator[Aws]:
 def event(function: str, aws: Aws) -> str:
     """Return an event that makes the function read from S3."""
     if function == "terraform_http":
-        caller = Caller("token:x", Role.READER, ("*",))
+        caller = Caller("token:x", (Grant(Role.READER, ("*",)),))
         return json.dumps(request("GET", "/states/{name+}", "a", caller=caller))
     if function == "cloud":
         workspace = WorkspaceId.mint(names.parse("a/b"))
-        caller = Caller("token:x", Role.READER, ("*",))
+        caller = Caller("token:x", (Grant(Role.READER, ("*",)),))
         path = f"workspaces/{workspace}/current-state-version"
         return json.dumps(cloud_request("GET", path, caller=caller))
     if function == "management":
-        caller = Caller("token:x", Role.READER, ("*",))
+        caller = Caller("token:x", (Grant(Role.READER, ("*",)),))
         return json.dumps(manage_request("GET", "locks/a", caller=caller))
     if function == "authorizer":
         publish(aws)

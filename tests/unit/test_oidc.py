@@ -69,7 +69,7 @@ def test_a_genuine_token_gets_what_its_trust_record_says(published: Issuer) -> N
     verified = published.verify(signed(RSA, claims(exp=ends)))
     (trusted,) = RECORDS
     assert verified == Authenticated(
-        Caller(f"oidc:{ISSUER}#{SUBJECT}", trusted.role, trusted.scope),
+        Caller(f"oidc:{ISSUER}#{SUBJECT}", trusted.grants),
         AuthMethod.OIDC,
         trust=trusted.name,
         trust_id=trusted.id,
@@ -115,7 +115,7 @@ def test_the_trust_record_with_most_claims_decides(published: Issuer) -> None:
     verified = published.verify(signed(RSA, claims(ref="main")), records)
     assert isinstance(verified, Authenticated)
     assert (verified.trust, verified.trust_id) == ("strict", strict.id)
-    assert verified.caller.role == Role.MAINTAINER
+    assert verified.caller.grants == strict.grants
 
 
 def test_a_token_whose_best_match_is_not_understood_is_denied_for_that(published: Issuer) -> None:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.errors import NotAllowed
 from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.session_exchange import for_aws_role, for_id_token
@@ -18,7 +18,7 @@ ACCOUNT = "123456789012"
 ARN = f"arn:aws:sts::{ACCOUNT}:assumed-role/Deployer/ada"
 DEPLOYERS = aws_record("deployers", aws_role="Deployer", role=Role.READER, scope=["dns"])
 BEARER = Authenticated(
-    Caller("oidc:https://issuer.example#repo", Role.WRITER, ("network/*",)),
+    Caller("oidc:https://issuer.example#repo", (Grant(Role.WRITER, ("network/*",)),)),
     AuthMethod.OIDC,
     trust="network",
     trust_id="t" * 20,
@@ -48,7 +48,7 @@ def test_whoever_authenticated_in_another_way_gets_no_session(method: AuthMethod
 def test_a_role_that_a_trust_record_names_gets_what_the_record_grants(partition: str) -> None:
     arn = ARN.replace("aws", partition, 1)
     assert for_aws_role(arn, ACCOUNT, lambda: Records((DEPLOYERS,))) == Authenticated(
-        Caller(arn, Role.READER, ("dns",)),
+        Caller(arn, (Grant(Role.READER, ("dns",)),)),
         AuthMethod.AWS,
         trust="deployers",
         trust_id=DEPLOYERS.id,

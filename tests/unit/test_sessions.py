@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.errors import InvalidBody
 from holdfast.identity import sessions, trust
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
@@ -22,7 +22,7 @@ ARN = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
 
 
 def bearer(granted_by: trust.AwsTrust, method: AuthMethod = AuthMethod.AWS) -> Authenticated:
-    caller = Caller(ARN, granted_by.role, granted_by.scope)
+    caller = Caller(ARN, granted_by.grants)
     return Authenticated(caller, method, trust=granted_by.name, trust_id=granted_by.id, subject=ARN)
 
 
@@ -37,7 +37,7 @@ def test_a_session_has_the_role_and_scope_that_its_trust_record_has_now() -> Non
     assert stored == session
     assert session.key == f"sessions/{session.id}.json"
     credentials = SessionCredentials(session.id, secret)
-    changed = replace(one, role=Role.READER, scope=("dns",))
+    changed = replace(one, grants=(Grant(Role.READER, ("dns",)), Grant(Role.OUTPUTS, ("a",))))
     for record_now in (one, changed):
         outcome = authenticate(credentials, stored, Records((record_now,)), now=NOW)
         ends = int(session.expires.timestamp())

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.identity import records, tokens
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import TokenCredentials
@@ -20,8 +20,7 @@ SECOND = timedelta(seconds=1)
 
 def new_token(expires: datetime | None = None) -> tuple[Token, str]:
     return tokens.create(
-        Role.WRITER,
-        ["network/*"],
+        [Grant(Role.WRITER, ("network/*",))],
         description="CI",
         created_by="arn:aws:iam::1:user/x",
         now=NOW,
@@ -46,7 +45,7 @@ def test_the_secret_that_was_shown_once_authenticates_a_tokens_bearer() -> None:
     token, secret = new_token()
     stored = Token.from_json(token.to_json())
     assert stored == token
-    caller = Caller(f"token:{token.id}", Role.WRITER, ("network/*",))
+    caller = Caller(f"token:{token.id}", (Grant(Role.WRITER, ("network/*",)),))
     outcome = authenticate(TokenCredentials(token.id, secret), stored, now=NOW)
     assert outcome == Authenticated(caller, AuthMethod.TOKEN)
     assert token.key == f"tokens/{token.id}.json"
@@ -73,7 +72,11 @@ def test_the_record_holds_no_secret_and_says_who_made_it() -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_record_comes_back_as_it_was_stored(whole: bool) -> None:
     token, _ = tokens.create(
-        Role.READER, ["a"], description="", created_by="x", now=NOW + timedelta(milliseconds=7), expires=None
+        [Grant(Role.READER, ("a",))],
+        description="",
+        created_by="x",
+        now=NOW + timedelta(milliseconds=7),
+        expires=None,
     )
     if whole:
         token, _ = new_token(NOW.astimezone(timezone(2 * HOUR)) + DAY)
@@ -118,7 +121,8 @@ def test_a_change_keeps_what_a_newer_command_stored() -> None:
 @pytest.mark.parametrize(
     ("body", "newer"),
     [
-        (b'{"schema": 2, "role": "auditor"}', True),
+        (b'{"schema": 3, "role": "king"}', True),
+        (b'{"schema": 2, "role": "king"}', False),
         (b'{"schema": 1}', False),
         (b'{"schema": true}', False),
         (b'{"schema": "2"}', False),
@@ -218,9 +222,9 @@ def test_a_revocation_keeps_who_and_when_and_a_second_one_changes_nothing() -> N
 
 
 def test_a_token_without_a_valid_scope_or_that_has_ended_already_is_not_created() -> None:
-    for scope in ([], ["a b"]):
+    for grants in ([], [Grant(Role.READER, ())], [Grant(Role.READER, ("a b",))]):
         with pytest.raises(ValueError, match="scope"):
-            tokens.create(Role.READER, scope, description="", created_by="x", now=NOW, expires=None)
+            tokens.create(grants, description="", created_by="x", now=NOW, expires=None)
     with pytest.raises(ValueError, match="ended already, on 2026-11-20 10:00:00 UTC"):
         new_token(expires=NOW)
 

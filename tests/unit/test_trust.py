@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import trust
 from holdfast.identity.trust import Records
 from tests.support.id_tokens import AUDIENCE
@@ -23,6 +23,15 @@ ISSUER = "https://login.example.com/realms/ci"
 
 def token(**changed: Any) -> Mapping[str, Any]:
     return {"iss": GITHUB, "aud": AUDIENCE, "repository": "acme/network", "ref": "refs/heads/main", **changed}
+
+
+SEVERAL = (Grant(Role.WRITER, ("apps/*",)), Grant(Role.OUTPUTS, ("network/*", "dns")))
+
+
+def update(record: trust.Trust, *, description: str | None = None, **change: Any) -> trust.Trust:
+    return trust.update(
+        record, change=trust.Change(**change), description=description, updated_by="bob", now=NOW
+    )
 
 
 def test_records_come_back_as_they_were_stored() -> None:
@@ -54,9 +63,7 @@ def test_a_change_keeps_what_a_newer_command_stored() -> None:
         ).encode()
     )
     network, people = records
-    narrowed = trust.update(
-        network, role=Role.READER, scope=None, description=None, updated_by="arn:aws:iam::1:user/y", now=NOW
-    )
+    narrowed = update(network, role=Role.READER)
 
     changed = json.loads(records.updated(narrowed).without(people.name).added(aws("more")).to_json())
 
@@ -90,10 +97,12 @@ def test_records_with_an_impossible_schema_version_are_damaged() -> None:
 @pytest.mark.parametrize(
     ("asked", "changed"),
     [
-        ({"role": Role.READER}, {"role": Role.READER}),
-        ({"scope": ["a", "b/*"]}, {"scope": ("a", "b/*")}),
+        ({"role": Role.READER}, {"grants": (Grant(Role.READER, ("network/*",)),)}),
+        ({"scope": ["a", "b/*"]}, {"grants": (Grant(Role.WRITER, ("a", "b/*")),)}),
         ({"description": ""}, {"description": ""}),
-        ({"role": Role.WRITER, "scope": ["network/*", "dns"]}, {"scope": ("network/*", "dns")}),
+        ({"role": Role.WRITER, "scope": ["a", "dns"]}, {"grants": (Grant(Role.WRITER, ("a", "dns")),)}),
+        ({"grants": SEVERAL}, {"grants": SEVERAL}),
+        ({"grants": [Grant(Role.WRITER, ("network/*",))]}, None),
         ({"role": Role.WRITER, "scope": ["network/*"], "description": "the pipeline"}, None),
         ({}, None),
     ],
@@ -102,8 +111,7 @@ def test_an_update_changes_what_is_named_and_notes_who_did(
     asked: dict[str, Any], changed: dict[str, Any] | None
 ) -> None:
     for record in (oidc(description="the pipeline"), aws(description="the pipeline")):
-        unnamed = {"role": None, "scope": None, "description": None}
-        updated = trust.update(record, **{**unnamed, **asked}, updated_by="bob", now=NOW)
+        updated = update(record, **asked)
 
         if changed is None:
             assert updated is record
@@ -116,19 +124,16 @@ def test_an_update_obeys_the_rules_of_new_records_and_changes_no_other() -> None
     record, other = oidc(), aws()
     records = Records((record, other))
 
-    def update(**changed: Any) -> Records:
-        asked = {"role": None, "scope": None, "description": None, **changed}
-        return records.updated(trust.update(record, **asked, updated_by="bob", now=NOW))
-
-    assert [one.name for one in update(role=Role.READER)] == ["network", "people"]
-    assert update(role=Role.READER).named("people") is other
+    narrowed = records.updated(update(record, role=Role.READER))
+    assert [one.name for one in narrowed] == ["network", "people"]
+    assert narrowed.named("people") is other
     for wrong, rule in (
         ({"scope": []}, "scope pattern"),
         ({"scope": ["a b"]}, "scope pattern"),
         ({"description": "x" * 327_680}, "327680 bytes"),
     ):
         with pytest.raises(ValueError, match=rule):
-            update(**wrong)
+            records.updated(update(record, **wrong))
 
 
 def test_a_record_of_the_same_name_that_is_re_created_has_another_id() -> None:
@@ -230,7 +235,7 @@ def test_a_record_can_be_narrowed_where_there_is_no_room_for_another() -> None:
         full.added(aws())
 
     [there] = full
-    narrowed = trust.update(there, role=Role.READER, scope=["a"], description=None, updated_by="bob", now=NOW)
+    narrowed = update(there, role=Role.READER, scope=["a"])
     assert tuple(trust.parse(full.updated(narrowed).to_json())) == (narrowed,)
 
 
@@ -443,7 +448,7 @@ def test_no_wider_record_applies_in_place_of_one_that_is_not_understood(
 def wider_record_applies(records: Records) -> bool:
     """Return whether it does if records that are not understood are dropped before the match is chosen."""
     found = records.for_claims(token())
-    return isinstance(found, trust.OidcTrust) and found.role is Role.MAINTAINER
+    return isinstance(found, trust.OidcTrust) and found.grants[0].role is Role.MAINTAINER
 
 
 def test_a_record_that_is_not_understood_applies_to_nobody_else() -> None:

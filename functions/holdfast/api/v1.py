@@ -311,13 +311,25 @@ class Activity(Document):
     next: str | None  # the cursor of the next page
 
 
+_ROLES: Final = ("outputs", "reader", "writer", "maintainer")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Grant(Document):
+    """A role for some states."""
+
+    role: Annotated[str, Rule(words=_ROLES)]  # what it allows
+    scope: tuple[str, ...]  # the patterns of the states to which the role applies
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Principal(Document):
     """The caller."""
 
     principal: str  # who they are
-    role: Annotated[str, Rule(words=("outputs", "reader", "writer", "maintainer"))]  # what they may do
-    scope: tuple[str, ...]  # the patterns of the states to which the role applies
+    role: Annotated[str | None, Rule(words=_ROLES)]  # what they may do; null if they have several grants
+    scope: tuple[str, ...] | None  # the patterns of the states to which the role applies
+    grants: tuple[Grant, ...]  # all that they have been granted; they may do what any of these allows
     method: str  # how they authenticated
     trust: str | None  # the trust record that grants role and scope
     expires: datetime | None  # when their credentials end

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from holdfast import names
-from holdfast.access import Caller
+from holdfast.access import Action, Caller
 from holdfast.errors import InvalidName, NotAllowed
 from holdfast.names import StateName
 
@@ -53,9 +53,9 @@ def organization_and_workspace(name: StateName) -> tuple[str, str] | None:
 
 
 def require_organization(organization: str, caller: Caller) -> None:
-    """Raise `NotAllowed` unless the caller's scope covers at least one state name of an organization."""
+    """Raise `NotAllowed` unless the caller may list at least one state name of an organization."""
     check_organization(organization)
-    if not any(_covers_some(pattern, organization) for pattern in caller.scope):
+    if not any(_covers_some(pattern, organization) for pattern in caller.patterns(Action.READ_OUTPUTS)):
         raise NotAllowed(
             f"The scope of {caller.principal} covers no state of the organization '{organization}'; use a "
             "token that does, or another organization."

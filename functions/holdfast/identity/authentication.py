@@ -37,6 +37,7 @@ class DenialReason(StrEnum):
     WRONG_SIGNATURE = "wrong_signature"
     NOT_YET_VALID = "not_yet_valid"
     NOT_SIGNED = "not_signed"
+    TOO_LARGE = "too_large"
 
 
 LOGGED: Final = ("principal", "role", "source", "trust", "subject")
@@ -71,7 +72,8 @@ class Authenticated:
 
     def log_fields(self) -> dict[str, str]:
         """Return the `LOGGED` fields."""
-        values = (self.caller.principal, self.caller.role.value, self.method.value, self.trust, self.subject)
+        roles = ", ".join(grant.role for grant in self.caller.grants)
+        values = (self.caller.principal, roles, self.method.value, self.trust, self.subject)
         return dict(zip(LOGGED, values, strict=True))
 
 

@@ -19,16 +19,18 @@ unknown members.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast import json_object
-from holdfast.access import check_pattern
+from holdfast.access import Grant, Role, check_pattern
 
-SCHEMA: Final = 1
-"""The schema version that this release writes."""
+FIRST_SCHEMA: Final = 1
+SCHEMA: Final = 2
+"""The highest schema version that this release writes. Records for earlier releases too have the first."""
 
+_OF_ONE_GRANT: Final = {"role", "scope"}
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -75,6 +77,35 @@ def items(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError("expected a list")
     return value
+
+
+def grants(document: Mapping[str, Any]) -> tuple[Grant, ...]:
+    """Parse what a record grants: either one grant as `role` and `scope`, or several as `grants`."""
+    if "grants" not in document:
+        return (_grant({"role": document["role"], "scope": document["scope"]}),)
+    if not document.keys().isdisjoint(_OF_ONE_GRANT):
+        raise ValueError("expected either 'role' and 'scope', or 'grants'")
+    first, *others = items(document["grants"])
+    return tuple(map(_grant, (first, *others)))
+
+
+def _grant(document: Any) -> Grant:
+    # An unknown member could be a restriction.
+    if not isinstance(document, dict) or document.keys() != _OF_ONE_GRANT:
+        raise TypeError("expected a grant with role and scope")
+    return Grant(Role(document["role"]), scope(document["scope"]))
+
+
+def of_grants(grants: Sequence[Grant]) -> dict[str, Any]:
+    """Return the members of a record for its grants. Readers before 0.3.0 reject `grants`."""
+    if len(grants) == 1:
+        return {"role": grants[0].role, "scope": grants[0].scope}
+    return {"grants": [{"role": grant.role, "scope": grant.scope} for grant in grants]}
+
+
+def schema(grants: Sequence[Grant]) -> int:
+    """Return the schema version of a record with these grants."""
+    return FIRST_SCHEMA if len(grants) < 2 else SCHEMA
 
 
 def sha256(value: object) -> str:

@@ -36,7 +36,7 @@ _NO_SECRET = secret_sha256("")  # compared if the record does not exist; it neve
 class Session:
     """A session's record.
 
-    Role and scope come from the trust record, so the session ends when the trust record is removed. The ID is
+    Its grants are those of the trust record, so the session ends when the trust record is removed. The ID is
     the user name of HTTP Basic.
     """
 
@@ -56,7 +56,7 @@ class Session:
 
     def to_json(self) -> bytes:
         times = {"created": written(self.created), "expires": written(self.expires)}
-        return json.dumps({"schema": records.SCHEMA, **asdict(self), **times}, indent=2).encode()
+        return json.dumps({"schema": records.FIRST_SCHEMA, **asdict(self), **times}, indent=2).encode()
 
     @classmethod
     def from_json(cls, body: bytes) -> "Session":
@@ -131,7 +131,7 @@ def authenticate(
 ) -> Authenticated | Denied:
     """Decide whether credentials belong to a valid session whose trust record still exists.
 
-    The caller gets the current role and scope of the trust record. A session whose trust record was removed
+    The caller gets the current grants of the trust record. A session whose trust record was removed
     or re-created is denied.
 
     Args:
@@ -148,7 +148,7 @@ def authenticate(
     if isinstance(record, Unreadable):
         return Denied(DenialReason.TRUST_UNREADABLE)
     return Authenticated(
-        Caller(session.principal, record.role, record.scope),
+        Caller(session.principal, record.grants),
         AuthMethod.SESSION,
         trust=session.trust,
         trust_id=session.trust_id,

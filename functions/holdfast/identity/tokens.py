@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from holdfast import json_object
-from holdfast.access import Caller, Role, check_pattern
+from holdfast.access import Caller, Grant, check_grants
 from holdfast.identity import records
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import TokenCredentials, is_token_id, new_id, new_secret, secret_sha256
@@ -44,8 +44,7 @@ class Token:
 
     id: str
     secret_sha256: str
-    role: Role
-    scope: tuple[str, ...]
+    grants: tuple[Grant, ...]
     description: str
     created: datetime
     created_by: str
@@ -63,7 +62,7 @@ class Token:
 
     @property
     def caller(self) -> Caller:
-        return Caller(f"token:{self.id}", self.role, self.scope)
+        return Caller(f"token:{self.id}", self.grants)
 
     def status(self, now: datetime) -> Status:
         """Return the token's status at a time. An expired token that was revoked has the status "revoked"."""
@@ -79,11 +78,10 @@ class Token:
     def _members(self) -> dict[str, Any]:
         previous = self.previous
         return {
-            "schema": records.SCHEMA,
+            "schema": records.schema(self.grants),
             "id": self.id,
             "secret_sha256": self.secret_sha256,
-            "role": self.role,
-            "scope": self.scope,
+            **records.of_grants(self.grants),
             "description": self.description,
             "created": written(self.created),
             "created_by": self.created_by,
@@ -105,8 +103,7 @@ class Token:
             token = cls(
                 id=_id(document["id"]),
                 secret_sha256=records.sha256(document["secret_sha256"]),
-                role=Role(document["role"]),
-                scope=records.scope(document["scope"]),
+                grants=records.grants(document),
                 description=records.text(document["description"]),
                 created=records.time(document["created"]),
                 created_by=records.text(document["created_by"]),
@@ -141,8 +138,7 @@ def token_key(token_id: str) -> str:
 
 
 def create(
-    role: Role,
-    scope: Sequence[str],
+    grants: Sequence[Grant],
     *,
     description: str,
     created_by: str,
@@ -151,16 +147,13 @@ def create(
 ) -> tuple[Token, str]:
     """Create an access token; return its record and its secret.
 
-    Raise `ValueError` for an empty scope, an invalid pattern or an `expires` in the past.
+    Raise `ValueError` for invalid grants (see `check_grants`) or an `expires` in the past.
     """
-    if not scope:
-        raise ValueError("a token needs at least one scope pattern; '*' is every state")
     secret = new_secret()
     token = Token(
         id=new_id(),
         secret_sha256=secret_sha256(secret),
-        role=role,
-        scope=tuple(check_pattern(pattern) for pattern in scope),
+        grants=check_grants(grants),
         description=description,
         created=whole_seconds(now),
         created_by=created_by,

@@ -1,4 +1,4 @@
-"""Trust records: grant roles and scopes to identities of OIDC issuers and of AWS, without a stored secret.
+"""Trust records: grant roles for states to identities of OIDC issuers and of AWS, without a stored secret.
 
 All records of a team are stored in one object, so that one request finds the matching record. A record that
 this release does not understand is `Unreadable`: it is kept, and grants nothing. It still competes by its
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from holdfast import json_object
-from holdfast.access import Role
+from holdfast.access import Grant, Role, check_grants
 from holdfast.identity import records
 from holdfast.identity.credentials import is_record_id, new_id
 from holdfast.identity.records import whole_seconds, written
@@ -80,8 +80,7 @@ class _Trust:
 
     name: str
     id: str
-    role: Role
-    scope: tuple[str, ...]
+    grants: tuple[Grant, ...]
     description: str
     created: datetime
     created_by: str
@@ -92,7 +91,7 @@ class _Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcTrust(_Trust):
-    """Role and scope for ID tokens of an issuer with certain claims.
+    """Grants for ID tokens of an issuer with certain claims.
 
     Attributes:
         issuer: must equal the token's `iss`.
@@ -120,7 +119,7 @@ class OidcTrust(_Trust):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsTrust(_Trust):
-    """Role and scope for callers with an IAM role of the team's AWS account, which `aws_role` names."""
+    """Grants for callers with an IAM role of the team's AWS account, which `aws_role` names."""
 
     aws_role: str
 
@@ -269,7 +268,8 @@ class Records:
             record.stored if isinstance(record, Unreadable) else {**_document(record), **record.newer}
             for record in self.records
         ]
-        return json.dumps({"schema": records.SCHEMA, "records": documents, **self.newer}, indent=2).encode()
+        schema = max((records.schema(record.grants) for record in self), default=records.FIRST_SCHEMA)
+        return json.dumps({"schema": schema, "records": documents, **self.newer}, indent=2).encode()
 
 
 def parse(body: bytes) -> Records:
@@ -305,8 +305,7 @@ def read(store: "Store") -> Records:
 class Granted(TypedDict):
     """The arguments that trust records of both kinds have in common."""
 
-    role: Role
-    scope: Sequence[str]
+    grants: Sequence[Grant]
     description: str
     created_by: str
     now: datetime
@@ -326,31 +325,58 @@ def new_aws(name: str, *, aws_role: str, **granted: Unpack[Granted]) -> AwsTrust
 def _new(name: str, granted: Granted) -> dict[str, Any]:
     members = {member: value for member, value in granted.items() if member != "now"}
     created = whole_seconds(granted["now"])
-    return {**members, "name": name, "id": new_id(), "scope": tuple(granted["scope"]), "created": created}
+    grants = check_grants(granted["grants"])
+    return {**members, "name": name, "id": new_id(), "grants": grants, "created": created}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of grants: new `grants`, or another role or scope of a single grant; None is no change."""
+
+    grants: Sequence[Grant] | None = None
+    role: Role | None = None
+    scope: Sequence[str] | None = None
+
+    @property
+    def new(self) -> Sequence[Grant]:
+        """The grants that the change names as far as it does; a role without its scope has an empty scope."""
+        if self.grants is not None:
+            return self.grants
+        return () if self.role is None else (Grant(self.role, ()),)
+
+    def of(self, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+        """Return the changed grants; `ValueError` if they are invalid, or if one of several would change."""
+        if self.grants is not None:
+            return check_grants(self.grants)
+        if self.role is None and self.scope is None:
+            return grants
+        if len(grants) > 1:
+            raise ValueError("it has several grants: name all that it is to have, each with --grant")
+        role = self.role or grants[0].role
+        if self.scope is None:
+            return (Grant(role, grants[0].scope),)
+        return check_grants([Grant(role, tuple(self.scope))])
 
 
 def update(
     record: Trust,
     *,
-    role: Role | None,
-    scope: Sequence[str] | None,
+    change: Change,
     description: str | None,
     updated_by: str,
     now: datetime,
 ) -> Trust:
-    """Return a trust record with another role, scope or description, or the same record if nothing changes.
+    """Return a trust record with other grants or another description, or the same record if nothing changes.
 
     The record keeps its ID, so existing sessions get the change. The trusted identity cannot be changed:
     sessions would outlive the condition under which they were granted.
 
     Args:
-        role: the new role. For role, scope and description, None means no change.
-        scope: all patterns of the new scope.
+        description: the new description; None means no change.
     """
     changed = replace(
         record,
-        role=record.role if role is None else role,
-        scope=record.scope if scope is None else tuple(scope),
+        grants=change.of(record.grants),
         description=record.description if description is None else description,
     )
     if changed == record:
@@ -437,9 +463,6 @@ def _check(record: Trust) -> None:
             f"{record.name!r} is not a valid name of a trust record: lower-case letters, digits and '-', 63 "
             "at most, a letter or digit first"
         )
-    if not record.scope:
-        raise ValueError("a trust record needs at least one scope pattern; '*' is every state")
-    records.scope(record.scope)
 
 
 def _condition(record: Trust) -> dict[str, Any]:
@@ -460,8 +483,7 @@ def _document(record: Trust) -> dict[str, Any]:
         "name": record.name,
         "id": record.id,
         **_condition(record),
-        "role": record.role,
-        "scope": record.scope,
+        **records.of_grants(record.grants),
         "description": record.description,
         "created": written(record.created),
         "created_by": record.created_by,
@@ -480,7 +502,8 @@ def _id(value: object) -> str:
 _UNIQUE: Final = ("name", "aws_role")
 """The members that no two records may share."""
 
-_MEMBERS: Final = {"kind", *(one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind))} - {"newer"}
+_FIELDS: Final = {one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind)} - {"newer"}
+_MEMBERS: Final = {"kind", "role", "scope", *_FIELDS}
 """The names of the members that `_document` may return."""
 
 
@@ -488,8 +511,7 @@ def _record(document: Mapping[str, Any]) -> Trust:
     common: dict[str, Any] = {
         "name": records.text(document["name"]),
         "id": _id(document["id"]),
-        "role": Role(document["role"]),
-        "scope": records.scope(document["scope"]),
+        "grants": records.grants(document),
         "description": records.text(document["description"]),
         "created": records.time(document["created"]),
         "created_by": records.text(document["created_by"]),

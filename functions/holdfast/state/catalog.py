@@ -185,7 +185,7 @@ def _walk(
 
 
 def _places(prefix: str, caller: Caller) -> walk.Places:
-    return walk.Places(_FOLDER, _LOCK_SUFFIX, caller.scope, prefix)
+    return walk.Places(_FOLDER, _LOCK_SUFFIX, caller.patterns(Action.READ_OUTPUTS), prefix)
 
 
 def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:

@@ -98,7 +98,7 @@ def _listed(store: Store, place: Callable[[StateName], str], beginning: str, cal
     found: set[str] = set()
     for prefix in ("", beginning):
         walked = walk.page(
-            walk.Places(folder, suffix, caller.scope, prefix),
+            walk.Places(folder, suffix, caller.patterns(Action.READ_OUTPUTS), prefix),
             "",
             list_keys,
             is_visible=lambda key: visible(key) is not None,

@@ -310,7 +310,9 @@ class Production:
         roles = self._access.Role
         of_kind = {WRITERS: roles.WRITER, READERS: roles.READER}
         kind = request.principal.partition(":")[0] + ":"
-        return self._access.Caller(request.principal, of_kind.get(kind, roles.MAINTAINER), ("*",))
+        return self._access.Caller(
+            request.principal, (self._access.Grant(of_kind.get(kind, roles.MAINTAINER), ("*",)),)
+        )
 
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
         """Read the current version with its document, the lock, or the newest delete marker."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import tokens
 from tests.safety.figures import Figures
 from tests.safety.wire.proxy import NONE, Fault, FaultProxy, Plan
@@ -143,7 +143,11 @@ def wrong_with(during: int, after: int, *, is_good: bool) -> list[str]:
 def _new_token(stack: Stack) -> Credentials:
     """Create a token that nobody has used, as the command does."""
     token, secret = tokens.create(
-        Role.READER, ["*"], description="", created_by="the safety run", now=datetime.now(UTC), expires=None
+        [Grant(Role.READER, ("*",))],
+        description="",
+        created_by="the safety run",
+        now=datetime.now(UTC),
+        expires=None,
     )
     stack.s3.put_object(Bucket=stack.bucket, Key=token.key, Body=token.to_json())
     return Credentials(token.id, secret)

@@ -301,14 +301,15 @@ def test_the_authorizer_loads_the_jwt_library_only_when_an_id_token_comes() -> N
 import base64, types
 import authorizer.handler as handler
 from holdfast.identity import tokens, trust
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from datetime import UTC, datetime
 
 def loaded():
     return [name for name in ("jwt", "cryptography", "holdfast.identity.oidc.verify") if name in sys.modules]
 
 now = datetime.now(UTC)
-token, secret = tokens.create(Role.READER, ["*"], description="", created_by="", now=now, expires=None)
+grants = [Grant(Role.READER, ("*",))]
+token, secret = tokens.create(grants, description="", created_by="", now=now, expires=None)
 bodies = {token.key: token.to_json(), trust.KEY: trust.Records().to_json()}
 handler.Store.read = lambda store, key: types.SimpleNamespace(body=bodies[key]) if key in bodies else None
 context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 9000)

@@ -1,0 +1,35 @@
+"""Checks that the deployed code can read a record before the command stores it."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from holdfast import team
+from holdfast.access import Grant
+from holdfast.identity.records import FIRST_SCHEMA, schema
+from holdfast_cli.api import http
+from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import versions
+
+if TYPE_CHECKING:
+    from holdfast_cli.bucket.stack import Stack
+
+_SINCE: Final = "0.3.0"
+"""The release that reads the schema of several grants, and skips a trust record that it cannot read."""
+
+
+def check_grants(stack: "Stack", grants: Sequence[Grant]) -> None:
+    """Raise `CommandError` if the deployed code is too old for grants, or does not say its version.
+
+    An earlier release fails for every trust record if it cannot read one of them.
+    """
+    if schema(grants) == FIRST_SCHEMA:
+        return
+    health = http.send("GET", f"{stack.api_address}/health", headers={})
+    version = health.text("version") if health.status == HTTPStatus.OK else ""
+    if not versions.is_since(version, _SINCE):
+        raise CommandError(
+            f"The deployed code of the team {stack.team}, {version or 'of an unknown version'}, cannot read "
+            f"these grants, so that callers would be refused: deploy {_SINCE} or later first, with `npx cdk "
+            f"deploy {team.stack_name(stack.team)}`."
+        )
