@@ -434,7 +434,7 @@ _ROUTES: Final = [
         query=documents.OF_WORKSPACES,
     ),
     Route(_WORKSPACES, "POST", _create_workspace, Event.WORKSPACE_CREATED, needs=Action.WRITE),
-    Route(_BY_NAME, "GET", _read_workspace, Event.WORKSPACE_READ, needs=Action.READ_OUTPUTS),
+    Route(_BY_NAME, "GET", _read_workspace, Event.WORKSPACE_READ, needs=Action.READ_METADATA),
     Route(_BY_NAME, "DELETE", _delete_workspace, Event.WORKSPACE_DELETED, needs=Action.DELETE),
     Route(
         f"{_BY_NAME}/actions/safe-delete",
@@ -443,9 +443,9 @@ _ROUTES: Final = [
         Event.WORKSPACE_DELETED,
         needs=Action.DELETE,
     ),
-    Route(_BY_ID, "GET", _read_workspace_by_id, Event.WORKSPACE_READ, needs=Action.READ_OUTPUTS),
+    Route(_BY_ID, "GET", _read_workspace_by_id, Event.WORKSPACE_READ, needs=Action.READ_METADATA),
     Route(_BY_ID, "PATCH", _change_workspace, Event.WORKSPACE_READ, needs=Action.WRITE),
-    Route(f"{_BY_ID}/tag-bindings", "GET", _read_tags, Event.WORKSPACE_READ, needs=Action.READ_OUTPUTS),
+    Route(f"{_BY_ID}/tag-bindings", "GET", _read_tags, Event.WORKSPACE_READ, needs=Action.READ_METADATA),
     Route(f"{_BY_ID}/tag-bindings", "PATCH", _bind_tags, Event.WORKSPACE_CHANGED, needs=Action.WRITE),
     Route(f"{_BY_ID}/relationships/tags", "POST", _add_tags, Event.WORKSPACE_CHANGED, needs=Action.WRITE),
     Route(

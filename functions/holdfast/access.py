@@ -16,7 +16,11 @@ _BETWEEN: Final = '", "'  # two patterns as JSON
 
 
 class Action(Enum):
+    """What a caller does to a state. Metadata is all but content, outputs' values and past versions."""
+
+    READ_METADATA = auto()
     READ_OUTPUTS = auto()
+    READ_HISTORY = auto()
     READ = auto()
     LOCK = auto()
     UNLOCK = auto()
@@ -30,16 +34,18 @@ class Action(Enum):
 
 
 class Role(StrEnum):
-    """A named set of actions. Each role includes the actions of the role before it."""
+    """A named set of actions. Each role but `auditor` includes `outputs`, and then the roles before it."""
 
     OUTPUTS = "outputs"
+    AUDITOR = "auditor"
     READER = "reader"
     WRITER = "writer"
     MAINTAINER = "maintainer"
 
 
-_OUTPUTS = frozenset({Action.READ_OUTPUTS})
-_READER = _OUTPUTS | {Action.READ}
+_OUTPUTS = frozenset({Action.READ_METADATA, Action.READ_OUTPUTS})
+_AUDITOR = frozenset({Action.READ_METADATA, Action.READ_HISTORY, Action.READ_ACTIVITY})
+_READER = _OUTPUTS | {Action.READ_HISTORY, Action.READ}
 _WRITER = _READER | {Action.LOCK, Action.UNLOCK, Action.WRITE}
 _MAINTAINER = _WRITER | {
     *(Action.FORCE_UNLOCK, Action.DELETE, Action.UNDELETE, Action.RESTORE),
@@ -51,6 +57,8 @@ def allowed(role: Role) -> frozenset[Action]:
     match role:
         case Role.OUTPUTS:
             return _OUTPUTS
+        case Role.AUDITOR:
+            return _AUDITOR
         case Role.READER:
             return _READER
         case Role.WRITER:

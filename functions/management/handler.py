@@ -53,10 +53,24 @@ def _refuse(path: str) -> HoldfastError:
 
 _ROUTES: Final = [
     Route(
-        "/states", "GET", reading.states, Event.STATES_LISTED, needs=ANY_CALLER, query="prefix cursor deleted"
+        "/states",
+        "GET",
+        reading.states,
+        Event.STATES_LISTED,
+        needs=Action.READ_METADATA,
+        query="prefix cursor deleted",
     ),
-    Route("/locks", "GET", reading.locks, Event.LOCKS_LISTED, needs=ANY_CALLER, query="prefix cursor"),
-    Route("/names", "GET", reading.names, Event.STATES_LISTED, needs=ANY_CALLER, query="pattern cursor"),
+    Route(
+        "/locks", "GET", reading.locks, Event.LOCKS_LISTED, needs=Action.READ_METADATA, query="prefix cursor"
+    ),
+    Route(
+        "/names",
+        "GET",
+        reading.names,
+        Event.STATES_LISTED,
+        needs=Action.READ_METADATA,
+        query="pattern cursor",
+    ),
     Route(
         "/activity",
         "GET",
@@ -66,16 +80,21 @@ _ROUTES: Final = [
         query="state cursor since until",
     ),
     Route("/whoami", "GET", reading.whoami, Event.CALLER_DESCRIBED, needs=ANY_CALLER),
-    Route("/states/{name+}", "GET", reading.state, Event.STATE_DESCRIBED, needs=Action.READ_OUTPUTS),
+    Route("/states/{name+}", "GET", reading.state, Event.STATE_DESCRIBED, needs=Action.READ_METADATA),
     Route(
-        "/versions/{name+}", "GET", reading.versions, Event.HISTORY_READ, needs=Action.READ, query="cursor"
+        "/versions/{name+}",
+        "GET",
+        reading.versions,
+        Event.HISTORY_READ,
+        needs=Action.READ_HISTORY,
+        query="cursor",
     ),
     Route(
         "/resolve/{name+}",
         "GET",
         reading.resolve,
         Event.HISTORY_READ,
-        needs=Action.READ,
+        needs=Action.READ_HISTORY,
         query="version cursor",
     ),
     Route(
@@ -94,7 +113,7 @@ _ROUTES: Final = [
         needs=Action.READ,
         query="from to values",
     ),
-    Route("/locks/{name+}", "GET", reading.lock, Event.LOCKS_LISTED, needs=Action.READ_OUTPUTS),
+    Route("/locks/{name+}", "GET", reading.lock, Event.LOCKS_LISTED, needs=Action.READ_METADATA),
     Route(
         "/locks/{name+}",
         "DELETE",

@@ -92,7 +92,7 @@ def locks(request: Request) -> Response:
 
 def lock(request: Request) -> Response:
     """Respond with the lock of one state."""
-    request.caller.require(Action.READ_OUTPUTS, request.name)
+    request.caller.require(Action.READ_METADATA, request.name)
     held = state_locks.read(request.store, request.name)
     document = v1.LockOfState(name=request.name.value, lock=documents.lock(held) if held else None)
     return _large(request, document)

@@ -22,8 +22,8 @@ COMMAND = Command()
 @COMMAND.define(
     """\
 Show the events of the audit trail about one state, or about all in your scope,
-oldest first. It takes the role maintainer and no AWS credentials; `holdfast audit`
-shows the whole trail, and needs them.""",
+oldest first. It takes the role auditor or maintainer, and no AWS credentials;
+`holdfast audit` shows the whole trail, and needs them.""",
     """\
   holdfast activity
   holdfast activity network/prod --since 30d

@@ -171,7 +171,7 @@ def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
     """\
 Show the versions of a state, newest first: who wrote which, and whether it was
 acknowledged. A version that was never acknowledged is of a writer who was refused.
-Takes the role reader.""",
+Takes the role reader or auditor.""",
     """\
   holdfast state history network/prod
   holdfast state history network/prod --limit 100

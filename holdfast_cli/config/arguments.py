@@ -15,6 +15,8 @@ def _allows(role: Role) -> str:
     match role:
         case Role.OUTPUTS:
             return "read the outputs of states, at /outputs/"
+        case Role.AUDITOR:
+            return "see names, locks, history and activity, but no content and no output"
         case Role.READER:
             return "read states"
         case Role.WRITER:

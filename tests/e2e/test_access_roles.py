@@ -19,30 +19,30 @@ from tests.support.routes import routes
 from tests.support.team import Team
 
 TABLE: Final = """
-request                   prepared       nobody outputs reader writer maintainer | outside of its scope
+request                   prepared       nobody outputs auditor reader writer maintainer | outside the scope
 
-GET    /states            nothing        401      403     204    204    204      | 403
-GET    /states            encrypted      401      403     200    200    200      | 403
-GET    /states            zero bytes     401      403     409    409    409      | 403
-POST   /states            its lock       401      403     403    200    200      | 403
-POST   /states            a state        401      403     403    428    428      | 403
-DELETE /states            a state        401      403     403    403    200      | 403
-DELETE /states            nothing        401      403     403    403    200      | 403
+GET    /states            nothing        401      403     403     204    204    204      | 403
+GET    /states            encrypted      401      403     403     200    200    200      | 403
+GET    /states            zero bytes     401      403     403     409    409    409      | 403
+POST   /states            its lock       401      403     403     403    200    200      | 403
+POST   /states            a state        401      403     403     403    428    428      | 403
+DELETE /states            a state        401      403     403     403    403    200      | 403
+DELETE /states            nothing        401      403     403     403    403    200      | 403
 
-GET    /outputs           nothing        401      204     204    204    204      | 403
-GET    /outputs           encrypted      401      403     403    403    403      | 403
-GET    /outputs           zero bytes     401      409     409    409    409      | 403
+GET    /outputs           nothing        401      204     403     204    204    204      | 403
+GET    /outputs           encrypted      401      403     403     403    403    403      | 403
+GET    /outputs           zero bytes     401      409     403     409    409    409      | 403
 
-PUT    /locks             a state        401      403     403    200    200      | 403
-DELETE /locks             its lock       401      403     403    200    200      | 403
-DELETE /locks             another's lock 401      403     403    403    200      | 403
-DELETE /locks, no body    another's lock 401      403     403    403    409      | 403
+PUT    /locks             a state        401      403     403     403    200    200      | 403
+DELETE /locks             its lock       401      403     403     403    200    200      | 403
+DELETE /locks             another's lock 401      403     403     403    403    200      | 403
+DELETE /locks, no body    another's lock 401      403     403     403    403    409      | 403
 
-POST   /unlocks           its lock       401      403     403    200    200      | 403
-POST   /unlocks           another's lock 401      403     403    403    200      | 403
-POST   /unlocks, no body  another's lock 401      403     403    403    409      | 403
+POST   /unlocks           its lock       401      403     403     403    200    200      | 403
+POST   /unlocks           another's lock 401      403     403     403    403    200      | 403
+POST   /unlocks, no body  another's lock 401      403     403     403    403    409      | 403
 
-GET    /stats             a state        401      400     400    400    400      | 400
+GET    /stats             a state        401      400     400     400    400    400      | 400
 """
 """The requests whose status depends on the bucket. The table of every route is in `access_calls`.
 

@@ -28,81 +28,81 @@ CLOUD: Final = "/api/v2/"
 
 TABLES: Final = {
     "/": """
-request                                     nobody outputs reader writer maintainer | beside elsewhere
-GET    states/{name}                           401     403    200    200        200 |    403       403
-POST   states/{name}                           401     403    403    423        423 |    403       403
-PUT    states/{name}                           401     403    403    423        423 |    403       403
-DELETE states/{name}                           401     403    403    403        423 |    403       403
-LOCK   states/{name}                           401     403    403    423        423 |    403       403
-UNLOCK states/{name}                           401     403    403    200        200 |    403       403
-GET    outputs/{name}                          401     200    200    200        200 |    403       403
-PUT    locks/{name}                            401     403    403    423        423 |    403       403
-POST   locks/{name}                            401     403    403    423        423 |    403       403
-LOCK   locks/{name}                            401     403    403    423        423 |    403       403
-DELETE locks/{name}                            401     403    403    200        200 |    403       403
-UNLOCK locks/{name}                            401     403    403    200        200 |    403       403
-POST   unlocks/{name}                          401     403    403    200        200 |    403       403
-UNLOCK unlocks/{name}                          401     403    403    200        200 |    403       403
-POST   sessions                                401     403    403    403        403 |      -         -
-POST   sessions/aws                            403     403    403    403        403 |      -         -
-GET    health                                  200     200    200    200        200 |      -         -
-GET    .well-known/terraform.json              200     200    200    200        200 |      -         -
-GET    app/settings/tokens                     200     200    200    200        200 |      -         -
+request                                     nobody outputs auditor reader writer maintainer | beside elsewhere
+GET    states/{name}                           401     403     403    200    200        200 |    403       403
+POST   states/{name}                           401     403     403    403    423        423 |    403       403
+PUT    states/{name}                           401     403     403    403    423        423 |    403       403
+DELETE states/{name}                           401     403     403    403    403        423 |    403       403
+LOCK   states/{name}                           401     403     403    403    423        423 |    403       403
+UNLOCK states/{name}                           401     403     403    403    200        200 |    403       403
+GET    outputs/{name}                          401     200     403    200    200        200 |    403       403
+PUT    locks/{name}                            401     403     403    403    423        423 |    403       403
+POST   locks/{name}                            401     403     403    403    423        423 |    403       403
+LOCK   locks/{name}                            401     403     403    403    423        423 |    403       403
+DELETE locks/{name}                            401     403     403    403    200        200 |    403       403
+UNLOCK locks/{name}                            401     403     403    403    200        200 |    403       403
+POST   unlocks/{name}                          401     403     403    403    200        200 |    403       403
+UNLOCK unlocks/{name}                          401     403     403    403    200        200 |    403       403
+POST   sessions                                401     403     403    403    403        403 |      -         -
+POST   sessions/aws                            403     403     403    403    403        403 |      -         -
+GET    health                                  200     200     200    200    200        200 |      -         -
+GET    .well-known/terraform.json              200     200     200    200    200        200 |      -         -
+GET    app/settings/tokens                     200     200     200    200    200        200 |      -         -
 """,
     MANAGEMENT: """
-request                                     nobody outputs reader writer maintainer | beside elsewhere
-GET    states?prefix={name}                    401     200    200    200        200 |    200       200
-GET    states?prefix={name}&deleted=true       401     200    200    200        200 |    200       200
-GET    locks?prefix={name}                     401     200    200    200        200 |    200       200
-GET    names?pattern=*                         401     200    200    200        200 |      -         -
-GET    activity                                401     403    403    403        200 |      -         -
-GET    activity?state={name}                   401     403    403    403        200 |    403       403
-GET    whoami                                  401     200    200    200        200 |      -         -
-GET    states/{name}                           401     200    200    200        200 |    403       403
-GET    locks/{name}                            401     200    200    200        200 |    403       403
-GET    versions/{name}                         401     403    200    200        200 |    403       403
-GET    resolve/{name}?version=@2999-01-01T00:00Z  401  403    200    200        200 |    403       403
-GET    content/{name}                          401     200    200    200        200 |    403       403
-GET    content/{name}?version={version}        401     200    200    200        200 |    403       403
-GET    diff/{name}?values=true                 401     403    200    200        200 |    403       403
-POST   create/{name}                           401     403    403    200        200 |    403       403
-POST   restore/{name}                          401     403    403    403        423 |    403       403
-POST   delete/{name}                           401     403    403    403        423 |    403       403
-POST   undelete/{name}                         401     403    403    403        409 |    403       403
-DELETE locks/{name}?id=x&version=x             401     403    403    403        409 |    403       403
-PUT    freeze/{name}                           401     403    403    403        423 |    403       403
-DELETE freeze/{name}?id={command}              401     403    403    403        409 |    403       403
+request                                     nobody outputs auditor reader writer maintainer | beside elsewhere
+GET    states?prefix={name}                    401     200     200    200    200        200 |    200       200
+GET    states?prefix={name}&deleted=true       401     200     200    200    200        200 |    200       200
+GET    locks?prefix={name}                     401     200     200    200    200        200 |    200       200
+GET    names?pattern=*                         401     200     200    200    200        200 |      -         -
+GET    activity                                401     403     200    403    403        200 |      -         -
+GET    activity?state={name}                   401     403     200    403    403        200 |    403       403
+GET    whoami                                  401     200     200    200    200        200 |      -         -
+GET    states/{name}                           401     200     200    200    200        200 |    403       403
+GET    locks/{name}                            401     200     200    200    200        200 |    403       403
+GET    versions/{name}                         401     403     200    200    200        200 |    403       403
+GET    resolve/{name}?version=@2999-01-01T00:00Z  401  403     200    200    200        200 |    403       403
+GET    content/{name}                          401     200     403    200    200        200 |    403       403
+GET    content/{name}?version={version}        401     200     403    200    200        200 |    403       403
+GET    diff/{name}?values=true                 401     403     403    200    200        200 |    403       403
+POST   create/{name}                           401     403     403    403    200        200 |    403       403
+POST   restore/{name}                          401     403     403    403    403        423 |    403       403
+POST   delete/{name}                           401     403     403    403    403        423 |    403       403
+POST   undelete/{name}                         401     403     403    403    403        409 |    403       403
+DELETE locks/{name}?id=x&version=x             401     403     403    403    403        409 |    403       403
+PUT    freeze/{name}                           401     403     403    403    403        423 |    403       403
+DELETE freeze/{name}?id={command}              401     403     403    403    403        409 |    403       403
 """,
     CLOUD: """
-request                                     nobody outputs reader writer maintainer | beside elsewhere
-GET    ping                                    401     204    204    204        204 |      -         -
-GET    account/details                         401     200    200    200        200 |      -         -
-GET    {org}/entitlement-set                   401     200    200    200        200 |    200       403
-GET    {org}/projects                          401     200    200    200        200 |    200       403
-POST   {org}/projects                          401     400    400    400        400 |    400       403
-GET    {org}/workspaces                        401     200    200    200        200 |    200       403
-POST   {org}/workspaces                        401     403    403    409        409 |    403       403
-GET    {org}/workspaces/{workspace}            401     200    200    200        200 |    403       403
-DELETE {org}/workspaces/{workspace}            401     403    403    403        409 |    403       403
-POST   {org}/workspaces/{workspace}/{safe}     401     403    403    403        409 |    403       403
-GET    {ws}                                    401     200    200    200        200 |    403       403
-PATCH  {ws}                                    401     403    403    200        200 |    403       403
-GET    {ws}/tag-bindings                       401     200    200    200        200 |    403       403
-PATCH  {ws}/tag-bindings                       401     403    403    200        200 |    403       403
-POST   {ws}/relationships/tags                 401     403    403    204        204 |    403       403
-DELETE {ws}/relationships/tags                 401     403    403    204        204 |    403       403
-POST   {ws}/actions/lock                       401     403    403    409        409 |    403       403
-POST   {ws}/actions/unlock                     401     403    403    409        409 |    403       403
-POST   {ws}/actions/force-unlock               401     403    403    403        409 |    403       403
-POST   {ws}/{safe}                             401     403    403    403        409 |    403       403
-GET    {ws}/current-state-version              401     403    200    200        200 |    403       403
-GET    {ws}/current-state-version-outputs      401     200    200    200        200 |    403       403
-POST   {ws}/state-versions                     401     403    403    409        409 |    403       403
-GET    state-versions/{version_id}             401     403    200    200        200 |    403       403
-GET    state-versions/{version_id:upload}      401     403    403    409        409 |    403       403
-GET    state-versions/{version_id}/download    401     403    200    200        200 |    403       403
-GET    state-versions/{version_id:large}/download  401 403    307    307        307 |    403       403
-GET    state-version-outputs/{output_id}       401     200    200    200        200 |    403       403
+request                                     nobody outputs auditor reader writer maintainer | beside elsewhere
+GET    ping                                    401     204     204    204    204        204 |      -         -
+GET    account/details                         401     200     200    200    200        200 |      -         -
+GET    {org}/entitlement-set                   401     200     200    200    200        200 |    200       403
+GET    {org}/projects                          401     200     200    200    200        200 |    200       403
+POST   {org}/projects                          401     400     400    400    400        400 |    400       403
+GET    {org}/workspaces                        401     200     200    200    200        200 |    200       403
+POST   {org}/workspaces                        401     403     403    403    409        409 |    403       403
+GET    {org}/workspaces/{workspace}            401     200     200    200    200        200 |    403       403
+DELETE {org}/workspaces/{workspace}            401     403     403    403    403        409 |    403       403
+POST   {org}/workspaces/{workspace}/{safe}     401     403     403    403    403        409 |    403       403
+GET    {ws}                                    401     200     200    200    200        200 |    403       403
+PATCH  {ws}                                    401     403     403    403    200        200 |    403       403
+GET    {ws}/tag-bindings                       401     200     200    200    200        200 |    403       403
+PATCH  {ws}/tag-bindings                       401     403     403    403    200        200 |    403       403
+POST   {ws}/relationships/tags                 401     403     403    403    204        204 |    403       403
+DELETE {ws}/relationships/tags                 401     403     403    403    204        204 |    403       403
+POST   {ws}/actions/lock                       401     403     403    403    409        409 |    403       403
+POST   {ws}/actions/unlock                     401     403     403    403    409        409 |    403       403
+POST   {ws}/actions/force-unlock               401     403     403    403    403        409 |    403       403
+POST   {ws}/{safe}                             401     403     403    403    403        409 |    403       403
+GET    {ws}/current-state-version              401     403     403    200    200        200 |    403       403
+GET    {ws}/current-state-version-outputs      401     200     403    200    200        200 |    403       403
+POST   {ws}/state-versions                     401     403     403    403    409        409 |    403       403
+GET    state-versions/{version_id}             401     403     403    200    200        200 |    403       403
+GET    state-versions/{version_id:upload}      401     403     403    403    409        409 |    403       403
+GET    state-versions/{version_id}/download    401     403     403    200    200        200 |    403       403
+GET    state-versions/{version_id:large}/download  401 403     403    307    307        307 |    403       403
+GET    state-version-outputs/{output_id}       401     200     403    200    200        200 |    403       403
 """,
 }
 """The columns: each role's status for a state inside of its scope, then every role's status for two outside.
@@ -253,7 +253,8 @@ def _prepare(s3: "S3Client", bucket: str, state: str) -> Mapping[str, str]:
     instances = [{"attributes": {"password": f"secret of {state}"}}]
     resource = {"mode": "managed", "type": "a", "name": "a", "provider": "p", "instances": instances}
     put(name.state_key, documents.state(1))
-    body = json.dumps({**json.loads(documents.state(2)), "resources": [resource]}).encode()
+    latest = json.loads(documents.state(2, content=f"value of {state}"))
+    body = json.dumps({**latest, "resources": [resource]}).encode()
     version = put(name.state_key, body)
     version_id = VersionId(name, version, len(body))
     return {
@@ -347,9 +348,11 @@ def _faults(
             yield "the refusal says neither which role is enough nor that it is the scope"
     if expected == 200 and state == INSIDE and call.route in LISTS and "inside" not in body:
         yield "it hides what the caller may see"
-    shown = [f"{what} of {one}" for one in OUTSIDE for what in ("secret", "holder")]
-    if role is Role.OUTPUTS:
+    shown = [f"{what} of {one}" for one in OUTSIDE for what in ("secret", "value", "holder")]
+    if role in (Role.OUTPUTS, Role.AUDITOR):
         shown.append(f"secret of {INSIDE}")
+    if role is Role.AUDITOR:
+        shown.append(f"value of {INSIDE}")
     if expected < 300:
         shown += ["outside/calls", "outside:calls"]
     yield from (f"it shows '{text}'" for text in shown if text in body)

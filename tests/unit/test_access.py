@@ -10,10 +10,12 @@ from holdfast.s3 import object_metadata
 
 PROD = names.parse("network/prod")
 
+READING = {Action.READ_METADATA, Action.READ_OUTPUTS, Action.READ_HISTORY, Action.READ}
 ALLOWED = {
-    Role.OUTPUTS: {Action.READ_OUTPUTS},
-    Role.READER: {Action.READ_OUTPUTS, Action.READ},
-    Role.WRITER: {Action.READ_OUTPUTS, Action.READ, Action.LOCK, Action.UNLOCK, Action.WRITE},
+    Role.OUTPUTS: {Action.READ_METADATA, Action.READ_OUTPUTS},
+    Role.AUDITOR: {Action.READ_METADATA, Action.READ_HISTORY, Action.READ_ACTIVITY},
+    Role.READER: READING,
+    Role.WRITER: READING | {Action.LOCK, Action.UNLOCK, Action.WRITE},
     Role.MAINTAINER: set(Action),
 }
 

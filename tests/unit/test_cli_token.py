@@ -101,9 +101,11 @@ def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: Ap
         ("token", "create", *SEVERAL),
         ("trust", "add", "a", "--aws-role", "A", *SEVERAL),
         ("trust", "update", "network-main", *SEVERAL),
+        ("token", "create", "--role", "auditor", "--scope", "*"),
+        ("trust", "update", "network-main", "--role", "auditor"),
     ],
 )
-def test_several_grants_are_refused_where_the_deployed_code_cannot_read_them(
+def test_what_the_deployed_code_cannot_read_is_refused(
     account: Aws, stub: ApiStub, version: str, command: tuple[str, ...]
 ) -> None:
     aws = deployed(account, stub, version)

@@ -311,7 +311,7 @@ class Activity(Document):
     next: str | None  # the cursor of the next page
 
 
-_ROLES: Final = ("outputs", "reader", "writer", "maintainer")
+_ROLES: Final = ("outputs", "auditor", "reader", "writer", "maintainer")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

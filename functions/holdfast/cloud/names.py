@@ -55,7 +55,7 @@ def organization_and_workspace(name: StateName) -> tuple[str, str] | None:
 def require_organization(organization: str, caller: Caller) -> None:
     """Raise `NotAllowed` unless the caller may list at least one state name of an organization."""
     check_organization(organization)
-    if not any(_covers_some(pattern, organization) for pattern in caller.patterns(Action.READ_OUTPUTS)):
+    if not any(_covers_some(pattern, organization) for pattern in caller.patterns(Action.READ_METADATA)):
         raise NotAllowed(
             f"The scope of {caller.principal} covers no state of the organization '{organization}'; use a "
             "token that does, or another organization."

@@ -100,7 +100,7 @@ def read(store: Store, organization: str, workspace: str, caller: Caller) -> Wor
     Raises `NoWorkspace` if it does not exist; the client then creates it.
     """
     name = state_name(organization, workspace)
-    caller.require(Action.READ_OUTPUTS, name)
+    caller.require(Action.READ_METADATA, name)
     record = records.read(store, name)
     if record is None and store.read_version(name.state_key) is None:
         raise NoWorkspace(f"There is no workspace '{workspace}' in the organization '{organization}'.")
@@ -109,7 +109,7 @@ def read(store: Store, organization: str, workspace: str, caller: Caller) -> Wor
 
 def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspace:
     """Read the workspace of an ID. The result has the same ID."""
-    caller.require(Action.READ_OUTPUTS, workspace.name)
+    caller.require(Action.READ_METADATA, workspace.name)
     record = records.read(store, workspace.name)
     lock = locks.read(store, workspace.name)
     return Workspace.recorded(workspace, record.record if record else None, lock)
@@ -341,7 +341,7 @@ def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[Stat
         except InvalidName:
             continue
         place = organization_and_workspace(name)
-        if place and wanted.has_name(place[1]) and caller.may(Action.READ_OUTPUTS, name):
+        if place and wanted.has_name(place[1]) and caller.may(Action.READ_METADATA, name):
             states.append(name)
     return states
 

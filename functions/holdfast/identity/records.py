@@ -97,7 +97,7 @@ def _grant(document: Any) -> Grant:
 
 
 def of_grants(grants: Sequence[Grant]) -> dict[str, Any]:
-    """Return the members of a record for its grants. Readers before 0.3.0 reject `grants`."""
+    """Return the members of a record for its grants. Readers before 0.3.0 reject `grants`, and auditors."""
     if len(grants) == 1:
         return {"role": grants[0].role, "scope": grants[0].scope}
     return {"grants": [{"role": grant.role, "scope": grant.scope} for grant in grants]}
@@ -105,7 +105,8 @@ def of_grants(grants: Sequence[Grant]) -> dict[str, Any]:
 
 def schema(grants: Sequence[Grant]) -> int:
     """Return the schema version of a record with these grants."""
-    return FIRST_SCHEMA if len(grants) < 2 else SCHEMA
+    is_first = len(grants) < 2 and all(grant.role is not Role.AUDITOR for grant in grants)
+    return FIRST_SCHEMA if is_first else SCHEMA
 
 
 def sha256(value: object) -> str:

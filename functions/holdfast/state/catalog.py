@@ -87,7 +87,7 @@ def page_of_states(
     Args:
         prefix: the beginning of the names, such as `network/`; empty for all. `InvalidRequest` is raised if
             no valid name can begin with it.
-        caller: the list contains only the states whose outputs the caller may read.
+        caller: the list contains only the states whose metadata the caller may read.
         page_size: the most keys of a page.
     """
     after = _begin("states", prefix, cursor, caller)
@@ -185,7 +185,7 @@ def _walk(
 
 
 def _places(prefix: str, caller: Caller) -> walk.Places:
-    return walk.Places(_FOLDER, _LOCK_SUFFIX, caller.patterns(Action.READ_OUTPUTS), prefix)
+    return walk.Places(_FOLDER, _LOCK_SUFFIX, caller.patterns(Action.READ_METADATA), prefix)
 
 
 def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
@@ -196,7 +196,7 @@ def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
     name = _state_of(key) or _locked_by(key)
     if name is None or not name.value.startswith(prefix):
         return False
-    return matches(pattern, name) and caller.may(Action.READ_OUTPUTS, name)
+    return matches(pattern, name) and caller.may(Action.READ_METADATA, name)
 
 
 def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:

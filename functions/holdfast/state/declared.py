@@ -89,7 +89,7 @@ def _listed(store: Store, place: Callable[[StateName], str], beginning: str, cal
             name = names.parse(key[len(folder) : -len(suffix)])
         except InvalidName:
             return None
-        return name.value if caller.may(Action.READ_OUTPUTS, name) else None
+        return name.value if caller.may(Action.READ_METADATA, name) else None
 
     def list_keys(prefix: str, after: str) -> tuple[list[tuple[str, str | None]], str | None]:
         page = store.keys_page(prefix, after=after, page_size=_PAGE + 1)
@@ -98,7 +98,7 @@ def _listed(store: Store, place: Callable[[StateName], str], beginning: str, cal
     found: set[str] = set()
     for prefix in ("", beginning):
         walked = walk.page(
-            walk.Places(folder, suffix, caller.patterns(Action.READ_OUTPUTS), prefix),
+            walk.Places(folder, suffix, caller.patterns(Action.READ_METADATA), prefix),
             "",
             list_keys,
             is_visible=lambda key: visible(key) is not None,

@@ -43,7 +43,7 @@ class Description:
 
 def describe(store: Store, name: StateName, caller: Caller) -> Description:
     """Describe a state. The document is read if the caller may read it and it is at most `LARGEST_READ`."""
-    caller.require(Action.READ_OUTPUTS, name)
+    caller.require(Action.READ_METADATA, name)
     (version, summary), lock = fence.look(store, name, lambda *_: _current(store, name, caller))
     if version is None:
         return Description(None, lock)

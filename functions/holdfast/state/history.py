@@ -85,7 +85,7 @@ def page(
     It takes one request for the list, and one for each version on the page. The first page takes one more, to
     read the lock. A later page takes one more, to read the next newer version.
     """
-    caller.require(Action.READ, name)
+    caller.require(Action.READ_HISTORY, name)
     newer, after = _begin(name, cursor)
     entries, last = _list(store, name, after, page_size)
     wanted = [entry.id for entry in entries if not entry.is_delete_marker]

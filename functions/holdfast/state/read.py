@@ -36,7 +36,7 @@ def read_outputs(
     *,
     declared_only: bool = False,
 ) -> bytes | None:
-    """Return the current state reduced to its outputs, which every role may read; None without a state.
+    """Return the current state reduced to its outputs; None without a state.
 
     Raises:
         NotAllowed: the state is not in the caller's scope, or its client encrypted it.
