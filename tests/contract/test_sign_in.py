@@ -585,7 +585,11 @@ def aws_of(account: str, role: str) -> dict[str, Any]:
 
 
 ENDED = Authenticated(
-    Caller(PRINCIPAL, Role.WRITER, ("*",)), AuthMethod.OIDC, trust="network", trust_id="t" * 20, ends=1
+    Caller(PRINCIPAL, (Grant(Role.WRITER, ("*",)),)),
+    AuthMethod.OIDC,
+    trust="network",
+    trust_id="t" * 20,
+    ends=1,
 )
 EXCHANGES = {
     "without a signature": ("/sessions/aws", {}, "not_signed", "not_signed"),

@@ -10,7 +10,7 @@ import boto3
 import pytest
 
 from benchmarks.relay import Passed, Relay
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.s3 import retry
 from holdfast.s3.store import IfAbsent, Store, Stored, connect
 from local_aws import loopback
@@ -19,7 +19,7 @@ from tests.support.environment import set_environment
 from tests.support.events import Context, request, sign_in
 from tests.support.fault_relay import Exchange, Fault, Injected
 
-READER = Caller("ada", Role.READER, ("*",))
+READER = Caller("ada", (Grant(Role.READER, ("*",)),))
 
 
 class Accepting(loopback.Handler):

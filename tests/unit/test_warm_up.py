@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from gateway.function import WARM_UP
 from gateway.log import log
-from holdfast.access import Caller, Role
+from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import DenialReason, Denied
 from holdfast.identity.time_limit import SECONDS, TimeLimit
 from infra.functions import FUNCTIONS
@@ -23,7 +23,7 @@ EVENTS: Final = {
     "authorizer": sign_in("Basic YTFhMWExYTFhMWExYTFhMWExYTE6eA=="),
     "terraform_http": request(
         *("GET", "/states/{name+}", "network/prod"),
-        caller=Caller("ada", Role.READER, ("*",)),
+        caller=Caller("ada", (Grant(Role.READER, ("*",)),)),
         headers={"user-agent": "Terraform", "authorization": "Basic eA=="},
         body="{}",
         lock_id="c0ffee",
