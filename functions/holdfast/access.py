@@ -16,7 +16,7 @@ _BETWEEN: Final = '", "'  # two patterns as JSON
 
 
 class Action(Enum):
-    """What a caller does to a state. Metadata is all but content, outputs' values and past versions."""
+    """Actions on a state. Metadata is all but content, values of outputs and past versions."""
 
     READ_METADATA = auto()
     READ_OUTPUTS = auto()
@@ -128,7 +128,10 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
     if len(grants) > 1:
         _check_each_adds(checked)
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
-        raise ValueError(f"the scope patterns are too long: at most {MAX_SCOPES} characters in all")
+        raise ValueError(
+            f"the scope patterns are too long: at most {MAX_SCOPES} characters in all, where each counts "
+            f"{len(_BETWEEN)} more"
+        )
     return checked
 
 
@@ -146,10 +149,7 @@ def _check_each_adds(grants: Sequence[Grant]) -> None:
 
 def _includes(pattern: str, other: str) -> bool:
     """Return whether a pattern surely covers every name that another one covers."""
-    if pattern in ("*", other):
-        return True
-    beginning = pattern.removesuffix("*")
-    return pattern.endswith("/*") and "*" not in beginning and other.startswith(beginning)
+    return pattern in ("*", other) or (pattern.endswith("/*") and other.startswith(pattern.removesuffix("*")))
 
 
 def described(grants: Sequence[Grant]) -> dict[str, Any]:

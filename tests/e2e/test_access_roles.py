@@ -3,6 +3,8 @@
 Each cell has its own state, prepared so that the request succeeds for a caller who may send it.
 """
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -14,9 +16,9 @@ from gateway.router import Anyone, Route
 from holdfast.access import Role
 from tests.support import access_calls, documents
 from tests.support.access_calls import CALLS, SCOPE
-from tests.support.http_client import Client, Response
+from tests.support.http_client import Client, Credentials, Response
 from tests.support.routes import routes
-from tests.support.team import Team
+from tests.support.team import HOLDFAST, Team
 
 TABLE: Final = """
 request                   prepared       nobody outputs auditor reader writer maintainer | outside the scope
@@ -148,6 +150,42 @@ def test_a_role_gets_what_the_table_says(strict: Team, row: Row) -> None:
             assert got.error == (403, "not_allowed"), name
         if expected == 400:
             assert got.error == (400, "unknown_route"), name
+
+
+def test_a_token_of_one_command_writes_its_own_states_and_reads_anothers_outputs(strict: Team) -> None:
+    for state in ("two-network/prod", "two-apps/prod"):
+        strict.put(f"states/{state}.tfstate", documents.state(1))
+    grants = ("--grant", "writer:two-apps/*", "--grant", "outputs:two-network/*")
+    created = subprocess.run(
+        [HOLDFAST, "token", "create", "--team", strict.name, "--json", *grants],
+        env=dict(strict.environment),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    token = json.loads(created.stdout)
+    client = strict.client_with(Credentials(token["id"], token["secret"]))
+    info = documents.lock_info()
+    lock_id = documents.lock_id(info)
+
+    assert client.lock("two-apps/prod", info).status == 200
+    written = client.request("POST", f"/states/two-apps/prod?ID={lock_id}", documents.state(2))
+    assert written.status == 200
+    assert client.unlock("two-apps/prod", info).status == 200
+    assert client.request("GET", "/outputs/two-network/prod").status == 200
+    with strict.unchanged():
+        refused = [
+            client.read("two-network/prod"),
+            client.lock("two-network/prod", info),
+            client.request("DELETE", "/states/two-apps/prod"),
+            client.request("GET", "/outputs/dns/prod"),
+        ]
+    assert [answer.error for answer in refused] == [(403, "not_allowed")] * 4
+    assert [grant["role"] for grant in client.request("GET", "/manage/v1/whoami").json()["grants"]] == [
+        "writer",
+        "outputs",
+    ]
 
 
 def test_every_route_gives_a_role_what_its_table_says_and_every_other_verb_405(strict: Team) -> None:

@@ -64,11 +64,18 @@ def _leaves(group: Parser, line: str) -> Iterator[tuple[Parser, str]]:
                 yield from _leaves(action.choices[choice.dest], choice.help or "")
 
 
+def _name(action: argparse.Action) -> str:
+    return str(action.metavar or action.dest.upper())
+
+
 def _typed(command: Parser) -> str:
     """Return a command with its arguments and the options that it requires."""
     words = [command.prog]
+    for group in command._mutually_exclusive_groups:  # noqa: SLF001
+        one = [f"{action.option_strings[-1]} {_name(action)}" for action in group._group_actions]  # noqa: SLF001
+        words += [f"({' or '.join(one)})"] if group.required else []
     for action in command._actions:  # noqa: SLF001
-        name = str(action.metavar or action.dest.upper())
+        name = _name(action)
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             continue
         if action.option_strings:

@@ -23,7 +23,7 @@ def test_bash_completes_commands_options_choices_and_files(
     cases = {
         "holdfast to": "token",
         "holdfast token r": "rotate revoke",
-        "holdfast token create --role ''": "outputs reader writer maintainer",
+        "holdfast token create --role ''": "outputs auditor reader writer maintainer",
         "holdfast token create --role w": "writer",
         "holdfast token create --role writer --sc": "--scope",
         "holdfast backend-config network/prod --o": "--outputs",

@@ -81,7 +81,8 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
     if isinstance(record, Unreadable):
         raise NotAllowed(
             f"The deployed code does not understand the trust record '{record.name}' of the IAM role "
-            f"{role_session['role']}: `holdfast trust list` says why.",
+            f"{role_session['role']}. Deploy the stack again if a newer `holdfast` wrote it; otherwise it is "
+            "damaged, and `holdfast trust list` says how to go on.",
             denial=DenialReason.TRUST_UNREADABLE,
         )
     return Authenticated(
