@@ -302,6 +302,21 @@ def _id_token(functions: Functions, **changed: Any) -> str:
     return _jwt(functions, signed(RSA, claims(**changed)))
 
 
+def _token_with_long_scope(functions: Functions) -> str:
+    token, secret = stored_token(functions)
+    long = (Grant(Role.READER, ("x" * 200,) * 21),)
+    functions.put(token.key, replace(token, grants=long).to_json())
+    return basic(token.id, secret)
+
+
+def _record_of_tomorrow(functions: Functions) -> str:
+    functions.trust(record())
+    stored = json.loads(functions.get(trust.KEY))
+    stored["records"][0]["role"] = "king"
+    functions.put(trust.KEY, json.dumps({**stored, "schema": 7}).encode())
+    return bearer()
+
+
 ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
     "the secret of another token": (_other_secret, "unknown_or_wrong", 1),
     "an unknown token": (lambda _: basic("z" * 20, "holdfast_x"), "unknown_or_wrong", 1),
@@ -330,6 +345,10 @@ ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
         lambda each: _jwt(each, signed(FOREIGN, claims())),
         "wrong_signature",
         1,
+    ),
+    "a token whose context would be too large": (_token_with_long_scope, "too_large", 1),
+    "an ID token whose trust record is newer than the function": (
+        *(_record_of_tomorrow, "trust_unreadable", 1),
     ),
     "no JWT": (lambda _: "Bearer x", "malformed", 0),
     "a key of the bucket": (lambda _: basic("../trust/records", "x"), "malformed", 0),
