@@ -181,7 +181,7 @@ FUNCTIONS: Final = (
         environment=(*_LARGE_STATES, "HOLDFAST_AUDIT_GROUP"),
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
-            Grant("DeclareNames", ("s3:GetObject", "s3:PutObject"), (WORKSPACES,)),
+            Grant("DeclareNames", _USE, (WORKSPACES,)),
             Grant("ListStatesAndVersions", ("s3:ListBucket", "s3:ListBucketVersions"), (STATE_BUCKET,)),
             Grant("ReadAuditTrail", ("logs:FilterLogEvents",), (AUDIT_TRAIL,)),
             *(SIGN_ADDRESSES, USE_KEY),

@@ -54,6 +54,7 @@ class Event(StrEnum):
     STATE_RESTORED = "state.restored"
     STATE_UNDELETED = "state.undeleted"
     STATE_DECLARED = "state.declared"
+    STATE_UNDECLARED = "state.undeclared"
     STATE_FROZEN = "state.frozen"
     STATE_UNFROZEN = "state.unfrozen"
     LOCKS_LISTED = "locks.listed"
@@ -96,6 +97,7 @@ def changed_a_state(event: Event) -> bool:
             | Event.HISTORY_READ
             | Event.STATE_COMPARED
             | Event.STATE_DECLARED
+            | Event.STATE_UNDECLARED
             | Event.STATE_FROZEN
             | Event.STATE_UNFROZEN
             | Event.LOCKS_LISTED

@@ -1,4 +1,4 @@
-"""Handlers of the management API that change: declare, restore, delete, undelete, break, freeze, unfreeze."""
+"""Handlers of the management API that change: declare a name, restore or freeze a state, for example."""
 
 from datetime import UTC, datetime
 
@@ -25,6 +25,13 @@ def create(request: Request) -> Response:
     request.document()
     created = workspaces.declare(request.store, request.name, request.caller)
     return Response(documents.answer(v1.Declared(name=request.name.value, created=created)))
+
+
+def undeclare(request: Request) -> Response:
+    """Delete the record of a name without a state if it is still the record that the operator saw."""
+    seen = text(request.document(*form.names(v1.Undeclare)), "record")
+    removed = workspaces.undeclare(request.store, request.name, seen, request.caller)
+    return Response(documents.answer(v1.Undeclared(name=request.name.value, removed=removed)))
 
 
 def restore(request: Request) -> Response:

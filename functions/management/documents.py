@@ -11,6 +11,7 @@ from holdfast.errors import HoldfastError, Locked
 from holdfast.identity.authentication import Authenticated
 from holdfast.names import StateName
 from holdfast.s3.object_metadata import VERSION_FIELDS
+from holdfast.s3.store import ObjectVersion
 from holdfast.state import catalog
 from holdfast.state.description import Current, Description
 from holdfast.state.history import History, Version
@@ -98,7 +99,7 @@ def _listed(name: StateName, held: HeldLock) -> v1.ListedLock:
     return v1.ListedLock(name=name.value, **of_lock)
 
 
-def state(name: StateName, found: Description, *, has_record: bool) -> v1.StateDescription:
+def state(name: StateName, found: Description, record: ObjectVersion | None) -> v1.StateDescription:
     current = found.current
     version = current.version if current else None
     # Metadata of Holdfast's own versions; for another program's version only the document is used.
@@ -124,7 +125,8 @@ def state(name: StateName, found: Description, *, has_record: bool) -> v1.StateD
         if counts
         else None,
         lock=lock(found.lock) if found.lock else None,
-        record=has_record,
+        record=record is not None,
+        record_version=record.version_id if record else None,
     )
 
 

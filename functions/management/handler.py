@@ -58,7 +58,7 @@ _ROUTES: Final = [
         reading.states,
         Event.STATES_LISTED,
         needs=Action.READ_METADATA,
-        query="prefix cursor deleted",
+        query="prefix cursor deleted declared",
     ),
     Route(
         "/locks", "GET", reading.locks, Event.LOCKS_LISTED, needs=Action.READ_METADATA, query="prefix cursor"
@@ -123,6 +123,7 @@ _ROUTES: Final = [
         query="id version",
     ),
     Route("/create/{name+}", "POST", changing.create, Event.STATE_DECLARED, needs=Action.WRITE),
+    Route("/undeclare/{name+}", "POST", changing.undeclare, Event.STATE_UNDECLARED, needs=Action.DELETE),
     Route("/restore/{name+}", "POST", changing.restore, Event.STATE_RESTORED, needs=Action.RESTORE),
     Route("/delete/{name+}", "POST", changing.delete, Event.STATE_DELETED, needs=Action.DELETE),
     Route("/undelete/{name+}", "POST", changing.undelete, Event.STATE_UNDELETED, needs=Action.UNDELETE),

@@ -22,7 +22,16 @@ from management.requests import Request, text
 def states(request: Request) -> Response:
     """Respond with a page of the states."""
     asked = request.parameters
-    list_page = catalog.page_of_deleted if _flag(asked, "deleted") else catalog.page_of_states
+    deleted, declared_ = _flag(asked, "deleted"), _flag(asked, "declared")
+    if deleted and declared_:
+        raise InvalidRequest("'deleted' and 'declared' do not go together.")
+    list_page = (
+        catalog.page_of_deleted
+        if deleted
+        else catalog.page_of_declared
+        if declared_
+        else catalog.page_of_states
+    )
     page = list_page(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
     return _large(request, documents.states(page))
 
@@ -30,11 +39,11 @@ def states(request: Request) -> Response:
 def state(request: Request) -> Response:
     """Respond with one state."""
     found = description.describe(request.store, request.name, request.caller)
-    has_record = request.store.read_version(request.name.record_key) is not None
-    if not (found.current or found.lock or has_record):
+    record = request.store.read_version(request.name.record_key)
+    if not (found.current or found.lock or record):
         raise _no_state(request)
     return Response(
-        documents.answer(documents.state(request.name, found, has_record=has_record)),
+        documents.answer(documents.state(request.name, found, record)),
         _version_read(found.current.version if found.current else None),
     )
 

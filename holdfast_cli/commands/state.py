@@ -4,13 +4,14 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from holdfast.api import v1
+from holdfast.api import form, v1
 from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
@@ -69,10 +70,14 @@ def _version(name: str, metavar: str, default: str) -> Option:
   holdfast state list '*/prod'
   holdfast state list --larger-than 4MB --older-than 30d
   holdfast state list --deleted --json
+  holdfast state list --declared
 """,
     arguments.PREFIX,
     option("--locked", action="store_true", help="only those that are locked or frozen"),
-    option("--deleted", action="store_true", help="only those that are deleted"),
+    either(
+        option("--deleted", action="store_true", help="only those that are deleted"),
+        option("--declared", action="store_true", help="names that are declared and have no state"),
+    ),
     option("--larger-than", type=rules.size, metavar="SIZE", help="only larger ones, as 4MB"),
     option(
         "--older-than",
@@ -84,20 +89,30 @@ def _version(name: str, metavar: str, default: str) -> Option:
     arguments.as_json("one JSON array"),
 )
 def _list(asked: argparse.Namespace) -> None:
-    listed = sign_in(asked).pages(
-        v1.StateItem,
-        "states",
-        "states",
-        prefix=asked.states.prefix,
-        deleted="true" if asked.deleted else None,
-    )
+    api, prefix = sign_in(asked), asked.states.prefix
+    kind = {"deleted": "true"} if asked.deleted else {"declared": "true"} if asked.declared else {}
+    listed = list(api.pages(v1.StateItem, "states", "states", prefix=prefix, **kind))
+    if asked.declared:
+        listed = _without_state(listed, api.pages(v1.StateItem, "states", "states", prefix=prefix))
     states = [item for item in listed if _is_wanted(item, asked)]
     if asked.json:
         output.write(json.dumps([item.raw for item in states], indent=2))
     elif states:
-        output.write(_table_of_states(states, deleted=asked.deleted))
+        heading = "DELETED" if asked.deleted else "DECLARED" if asked.declared else "MODIFIED"
+        output.write(_table_of_states(states, heading))
     else:
         output.write("No states found in your scope.")
+
+
+def _without_state(declared: Iterable[v1.StateItem], later: Iterable[v1.StateItem]) -> list[v1.StateItem]:
+    """Return the declared names that have no state in a later list of states, with their locks."""
+    found = {item.name: item for item in declared}
+    for item in later:
+        if item.modified is not None:
+            found.pop(item.name, None)
+        elif item.name in found:
+            found[item.name] = form.read(v1.StateItem, {**found[item.name].raw, "lock": item.raw["lock"]})
+    return list(found.values())
 
 
 def _is_wanted(item: v1.StateItem, asked: argparse.Namespace) -> bool:
@@ -115,9 +130,9 @@ def _age(moment: datetime) -> timedelta:
     return datetime.now(UTC) - moment
 
 
-def _table_of_states(states: list[v1.StateItem], *, deleted: bool) -> str:
+def _table_of_states(states: list[v1.StateItem], modified: str) -> str:
     rows = [[item.name, size(item.size), word(item, "modified"), lock_words(item.lock)] for item in states]
-    return output.table(("STATE", "SIZE", "DELETED" if deleted else "MODIFIED", "LOCK"), rows)
+    return output.table(("STATE", "SIZE", modified, "LOCK"), rows)
 
 
 @COMMAND.add(

@@ -1,4 +1,4 @@
-"""`holdfast state restore`, `delete`, `undelete` and `create`: change one state or declare a name."""
+"""`holdfast state restore`, `delete`, `undelete`, `create`, `undeclare`: change a state or declare a name."""
 
 import argparse
 import json
@@ -172,6 +172,36 @@ def _create(asked: argparse.Namespace) -> None:
         else f"The name {asked.state} is declared: the first apply may write the state."
     )
     _tell(asked, created, done)
+
+
+@COMMAND.add(
+    "undeclare",
+    "undo the declaration of a name",
+    """\
+Delete the record of a name that has no state: a typing error, or a workspace that
+nobody needs, whose tags go with it. It holds the lock of the name meanwhile, so
+that no first apply is cut off. A name with a state stays. Takes the role
+maintainer.""",
+    """\
+  holdfast state list --declared
+  holdfast state undeclare network/prdo
+  holdfast state undeclare network/prdo --json
+""",
+    arguments.STATE,
+    arguments.API,
+    arguments.as_json(),
+)
+def _undeclare(asked: argparse.Namespace) -> None:
+    api = sign_in(asked)
+    found = api.get(v1.StateDescription, "states", asked.state)
+    if found.version:
+        raise CommandError(f"The name {asked.state} has a state, which declares it: nothing was undeclared.")
+    if not found.record:
+        raise CommandError(f"The name {asked.state} is not declared: nothing was undeclared.")
+    wanted = v1.Undeclare(record=found.record_version or "")
+    undeclared = api.change(v1.Undeclared, "POST", "undeclare", asked.state, wanted)
+    done = f"The name {asked.state} is not declared any more."
+    _tell(asked, undeclared, done)
 
 
 def _tell(asked: argparse.Namespace, document: form.Document, done: str) -> None:

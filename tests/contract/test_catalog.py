@@ -186,11 +186,21 @@ def test_a_list_shows_only_what_the_callers_scope_covers_and_reads_no_other_lock
     ]
 
 
-PAGES = {"states": catalog.page_of_states, "locks": catalog.page_of_locks, "deleted": catalog.page_of_deleted}
+PAGES = {
+    "states": catalog.page_of_states,
+    "locks": catalog.page_of_locks,
+    "deleted": catalog.page_of_deleted,
+    "declared": catalog.page_of_declared,
+}
+FOLDERS = dict.fromkeys(PAGES, "states/") | {"declared": "workspaces/"}
 
 
 def fill(bucket: Bucket, pages: Pages, *states: str) -> None:
-    """Create states that a list of this kind shows."""
+    """Create states or records that a list of this kind shows."""
+    if pages is catalog.page_of_declared:
+        for name in map(names.parse, states):
+            bucket.s3.put_object(Bucket=bucket.name, Key=name.record_key, Body=b"{}")
+        return
     put(bucket, *states)
     if pages is catalog.page_of_deleted:
         delete(bucket, *states)
@@ -229,8 +239,9 @@ def test_pages_are_those_of_a_bucket_without_foreign_states(
     assert every_cursor(bucket, pages, caller, page_size) == alone
     assert sorted({name for names_shown, _ in alone for name in names_shown}) == sorted(own)
     for _, place in alone[:-1]:
-        name = names.parse(place.removeprefix("states/").removesuffix(".tflock").removesuffix(".tfstate"))
-        assert caller.may(Action.READ_OUTPUTS, name)
+        name = place.removeprefix(FOLDERS[kind]).removesuffix(".json")
+        name = name.removesuffix(".tflock").removesuffix(".tfstate")
+        assert caller.may(Action.READ_OUTPUTS, names.parse(name))
 
 
 @pytest.mark.parametrize("kind", PAGES)
@@ -240,10 +251,11 @@ def test_who_chooses_the_cursor_learns_nothing_of_a_foreign_name(bucket: Bucket,
     fill(bucket, pages, "aa/1", "mm/secret", "zz/1", "zz/2")
 
     def answers() -> list[tuple[list[str], bool]]:
-        places = ("states/aa/1.tfstate.tflock", "states/aa/x.tfstate", "states/zz/", "states/zz/1.tfstate")
+        ending = ".json" if kind == "declared" else ".tfstate"
+        places = (f"aa/1{ending}", f"aa/x{ending}", "zz/", f"zz/1{ending}")
         found = []
         for place in places:
-            page = pages(bucket.direct_store(), "", coded(kind, place), caller, page_size=2)
+            page = pages(bucket.direct_store(), "", coded(kind, FOLDERS[kind] + place), caller, page_size=2)
             found.append(([one.name.value for one in page.items], page.next is None))
         return found
 
@@ -257,7 +269,7 @@ def test_who_chooses_the_cursor_learns_nothing_of_a_foreign_name(bucket: Bucket,
 def test_a_cursor_outside_of_the_scope_is_refused(kind: str, place: str) -> None:
     caller = Caller("token:some", (Grant(Role.OUTPUTS, ("aa/*", "zz/*")),))
     with pytest.raises(InvalidRequest, match="cursor"):
-        PAGES[kind](never_asked(), "", coded(kind, f"states/{place}"), caller)
+        PAGES[kind](never_asked(), "", coded(kind, f"{FOLDERS[kind]}{place}"), caller)
 
 
 @pytest.mark.parametrize("kind", PAGES)
@@ -266,7 +278,7 @@ def test_s3_is_asked_only_below_the_beginnings_and_skips_what_no_pattern_covers(
 ) -> None:
     pages = PAGES[kind]
     fill(bucket, pages, *(f"m/{number:02}" for number in range(30)), "a/prod", "z/prod")
-    for scope, requests in (("a/*", "z/*"), 2), (("*/prod",), 4 if kind == "states" else 6):
+    for scope, requests in (("a/*", "z/*"), 2), (("*/prod",), 4 if kind in ("states", "declared") else 6):
         store = bucket.direct_store()
         page = pages(store, "", None, Caller("token:some", (Grant(Role.OUTPUTS, scope),)), page_size=4)
         assert [one.name.value for one in page.items] == ["a/prod", "z/prod"]
@@ -294,11 +306,11 @@ def test_a_walk_through_foreign_keys_that_takes_long_goes_on_with_the_next_page(
         "k/prod",
         "z/prod",
     )
-    bucket.s3.put_object(Bucket=bucket.name, Key="states/é/x", Body=b"another program's")
+    bucket.s3.put_object(Bucket=bucket.name, Key=f"{FOLDERS[kind]}é/x", Body=b"another program's")
     caller = Caller("token:some", (Grant(Role.OUTPUTS, ("*/prod",)),))
     found = every_cursor(bucket, pages, caller, 1)
     assert [name for names_shown, _ in found for name in names_shown] == ["k/prod", "z/prod"]
-    places = [place.removeprefix("states/") for _, place in found[:-1]]
+    places = [place.removeprefix(FOLDERS[kind]) for _, place in found[:-1]]
     assert places == sorted(set(places))
     assert "m" in places
     assert not [place for place in places if "dev" in place]
@@ -351,7 +363,7 @@ def test_a_lock_that_cannot_be_read_fails_the_list_and_is_never_shown_as_none(bu
 @pytest.mark.parametrize(
     "prefix", ["/", "a//b", "-a", "a/-", "é", "a b", "x" * 201, "/".join("abcdefghi"), "a\n"]
 )
-@pytest.mark.parametrize("pages", [catalog.page_of_states, catalog.page_of_deleted, catalog.page_of_locks])
+@pytest.mark.parametrize("pages", PAGES.values())
 def test_a_prefix_with_which_no_name_begins_is_refused(pages: Pages, prefix: str) -> None:
     with pytest.raises(InvalidRequest, match="prefix"):
         pages(never_asked(), prefix, None, ADA)

@@ -12,9 +12,9 @@ import pytest
 from gateway import function
 from holdfast import names
 from holdfast.access import Caller, Grant, Role
-from holdfast.cloud import locking, records
+from holdfast.cloud import locking, records, workspaces
 from holdfast.cloud.ids import WorkspaceId
-from holdfast.errors import NotDeclared
+from holdfast.errors import BaseChanged, DeleteOutcomeUnknown, HoldfastError, NotDeclared
 from holdfast.state import declared, locks
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
@@ -310,6 +310,77 @@ def test_a_state_that_was_deleted_is_declared_by_its_record_alone_and_comes_back
         undone = json.dumps({"marker": api.bucket.marker(f"states/{name}.tfstate")})
         assert answer(api.manage(f"undelete/{name}", OPERATOR, undone))["serial"] == 1
         assert api.http("GET", "states", name)["statusCode"] == 200
+
+
+# --- how a declaration is undone ------------------------------------------------------------------------
+
+
+def test_a_maintainer_undeclares_a_name_and_leaves_neither_record_nor_lock(api: Api, log: list[str]) -> None:
+    answer(api.manage("create/network/prod"))
+    record = api.bucket.direct_store().read_version(RECORD)
+    assert record
+    seen = json.dumps({"record": record.version_id})
+    for removed in (True, False):  # a retry finds it done
+        told = answer(api.manage("undeclare/network/prod", OPERATOR, seen))
+        assert told == {"name": "network/prod", "removed": removed}
+        assert api.stored() == []
+        line = json.loads(log[-1])
+        assert (line["message"], line["state"]) == ("state.undeclared", "network/prod")
+    assert api.http("PUT", "locks", "network/prod", body=LOCK)["statusCode"] == 423
+
+
+def test_a_first_apply_that_holds_the_lock_is_not_cut_off(api: Api) -> None:
+    answer(api.manage("create/network/prod"))
+    record = api.bucket.direct_store().read_version(RECORD)
+    assert record
+    assert api.http("PUT", "locks", "network/prod", body=LOCK)["statusCode"] == 200
+    seen = json.dumps({"record": record.version_id})
+    assert answer(api.manage("undeclare/network/prod", OPERATOR, seen), 423)["error"] == "locked"
+    body = state(1).decode()
+    assert api.http("POST", "states", "network/prod", body=body, lock_id="one")["statusCode"] == 200
+    assert RECORD in api.stored()
+
+
+def put_state(bucket: Bucket) -> None:
+    bucket.s3.put_object(Bucket=bucket.name, Key=NAME.state_key, Body=state(1))
+
+
+def tag(bucket: Bucket) -> None:
+    found = records.read(bucket.direct_store(), NAME)
+    assert found
+    assert records.change(bucket.direct_store(), NAME, found, {"team": "a"})
+
+
+def remove_lock(bucket: Bucket) -> None:
+    bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.lock_key)
+
+
+@pytest.mark.parametrize(
+    ("request_", "meanwhile", "error", "is_declared"),
+    [
+        (("PUT", ".tflock"), put_state, BaseChanged, True),
+        (("PUT", ".tflock"), tag, BaseChanged, True),
+        (("DELETE", ".json"), tag, BaseChanged, True),
+        (("DELETE", ".json"), remove_lock, DeleteOutcomeUnknown, False),
+    ],
+    ids=["a state", "another record", "another record at last", "the lock removed"],
+)
+def test_an_undeclare_compares_what_it_finds_under_its_lock(
+    bucket: Bucket,
+    request_: tuple[str, str],
+    meanwhile: Callable[[Bucket], None],
+    error: type[HoldfastError],
+    is_declared: bool,
+) -> None:
+    declare(bucket)
+    record = bucket.direct_store().read_version(NAME.record_key)
+    assert record
+    bucket.proxy.before(*request_, lambda: meanwhile(bucket))
+    with pytest.raises(error):
+        workspaces.undeclare(bucket.store(), NAME, record.version_id, OPERATOR)
+    bucket.proxy.end_rules()
+    assert (records.read(bucket.direct_store(), NAME) is not None) is is_declared
+    assert locks.read(bucket.direct_store(), NAME) is None
 
 
 # --- the setting ----------------------------------------------------------------------------------------

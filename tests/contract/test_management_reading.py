@@ -146,6 +146,15 @@ def test_deleted_states_are_listed_when_asked_for(api: Api) -> None:
     assert "holdfast state undelete" in message
 
 
+def test_names_with_a_record_are_listed_when_asked_for(api: Api) -> None:
+    api.write(state(1))
+    for name in ("network/new", "network/prod", "holdfast-doctor/x"):
+        api.bucket.s3.put_object(Bucket=BUCKET, Key=f"workspaces/{name}.json", Body=b"{}")
+    found = api.get("states", declared="true")["states"]
+    assert [one["name"] for one in found] == ["network/new", "network/prod"]
+    assert {(one["size"], one["deleted"], bool(one["modified"])) for one in found} == {(None, False, True)}
+
+
 def test_a_page_of_a_thousand_states_with_the_longest_locks_fits_a_response(function: Api) -> None:
     assert function
     documents, payload = import_module("management.documents"), import_module("gateway.payload")
@@ -180,6 +189,7 @@ def test_one_state_says_what_it_is_and_who_wrote_it(api: Api) -> None:
         "encrypted": False,
         "resources": {"managed": 3, "data": 1, "outputs": 2},
         "record": False,
+        "record_version": None,
     }
     for_outputs = api.get("states/network/prod", ONLY_OUTPUTS)
     assert (for_outputs["serial"], for_outputs["resources"], for_outputs["encrypted"]) == (3, None, None)
@@ -208,9 +218,10 @@ def test_a_name_with_only_a_lock_or_a_record_is_described_without_a_state(api: A
     locks.acquire(api.bucket.direct_store(), NAME, lock_info("one"), ADA)
     found = api.get("states/network/prod")
     assert (found["version"], found["resources"], found["lock"]["id"]) == (None, None, "one")
-    api.bucket.s3.put_object(Bucket=BUCKET, Key="workspaces/network/new.json", Body=b"{}")
+    put = api.bucket.s3.put_object(Bucket=BUCKET, Key="workspaces/network/new.json", Body=b"{}")
     found = api.get("states/network/new")
-    assert (found["version"], found["lock"], found["record"]) == (None, None, True)
+    assert (found["version"], found["lock"]) == (None, None)
+    assert (found["record"], found["record_version"]) == (True, put["VersionId"])
     for name in ("network/prod", "network/new"):
         assert api.get(f"versions/{name}") == {"name": name, "versions": [], "next": None}
 
@@ -323,6 +334,8 @@ def test_the_caller_learns_who_they_are(api: Api) -> None:
         ("states", {"cursor": "made-up"}),
         ("states", {"deleted": "yes"}),
         ("states", {"prefixes": "a"}),
+        ("states", {"declared": "yes"}),
+        ("states", {"declared": "true", "deleted": "true"}),
         ("states", {"deleted": "true", "cursor": "made-up"}),
         ("locks", {"prefix": "a b"}),
         ("locks", {"cursor": "made-up"}),

@@ -53,6 +53,7 @@ GET    app/settings/tokens                     200     200     200    200    200
 request                                     nobody outputs auditor reader writer maintainer | beside elsewhere
 GET    states?prefix={name}                    401     200     200    200    200        200 |    200       200
 GET    states?prefix={name}&deleted=true       401     200     200    200    200        200 |    200       200
+GET    states?prefix={name}&declared=true      401     200     200    200    200        200 |    200       200
 GET    locks?prefix={name}                     401     200     200    200    200        200 |    200       200
 GET    names?pattern=*                         401     200     200    200    200        200 |      -         -
 GET    activity                                401     403     200    403    403        200 |      -         -
@@ -66,6 +67,7 @@ GET    content/{name}                          401     200     403    200    200
 GET    content/{name}?version={version}        401     200     403    200    200        200 |    403       403
 GET    diff/{name}?values=true                 401     403     403    200    200        200 |    403       403
 POST   create/{name}                           401     403     403    403    200        200 |    403       403
+POST   undeclare/{name}                        401     403     403    403    403        423 |    403       403
 POST   restore/{name}                          401     403     403    403    403        423 |    403       403
 POST   delete/{name}                           401     403     403    403    403        423 |    403       403
 POST   undelete/{name}                         401     403     403    403    403        409 |    403       403
@@ -129,6 +131,7 @@ BODIES: Final[Mapping[str, object]] = {
     **{f"{verb} /states/{{name}}": json.loads(documents.state(3)) for verb in ("POST", "PUT")},
     **{f"{request}/{{name}}": _LOCK for request in _LOCKING},
     "POST /manage/v1/restore/{name}": {"version": "{version}", "reason": "back", "id": _COMMAND},
+    "POST /manage/v1/undeclare/{name}": {"record": "{version}"},
     "POST /manage/v1/delete/{name}": {"version": "{version}"},
     "POST /manage/v1/undelete/{name}": {"marker": "{version}"},
     "PUT /manage/v1/freeze/{name}": {"reason": "an incident", "id": _COMMAND},

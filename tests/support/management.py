@@ -178,4 +178,5 @@ def state(**changed: object) -> dict[str, Any]:
         "resources": {"managed": 12, "data": 3, "outputs": 2},
         "lock": None,
         "record": False,
+        "record_version": None,
     } | changed

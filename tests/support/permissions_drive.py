@@ -197,11 +197,21 @@ def management(team: Team, state: str) -> None:
     _expect(client.lock(state, info), 200)
     for serial in (1, 2):
         _expect(client.write(state, documents.state(serial), documents.lock_id(info)), 200)
+    other = f"{state}/never"
+    ask("POST", f"create/{other}", {})
+    ask("POST", f"undeclare/{other}", {"record": ask("GET", f"states/{other}")["record_version"]})
     held = ask("GET", f"locks/{state}")["lock"]
     ask("GET", "locks")
     ask("DELETE", f"locks/{state}?id={quote(held['id'])}&version={quote(held['version'])}")
 
-    for listing in ("states", "states?deleted=true", "activity", "whoami", f"states/{state}"):
+    for listing in (
+        "states",
+        "states?deleted=true",
+        "states?declared=true",
+        "activity",
+        "whoami",
+        f"states/{state}",
+    ):
         ask("GET", listing)
     _expect(manage(client, "GET", f"states/{state}/none"), 404)
     current, first = (version["version"] for version in ask("GET", f"versions/{state}")["versions"])

@@ -73,12 +73,6 @@ REFUSED: Final = (
         "operators work on states, and not on uploads",
     ),
     Refused(
-        ("management",),
-        ("s3:DeleteObject",),
-        ("workspaces/*.json",),
-        "a name that was declared stays declared, and a workspace keeps its tags",
-    ),
-    Refused(
         ("cloud",),
         _USE,
         ("probes/*",),

@@ -82,6 +82,19 @@ def test_options_narrow_a_list_down(stub: ApiStub, options: list[str], query: st
     assert [one.path for one in stub.asked] == [f"/manage/v1/states{query}"]
 
 
+def test_names_without_a_state_are_listed_with_their_locks(stub: ApiStub) -> None:
+    declared = [item(name, None) for name in ("app", "network/prod", "new", "network/prdo")]
+    stub.reply(page("states", *declared), page("states", SMALL, OLD, FIRST))
+
+    rows = output(stub, "state", "list", "--declared").splitlines()
+
+    assert rows[0].split() == ["STATE", "SIZE", "DECLARED", "LOCK"]
+    assert [row.split()[0] for row in rows[1:]] == ["new", "network/prdo"]
+    assert "locked by bob@desk" in rows[1]
+    # A state that is written between the two lists has no row.
+    assert [one.path for one in stub.asked] == ["/manage/v1/states?declared=true", "/manage/v1/states"]
+
+
 def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
     stub.reply(page("states"))
 

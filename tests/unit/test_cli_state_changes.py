@@ -236,3 +236,27 @@ def test_a_name_is_declared(stub: ApiStub, created: bool, said: str) -> None:
 
     assert said in output(stub, "state", "create", NAME)
     assert (stub.asked[0].method, stub.asked[0].path) == ("POST", f"/manage/v1/create/{NAME}")
+
+
+def test_a_declaration_is_undone_by_the_record_that_was_seen(stub: ApiStub) -> None:
+    stub.reply(
+        answer(state(version=None, record=True, record_version="r-1")),
+        answer({"name": NAME, "removed": True}),
+    )
+
+    assert output(stub, "state", "undeclare", NAME) == f"The name {NAME} is not declared any more.\n"
+    sent = stub.asked[1]
+    assert (sent.method, sent.path) == ("POST", f"/manage/v1/undeclare/{NAME}")
+    assert json.loads(sent.body) == {"record": "r-1"}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"), [({}, "has a state, which declares it"), ({"version": None}, "is not declared")]
+)
+def test_what_cannot_be_undeclared_is_said_and_nothing_is_sent(
+    stub: ApiStub, found: dict[str, object], said: str
+) -> None:
+    stub.reply(answer(state(**found)))
+
+    assert said in failure(stub, "state", "undeclare", NAME)
+    assert [one.method for one in stub.asked] == ["GET"]

@@ -68,7 +68,7 @@ class StateItem(Document):
 
     name: str  # the name of the state
     size: int | None  # bytes of the current version; null if only a lock exists, or the state is deleted
-    modified: datetime | None  # when the current version was written, or the state was deleted
+    modified: datetime | None  # when the state was last written or deleted; with `declared`, its record
     deleted: Flag  # whether the state is deleted
     lock: Lock | None  # the current lock
 
@@ -109,6 +109,7 @@ class StateDescription(Document):
     resources: Resources | None  # the numbers of instances and outputs in the current version
     lock: Lock | None  # the current lock
     record: Flag  # whether the name has a record: it was declared, or is a workspace's
+    record_version: str | None  # the version ID of the record
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -272,6 +273,14 @@ class Declared(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Undeclared(Document):
+    """A name that is no longer declared."""
+
+    name: str  # the name of the state
+    removed: Flag  # false if the name had no record
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LockPage(Document):
     """A page of locks."""
 
@@ -375,6 +384,13 @@ class Undelete(Document):
     """The delete marker that the operator saw."""
 
     marker: _VersionId  # the version ID of the delete marker to undo
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Undeclare(Document):
+    """The record that the operator saw."""
+
+    record: _VersionId  # the version ID of the record; if it has changed, the name stays declared
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -121,12 +121,12 @@ def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str
     return None if isinstance(stored, PreconditionFailed) else record
 
 
-def delete(store: Store, name: StateName, found: Object) -> None:
-    """Delete the record that was read.
+def delete(store: Store, name: StateName, found: Object) -> bool:
+    """Delete the record that was read, and return True.
 
     A record that has changed since then is not deleted, because somebody is using the workspace.
     """
-    store.delete(name.record_key, IfMatch(found.version.etag))
+    return not isinstance(store.delete(name.record_key, IfMatch(found.version.etag)), PreconditionFailed)
 
 
 def _stored(found: Object, name: StateName) -> StoredRecord:

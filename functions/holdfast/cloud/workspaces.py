@@ -17,6 +17,8 @@ from holdfast.cloud import records
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.cloud.names import organization_and_workspace, require_organization, state_name
 from holdfast.errors import (
+    BaseChanged,
+    DeleteOutcomeUnknown,
     InvalidName,
     JustDeleted,
     NoWorkspace,
@@ -27,10 +29,11 @@ from holdfast.errors import (
 )
 from holdfast.names import StateName
 from holdfast.s3.store import Object, Store
-from holdfast.state import catalog, declared, document, locks
+from holdfast.state import catalog, declared, document, fence, lock_info, locks
 from holdfast.state import delete as state_delete
 from holdfast.state.delete import Removed
 from holdfast.state.locks import HeldLock
+from holdfast.state.operator import check_version_id
 
 JUST_DELETED: Final = timedelta(minutes=6)
 """The time for which a client retries a request: 5 minutes and 45 seconds measured, rounded up."""
@@ -157,6 +160,53 @@ def declare(store: Store, name: StateName, caller: Caller) -> bool:
         records.create(store, name, {}, caller.principal)
         return True
     return False
+
+
+def undeclare(store: Store, name: StateName, seen: str, caller: Caller) -> bool:
+    """Delete the record that declares the name of a state, unless the state exists. A retry is safe.
+
+    The lock keeps first applies out: without the record, the first write of a running apply would be refused.
+
+    Args:
+        seen: the version of the record to delete.
+
+    Returns:
+        Whether this call deleted the record; False if the name has no record.
+
+    Raises:
+        BaseChanged: the name has a state, or another record.
+        DeleteOutcomeUnknown: the lock was released or broken meanwhile.
+    """
+    caller.require(Action.DELETE, name)
+    check_version_id(seen)
+    info = lock_info.of_verb(
+        f"{store.bucket}/{name.record_key}?versionId={seen}",
+        caller,
+        operation="undeclare",
+        info="holdfast state undeclare",
+    )
+    # As for a delete: while the DeleteObject may still take effect, the lock should stay.
+    with fence.own_lock(store, name, info, caller, seconds=0.0) as acquired:
+        if store.read_version(name.state_key):
+            raise BaseChanged(
+                f"The name '{name}' has a state, which declares it. Nothing was undeclared; 'holdfast state "
+                "delete' deletes a state."
+            )
+        record = store.read(name.record_key)
+        if record is None:
+            return False
+        if record.version.version_id != seen or not records.delete(store, name, record):
+            raise BaseChanged(
+                f"Somebody has changed the record of '{name}' since you looked. Nothing was undeclared; look "
+                "at the name, then run the command again."
+            )
+        if locks.identity(locks.read(store, name)) != acquired:
+            raise DeleteOutcomeUnknown(
+                "The lock of this undeclare is gone: somebody broke it, or another try of this very request "
+                "has ended and released it. Look whether the name is declared before you run the command "
+                "again."
+            )
+    return True
 
 
 def change_tags(

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from holdfast import names
 from holdfast.access import Action, Caller, check_pattern, matches
 from holdfast.errors import InvalidName, InvalidRequest
-from holdfast.names import StateName
+from holdfast.names import RECORDS, StateName
 from holdfast.s3.store import HistoryEntry, ListedKey, Store
 from holdfast.state import cursor as cursors
 from holdfast.state import locks, walk
@@ -25,6 +25,7 @@ _AT_ONCE: Final = 8
 
 _FOLDER, _, _SUFFIX = StateName("*").state_key.partition("*")
 _LOCK_SUFFIX: Final = StateName("").lock_key.removeprefix(_FOLDER)
+_RECORD_SUFFIX: Final = StateName("").record_key.removeprefix(RECORDS)
 
 _T = TypeVar("_T")
 
@@ -36,6 +37,7 @@ class Listed:
     Attributes:
         size: bytes of the current version; None if the state has no current version.
         modified: when the current version was written, or the state deleted; None for a lock without a state.
+            In a list of declared names, when the record was written.
         deleted: whether the newest entry of the state's history is a delete marker.
     """
 
@@ -114,6 +116,19 @@ def page_of_names(
     return sorted(_add_all(store, walked, after), key=lambda name: name.value), page.next
 
 
+def page_of_declared(
+    store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
+) -> Page:
+    """List the names that have a record, with or without a state; `modified` is the time of the record.
+
+    It takes one request. The arguments are those of `page_of_states`.
+    """
+    after = _begin("declared", prefix, cursor, caller, RECORDS)
+    walked = _walk(prefix, after, caller, _keys_of(store, page_size), page_size, folder=RECORDS)
+    recorded = ((_recorded_by(key), entry.last_modified) for key, entry in walked.entries)
+    return _page("declared", walked, [Listed(name, None, written) for name, written in recorded if name])
+
+
 def page_of_deleted(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:
@@ -158,11 +173,15 @@ def page_of_locks(
 def _walk_keys(
     store: Store, prefix: str, after: str, caller: Caller, page_size: int, pattern: str = "*"
 ) -> Walked[ListedKey]:
+    return _walk(prefix, after, caller, _keys_of(store, page_size), page_size, pattern)
+
+
+def _keys_of(store: Store, page_size: int) -> walk.Listing[ListedKey]:
     def list_keys(beginning: str, place: str) -> tuple[list[tuple[str, ListedKey]], str | None]:
         listed = store.keys_page(beginning, after=place, page_size=page_size + 1)
         return [(entry.key, entry) for entry in listed.keys], listed.last
 
-    return _walk(prefix, after, caller, list_keys, page_size, pattern)
+    return list_keys
 
 
 def _walk(
@@ -172,8 +191,10 @@ def _walk(
     list_keys: walk.Listing[_T],
     page_size: int,
     pattern: str = "*",
+    *,
+    folder: str = _FOLDER,
 ) -> Walked[_T]:
-    places = _places(prefix, caller)
+    places = _places(prefix, caller, folder)
     return walk.page(
         places,
         after,
@@ -184,16 +205,17 @@ def _walk(
     )
 
 
-def _places(prefix: str, caller: Caller) -> walk.Places:
-    return walk.Places(_FOLDER, _LOCK_SUFFIX, caller.patterns(Action.READ_METADATA), prefix)
+def _places(prefix: str, caller: Caller, folder: str) -> walk.Places:
+    last_ending = _LOCK_SUFFIX if folder == _FOLDER else _RECORD_SUFFIX
+    return walk.Places(folder, last_ending, caller.patterns(Action.READ_METADATA), prefix)
 
 
 def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
-    """Return whether a key belongs to a requested state or lock that the caller may see.
+    """Return whether a key belongs to a requested state, lock or record that the caller may see.
 
     A key can begin with a prefix although its name does not: the key of the lock of `a` begins with `a.tf`.
     """
-    name = _state_of(key) or _locked_by(key)
+    name = _state_of(key) or _locked_by(key) or _recorded_by(key)
     if name is None or not name.value.startswith(prefix):
         return False
     return matches(pattern, name) and caller.may(Action.READ_METADATA, name)
@@ -203,7 +225,7 @@ def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
     """Return whether a cursor may contain a place: a visible key, or the beginning of a visible key."""
     if _may_see(place, places.prefix, caller):
         return True
-    begun = place.removeprefix(_FOLDER)
+    begun = place.removeprefix(places.folder)
     return place != begun and _is_beginning(begun) and places.can_begin(place)
 
 
@@ -235,11 +257,15 @@ def _locked_by(key: str) -> StateName | None:
     return _named(key, _LOCK_SUFFIX)
 
 
-def _named(key: str, suffix: str) -> StateName | None:
-    if not key.endswith(suffix):
+def _recorded_by(key: str) -> StateName | None:
+    return _named(key, _RECORD_SUFFIX, RECORDS)
+
+
+def _named(key: str, suffix: str, folder: str = _FOLDER) -> StateName | None:
+    if not (key.startswith(folder) and key.endswith(suffix)):
         return None
     with suppress(InvalidName):
-        name = names.parse(key[len(_FOLDER) : -len(suffix)])
+        name = names.parse(key[len(folder) : -len(suffix)])
         # The states and locks of probes have another prefix.
         return None if name.is_probe else name
     return None
@@ -308,7 +334,7 @@ def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:
     return Page(items, cursors.encode(kind, [walked.next]) if walked.next else None)
 
 
-def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller) -> str:
+def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller, folder: str = _FOLDER) -> str:
     """Return the place after which a page begins, empty for the first page.
 
     Raise `InvalidRequest` for an invalid prefix, or a cursor to a place that the caller may not see.
@@ -317,6 +343,6 @@ def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller) -> str:
     if cursor is None:
         return ""
     (after,) = cursors.decode(kind, cursor, str)
-    if not _can_continue(after, _places(prefix, caller), caller):
+    if not _can_continue(after, _places(prefix, caller, folder), caller):
         raise cursors.invalid()
     return str(after)

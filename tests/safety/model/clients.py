@@ -5,6 +5,7 @@ A client is a generator of requests. It is sent each response, or None if it gav
 
 import json
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -69,6 +70,14 @@ def state_document(author: str, serial: int, *, lineage: str = LINEAGE, save: in
 def apply(me: Client) -> Session:
     """`terraform apply`: lock, read, write, unlock. After a refusal it writes the next serial."""
     yield from _locked_work(me, "OperationTypeApply", saves=1)
+
+
+def declared_apply(me: Client) -> Session:
+    """An apply in a team whose names must be declared."""
+    session, reply = apply(me), None
+    with suppress(StopIteration):
+        while True:
+            reply = yield session.send(reply)._replace(declared_only=True)
 
 
 def apply_with_two_saves(me: Client) -> Session:
@@ -177,6 +186,15 @@ def undelete(me: Client) -> Session:
 
 
 # --- commands of an operator ----------------------------------------------------------------------
+
+
+def undeclare(me: Client) -> Session:
+    """`holdfast state undeclare`: reads the record, and deletes that record."""
+    reply = yield HttpRequest("see-record", STATE, me.caller)
+    found = json.loads(reply.body) if reply is not None and reply.status == 200 else None
+    if found:
+        body = json.dumps({"record": found["version"]}).encode()
+        yield HttpRequest("undeclare", STATE, me.caller, body)
 
 
 def restore(me: Client) -> Session:

@@ -25,8 +25,9 @@ WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
 """The requests that can refuse a write. With `cloud {}` the create can, before the upload."""
 WORKSPACE_DELETES: Final = frozenset({"workspace-delete", "workspace-safe-delete"})
+RECORD_DELETES: Final = WORKSPACE_DELETES | {"undeclare"}
 DELETES: Final = WORKSPACE_DELETES | {"delete", "manage-delete"}
-OWN_LOCK: Final = DELETES | {"undelete", "restore"}
+OWN_LOCK: Final = DELETES | {"undelete", "restore", "undeclare"}
 """The verbs that acquire a lock of their own."""
 LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze"}
 """The verbs that remove a freeze that has ended, because they acquire the lock."""
@@ -36,7 +37,7 @@ BLIND: Final = "X"
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
-    *("undelete", "restore", "break", "freeze", "unfreeze", "cloud-force-unlock")
+    *("undelete", "undeclare", "restore", "break", "freeze", "unfreeze", "cloud-force-unlock")
 }
 """The verbs that need the role maintainer. A writer removes only their own lock, by its whole lock info."""
 _MIN_AGE: Final = 10
@@ -431,11 +432,11 @@ def _has_content(entry: Entry, source: Entry) -> bool:
 
 
 def _had_its_lock(point: Point) -> bool:
-    """Return whether S3 has shown a delete its own lock, and the delete has removed nothing since."""
+    """Return whether S3 has shown a delete or undeclare its lock, and the verb has removed nothing since."""
     told = [answer for answer, _ in point.answers]
     while told and told[-1].status != 204:
         entry = told.pop().entry
-        if entry is not None and b'"Operation":"delete"' in (entry.body or b""):
+        if entry is not None and re.search(rb'"Operation":"(delete|undeclare)"', entry.body or b""):
             return True
     return False
 
@@ -474,9 +475,10 @@ def _was_told(point: Point) -> bool:
 
 
 def late_delete(effect: Effect, point: Point, parties: Iterable[Party]) -> frozenset[bytes]:
-    """Return a mark for a delete that had its lock when it was sent, and lands under the next holder's."""
-    lands = point.request.verb in DELETES and effect.key == STATE_KEY and effect.before is not None
-    is_late = lands and any(each.holds for each in parties)
+    """Return a mark for a delete of state or record that had its lock, and lands under the next holder's."""
+    lands = point.request.verb in DELETES and effect.key == STATE_KEY
+    lands |= point.request.verb == "undeclare" and effect.key == RECORD_KEY and _had_its_lock(point)
+    is_late = lands and effect.before is not None and any(each.holds for each in parties)
     return frozenset({_LATE + str(point.number).encode()} if is_late else ())
 
 
@@ -676,7 +678,7 @@ def since_deleted(effect: Effect, request: HttpRequest, name: str, known: frozen
     if effect.added is None:
         return set()
     if effect.added.body is None:
-        return {_DELETED + name.encode()} if request.verb in WORKSPACE_DELETES else set()
+        return {_DELETED + name.encode()} if request.verb in RECORD_DELETES else set()
     deleters = [mark.removeprefix(_DELETED).decode() for mark in known if mark.startswith(_DELETED)]
     return {_since(deleter, effect.key, effect.added) for deleter in deleters}
 
@@ -685,7 +687,7 @@ def of_workspace_effect(
     effect: Effect, request: HttpRequest, name: str, known: frozenset[bytes]
 ) -> Iterable[Violation]:
     """Judge a change of state or record: a request deletes nothing that came after it began to delete."""
-    if request.verb not in WORKSPACE_DELETES or effect.before is None:
+    if request.verb not in RECORD_DELETES or effect.before is None:
         return
     if _since(name, effect.key, effect.before) in known:
         what = f"a {request.verb} of {name}'s deleted a version of {effect.key} from after its first delete"
@@ -734,6 +736,8 @@ def of_refused_write(
     lock = bucket.current(LOCK_KEY)
     if lock is None or not writer.holds:
         return
+    if status == 423 and any(mark.startswith(_LATE) for mark in acknowledged):
+        return  # `Exemption.LATE_DELETE`: an undeclare has removed the record
     uploaded = {entry.body for key in bucket.staged for entry in key.entries}
     if request.verb == "commit" and request.body not in uploaded:
         return  # it uploaded nothing, or another document

@@ -69,6 +69,7 @@ _DELETE: Final = "holdfast.state.delete:delete"
 _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
 _COUNTS_AS_WRITTEN: Final = "holdfast.state.guards:counts_as_written"
+_UNDECLARE: Final = "holdfast.cloud.workspaces:undeclare"
 _UNDELETE: Final = "holdfast.state.undelete:undelete"
 _UNDELETE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
@@ -464,6 +465,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "workspace-safe-delete 010",
             Replaced(_CHECK_RECORD, "until = record.version.last_modified", "until = None"),
         ),
+        "a repeated undeclare deletes a record that was created since": _at(
+            "undeclare-beside-create 010", WithoutOperand(_UNDECLARE, "seen")
+        ),
         "a restore does not ask what was restored already": _at(
             "restore-alone 100", Returns(_IS_RESTORED, "wanted.version_id == current.version.version_id")
         ),
@@ -532,6 +536,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a delete whose lock is gone is acknowledged": _at(
             "delete-broken", Condition(_DELETE, "held", "False")
         ),
+        "an undeclare whose lock is gone is acknowledged": _at(
+            "undeclare-broken", NeverRaises(_UNDECLARE, "DeleteOutcomeUnknown")
+        ),
     },
     Invariant.RELEASED: {
         "a release that leaves the lock": _at("two-applies", Returns(_REMOVE_IF, "False")),
@@ -553,6 +560,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             ),
         ),
         "a restore keeps its lock": _at("restore", _KEEPS_ITS_LOCK),
+        "an undeclare keeps its lock": _at("undeclare", _KEEPS_ITS_LOCK),
         "an undelete keeps its lock": _at("undelete", _KEEPS_ITS_LOCK),
         "a delete is answered with success though its lock may be left": _at(
             "delete 100", Condition(_OWN_LOCK, "failure", "False", which=(2, 3))
@@ -593,6 +601,12 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "a restore does not read the lock first": _at(
             "restore-broken 001", WithoutCall(_RESTORE_AGAIN, "require_own")
+        ),
+        "an undeclare does not acquire the lock": _at(
+            "undeclare", Calls(_OWN_LOCK, "acquire_own", 'LockIdentity("none", info, caller.principal)')
+        ),
+        "an undeclare releases its lock before it deletes": _at(
+            "undeclare", Before(_UNDECLARE, "read", "locks.release_own(store, name, acquired)")
         ),
         "a freeze is told by its operation": _at(
             "says-freeze",
@@ -635,6 +649,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             ("an acquire", "holdfast.state.locks:acquire", (0, 2), "reader-tries"),
             ("an acquire of a workspace's lock", "holdfast.cloud.locking:lock", (0, 2), "reader-tries"),
             ("a create of a workspace", "holdfast.cloud.workspaces:create", (0, 2), "reader-tries"),
+            ("an undeclare", _UNDECLARE, (0, 1), "writer-undeclares"),
             ("an unfreeze", _UNFREEZE_VERB, (0, 1), "writer-unfreezes"),
         )
     },

@@ -48,6 +48,7 @@ class HttpRequest(NamedTuple):
         force: whether an upload is forced.
         client: the client from whose name the random part of a new ID is made.
         attempt: the number of the try, for a request whose response differs from try to try.
+        declared_only: whether the function refuses names that are not declared; for the verbs of `http`.
     """
 
     verb: str
@@ -59,6 +60,7 @@ class HttpRequest(NamedTuple):
     force: bool = False
     client: str = ""
     attempt: int = 0
+    declared_only: bool = False
 
     def again(self) -> "HttpRequest":
         """Return the same request as the next try."""
@@ -94,9 +96,11 @@ MANAGED: Final[Mapping[str, tuple[str, str]]] = {
     "see-state": ("GET", "states"),
     "see-lock": ("GET", "locks"),
     "see-marker": ("GET", "versions"),
+    "see-record": ("GET", "states"),
     "restore": ("POST", "restore"),
     "manage-delete": ("POST", "delete"),
     "undelete": ("POST", "undelete"),
+    "undeclare": ("POST", "undeclare"),
     "break": ("DELETE", "locks"),
     "freeze": ("PUT", "freeze"),
     "unfreeze": ("DELETE", "freeze"),
@@ -162,6 +166,8 @@ class Production:
         self._management: Any = import_module("management.handler")
         self._locks: Any = import_module("holdfast.state.locks")
         vars(self._locks)["datetime"] = LambdasClock
+        # It lists keys, which the model does not, and only for the text of a refusal.
+        vars(import_module("holdfast.state.declared"))["nearest"] = lambda *_: []
         vars(import_module("management.changing"))["datetime"] = SlowClock
         vars(import_module("holdfast.cloud.records"))["datetime"] = SlowClock
         lock_document, write = (
@@ -259,7 +265,7 @@ class Production:
         self._took_something |= taken is not None
 
     def _answer(self, request: HttpRequest, s3: "Replay") -> Reply:
-        if request.verb in ("see-state", "see-lock", "see-marker"):
+        if request.verb.startswith("see-"):
             return self._look(request, s3)
         if request.verb in MANAGED:
             return self._manage(request, s3)
@@ -271,6 +277,7 @@ class Production:
 
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         method, route = _ROUTES[request.verb]
+        vars(self._handler)["_DECLARED_ONLY"] = request.declared_only
         event = self._event(request, method, route, {"name": request.state})
         if request.lock_id:
             event["queryStringParameters"] = {"ID": request.lock_id}
@@ -315,7 +322,7 @@ class Production:
         )
 
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
-        """Read the current version with its document, the lock, or the newest delete marker."""
+        """Read the current version with its document, the lock, the newest delete marker, or the record."""
         store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
         name = self._names.parse(request.state)
         try:
@@ -325,6 +332,9 @@ class Production:
             elif request.verb == "see-marker":
                 newest = next(store.versions(name.state_key), None)
                 told = newest and {"version": newest.id, "delete_marker": newest.is_delete_marker}
+            elif request.verb == "see-record":
+                record = store.read_version(name.record_key)
+                told = record and {"version": record.version_id}
             else:
                 held = self._locks.read(store, name)
                 told = held and self._lock_document(held)

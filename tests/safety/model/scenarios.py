@@ -178,6 +178,7 @@ _NAMING: Final = Client("B", clients.impatient)
 _UNNAMING: Final = Client("B", clients.impatient_without_id)
 _RESTORER: Final = Client("R", clients.restore)
 _BREAKER: Final = Client("K", clients.breaker)
+_UNDECLARER: Final = Client("U", clients.undeclare)
 _FREEZER: Final = Client("F", clients.freeze)
 
 
@@ -319,6 +320,22 @@ PLANS: Final = (
         "001",
         "002",
     ),
+    _plan(
+        "undeclare",
+        [Client("A", clients.declared_apply), _UNDECLARER],
+        "100 010",
+        "110 200",
+        before=_recorded,
+    ),
+    _plan("undeclare-beside-create", [_UNDECLARER, _CREATOR], "010", "110 200", before=_recorded),
+    _plan(
+        "undeclare-broken",
+        [Client("A", clients.declared_apply), _UNDECLARER, _BREAKER],
+        "000",
+        "100 010",
+        before=_recorded,
+    ),
+    _plan("writer-undeclares", [Client("U", clients.undeclare, f"{WRITERS}U")], "110", before=_recorded),
     _plan("without-lock", [_A, Client("W", clients.without_lock)], "110"),
     _plan("borrowed-id", [_A2, Client("B", clients.borrower)], "100", "110"),
     _plan("wrong-address-first-state", [_A, Client("W", clients.wrong_address)], "010", "110", before=Bucket),

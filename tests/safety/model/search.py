@@ -509,7 +509,8 @@ class Search:
         request, verb, bucket = point.request, point.request.verb, self._buckets[change.bucket]
         judge = change.violations.extend
         change.known = self._with(change.known, point)
-        if verb == "read" and reply.status in (200, 204):
+        # With declared names a read that finds no state takes two requests, and is true of the first.
+        if verb == "read" and reply.status in (200, 204) and not request.declared_only:
             judge(invariants.of_read(reply.body.encode(), bucket))
         elif verb == "download" and reply.status == 200:
             judge(invariants.of_download(request, reply.body.encode(), bucket))
@@ -524,10 +525,10 @@ class Search:
             judge(invariants.of_released(point, lock, bucket))
         if verb == "workspace-create":
             judge(invariants.of_created(request, bucket))
-        if verb in invariants.DELETES:
+        if verb in {*invariants.DELETES, "undeclare"}:
             late = map(self._production.point, invariants.sent_by_late_deletes(change.acknowledged))
             judge(invariants.of_deleted(point, bucket, late))
-            if invariants.has_deleted(point, bucket):
+            if verb in invariants.DELETES and invariants.has_deleted(point, bucket):
                 self._note_delete(change, place)
         elif verb in invariants.LOCKS:
             judge(invariants.of_acquired(party, parties))
@@ -590,11 +591,12 @@ class Search:
         party = parties[place]
         if effect.key == STATE_KEY and not is_native:
             judge(invariants.of_state_effect(effect, point, party, parties, change.acknowledged, excused))
-            change.acknowledged |= invariants.late_delete(effect, point, parties)
             if deleted >= 0:
                 then = self._production.point(deleted)
                 judge(invariants.of_undone_delete(effect, point, then, bucket, excused))
         if effect.key in (STATE_KEY, RECORD_KEY):
+            if not is_native:
+                change.acknowledged |= invariants.late_delete(effect, point, parties)
             judge(invariants.of_workspace_effect(effect, request, party.name, change.acknowledged))
             change.acknowledged |= invariants.since_deleted(effect, request, party.name, change.acknowledged)
         if effect.key != LOCK_KEY:
