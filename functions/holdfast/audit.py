@@ -114,7 +114,17 @@ WRITES: Final = tuple(filter(changed_a_state, Event))
 FIELDS: Final = (
     *("principal", "subject", "source", "role", "trust"),
     *("state", "lock_id", "held_by", "operation", "who"),
-    *("serial_before", "serial", "version_id", "marker_left", "restored_from", "freeze", "until"),
+    *(
+        "serial_before",
+        "serial",
+        "lineage_before",
+        "lineage",
+        "version_id",
+        "marker_left",
+        "restored_from",
+        "freeze",
+        "until",
+    ),
     *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
 )
 """The fields of a log line that the audit trail keeps in its event, beside `ADDED_FIELDS`."""

@@ -10,7 +10,7 @@ from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
 from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
-from holdfast.state import locks
+from holdfast.state import lineage, locks
 from holdfast.state.delete import delete as delete_state
 from holdfast.state.operator import check_version_id
 from holdfast.state.restore import Wanted
@@ -35,8 +35,11 @@ def undeclare(request: Request) -> Response:
 
 
 def restore(request: Request) -> Response:
-    """Write the content of an earlier version again."""
+    """Write the content of an earlier version again, or continue the search for the serial that it needs."""
     asked = request.document(*form.names(v1.Restore))
+    replaces_lineage = asked.get("replace_lineage", False)
+    if not isinstance(replaces_lineage, bool):
+        raise InvalidRequest("'replace_lineage' must be true or false.")
     restored = restore_state(
         request.store,
         request.name,
@@ -45,11 +48,20 @@ def restore(request: Request) -> Response:
             text(asked, "reason"),
             text(asked, "id"),
             text(asked, "current") if "current" in asked else None,
+            replaces_lineage,
+            text(asked, "cursor") if "cursor" in asked else None,
         ),
         request.caller,
         limit=environment.LARGEST_STATE,
         retention=environment.RETENTION,
     )
+    if isinstance(restored, lineage.Search):
+        unfinished = v1.RestoreSearch(
+            name=request.name.value, searched=restored.versions, next=restored.next or ""
+        )
+        return Response(documents.answer(unfinished), event=Event.HISTORY_READ)
+    before = restored.superseded
+    new, old = restored.revision.lineage, before.lineage if before else None
     return Response(
         documents.answer(
             v1.Restored(
@@ -59,15 +71,18 @@ def restore(request: Request) -> Response:
                 restored_from=restored.restored_from,
                 restored_serial=restored.restored.serial,
                 changed=restored.changed,
+                lineage=new,
+                lineage_before=old,
             )
         ),
         logged={
             "operation": "restore",
             "serial": restored.revision.serial,
-            "serial_before": restored.superseded.serial if restored.superseded else None,
+            "serial_before": before.serial if before else None,
             "version_id": restored.version_id,
             "restored_from": restored.restored_from,
             "reason": asked["reason"],
+            **({"lineage": new, "lineage_before": old} if replaces_lineage else {}),
         },
         event=None if restored.changed else Event.STATE_UNCHANGED,
     )

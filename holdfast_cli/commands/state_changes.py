@@ -3,13 +3,15 @@
 import argparse
 import json
 import secrets
+from dataclasses import replace
 
 from holdfast.api import form, v1
 from holdfast_cli.api import state_versions, version_reference
+from holdfast_cli.api.management import Api
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import described, moment, whole
 from holdfast_cli.config import arguments
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
@@ -28,12 +30,16 @@ serial, under a lock. No version is lost, so that a restore can be undone by
 another. Infrastructure does not go back with the state: run `terraform plan`
 afterwards. Restoring what is current changes nothing. Takes the role maintainer.
 
+--replace-lineage undoes a migration into the wrong name: the state may become one
+of another lineage, with a serial above every serial that this lineage ever had.
+
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
     """\
   holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
   holdfast state restore network/prod @2026-11-20T14:00 --reason 'incident 4711'
   holdfast state restore network/prod L4kqtJlcpXroDTDmJ7rmSpXd3dIbrHY8 --reason 'undo' --json
+  holdfast state restore network/prod @12 --reason 'wrong migration' --replace-lineage
 """,
     arguments.STATE,
     option(
@@ -43,10 +49,18 @@ A version that was never acknowledged is restored only by its ID.""",
         help="which version, by ID, @12, @TIME or @previous",
     ),
     arguments.REASON,
+    option(
+        "--replace-lineage",
+        action="store_true",
+        help="also restore a version of another lineage, after the state's name was typed to confirm it",
+    ),
+    option("--yes", action="store_true", help="do not ask; goes with --replace-lineage"),
     arguments.API,
     arguments.as_json(),
 )
 def _restore(asked: argparse.Namespace) -> None:
+    if asked.yes and not asked.replace_lineage:
+        raise UsageError("A restore within the lineage does not ask: --yes goes with --replace-lineage.")
     command_id = secrets.token_hex(16)
     api = sign_in(asked)
     current: v1.StateDescription | v1.ResolvedVersion | None
@@ -70,8 +84,16 @@ def _restore(asked: argparse.Namespace) -> None:
         output.tell(f"holdfast: {asked.version} is {described(version)}.")
     now = f" The current version has serial {current.serial}." if current.serial is not None else ""
     output.tell(f"holdfast: Restoring {asked.state} to {described(version)}.{now}")
-    wanted = v1.Restore(version=version.version, reason=asked.reason, id=command_id, current=current.version)
-    restored = api.change(v1.Restored, "POST", "restore", asked.state, wanted)
+    replaces = asked.replace_lineage and _may_replace(api, asked, version.version)
+    wanted = v1.Restore(
+        version=version.version,
+        reason=asked.reason,
+        id=command_id,
+        current=current.version,
+        replace_lineage=replaces or None,
+        cursor=None,
+    )
+    restored = _sent(api, asked.state, wanted)
     if restored.changed is False:
         done = f"The state {asked.state} has that content already: nothing was written."
     else:
@@ -82,6 +104,39 @@ def _restore(asked: argparse.Namespace) -> None:
             f"serial is {whole(restored.restored_serial)}. {_PLAN}"
         )
     _tell(asked, restored, done)
+
+
+def _may_replace(api: Api, asked: argparse.Namespace, version_id: str) -> bool:
+    """Ask whether a version of another lineage may replace the state. Return False for the same lineage."""
+    old = state_versions.with_id(api, asked.state, version_id).lineage
+    now = api.get(v1.StateDescription, "states", asked.state).lineage
+    if old and old == now:
+        return False
+    if not asked.yes:
+        asking.for_word(
+            f"This replaces the state {asked.state}, whose lineage is {now or 'unknown'}, by a version of "
+            f"the lineage {old or 'unknown'}. Clients that work with the current state cannot write it then.",
+            asked.state.value,
+        )
+    return True
+
+
+def _sent(api: Api, name: object, wanted: v1.Restore) -> v1.Restored:
+    """Send a restore, again and again while the API searches the history for the highest serial."""
+    seen = set[str | None]()
+    progress = output.Progress()
+    try:
+        while wanted.cursor not in seen:
+            seen.add(wanted.cursor)
+            answered = api.change(form.Document, "POST", "restore", name, wanted)
+            searched = form.read(v1.RestoreSearch, answered.raw)
+            if not searched.next:
+                return form.read(v1.Restored, answered.raw)
+            progress.show(f"{whole(searched.searched)} versions of {name} searched for the highest serial")
+            wanted = replace(wanted, cursor=searched.next)
+    finally:
+        progress.end()
+    raise CommandError(f"The API does not finish the search of the history of {name}. Nothing was restored.")
 
 
 @COMMAND.add(

@@ -132,12 +132,34 @@ def test_an_incident_from_freeze_to_restore_of_which_every_request_to_s3_names_t
         "serial": 3,
         "restored_from": first,
         "restored_serial": 1,
+        "lineage": LINEAGE,
+        "lineage_before": LINEAGE,
         "changed": True,
     }
     assert done(ask(manage, "POST", RESTORE, back_to(first, current=second))) == restored
     again = done(ask(manage, "POST", RESTORE, back_to(first, id=ANOTHER_COMMAND)))
     assert again == {**restored, "changed": False}
     assert bucket.bodies(NAME.state_key) == [state(1, content="good"), state(2), state(3, content="good")]
+
+
+def test_a_wrong_migration_is_undone_and_the_audit_trail_names_both_lineages(
+    manage: Handle, bucket: Bucket, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_ = written(bucket, state(1), state(2))
+    for serial in range(1, 21):
+        bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=state(serial, lineage="wrong"))
+    current = bucket.direct_store().read_version(NAME.state_key)
+    assert current
+    wanted = back_to(first, current=current.version_id, replace_lineage=True)
+    monkeypatch.setattr(import_module("holdfast.state.lineage"), "SECONDS", 0.0)
+    part = done(ask(manage, "POST", RESTORE, wanted))
+    assert (part["name"], part["searched"]) == ("network/prod", 20)
+    assert json.loads(log[-1])["message"] == "history.read"
+    restored = done(ask(manage, "POST", RESTORE, {**wanted, "cursor": part["next"]}))
+    assert (restored["serial"], restored["lineage"], restored["lineage_before"]) == (3, LINEAGE, "wrong")
+    line = json.loads(log[-1])
+    said = [line[field] for field in ("message", "lineage_before", "lineage", "serial_before", "serial")]
+    assert said == ["state.restored", "wrong", LINEAGE, 20, 3]
 
 
 def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
@@ -350,6 +372,8 @@ TIMES: list[object] = [
         *(("PUT", FREEZE, frozen(until=until)) for until in TIMES),
         *(("POST", RESTORE, back_to(odd)) for odd in ("", "x" * 201, "\ud800")),
         *(("POST", RESTORE, back_to("x", current=odd)) for odd in ("", 5, "\udfff")),
+        *(("POST", RESTORE, back_to("x", replace_lineage=odd)) for odd in ("true", 1)),
+        ("POST", RESTORE, back_to("x", current="y", replace_lineage=True, cursor=5)),
         *(("POST", DELETE, {"version": odd}) for odd in ("", 5)),
         *(("POST", path, None) for path in (RESTORE, DELETE)),
         ("PUT", FREEZE, None),

@@ -30,7 +30,7 @@ from holdfast.s3.store import Store
 from holdfast.state import locks
 from holdfast.state.delete import delete
 from holdfast.state.freeze import freeze, unfreeze
-from holdfast.state.restore import Wanted, restore
+from holdfast.state.restore import Restored, Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
 from tests.contract.conftest import ANOTHER, COMMAND, KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
@@ -60,6 +60,12 @@ class Verb:
     on_a_deleted_state: bool = False
 
 
+def restored(store: Store, caller: Caller, version_id: str) -> str:
+    done = restore(store, NAME, Wanted(version_id, "why", COMMAND), caller, limit=10_000_000, retention=None)
+    assert isinstance(done, Restored)
+    return done.version_id
+
+
 VERBS = {
     "write": Verb(
         lambda store, _, __, ___: write(store, NAME, state(3), "one", ADA, require_lock=True).version_id,
@@ -81,11 +87,7 @@ VERBS = {
         on_a_deleted_state=True,
     ),
     "restore": Verb(
-        lambda store, caller, oldest, _: (
-            restore(
-                store, NAME, Wanted(oldest, "why", COMMAND), caller, limit=10_000_000, retention=None
-            ).version_id
-        ),
+        lambda store, caller, oldest, _: restored(store, caller, oldest),
         "PUT",
         state(3, content="old"),
         RestoreOutcomeUnknown,

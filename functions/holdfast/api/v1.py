@@ -18,6 +18,7 @@ _Change = Annotated[str, Rule(words=("added", "removed", "moved", "replaced", "c
 _Reason = Annotated[str, Rule(min_length=1, max_length=200)]
 _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
 _LeftOut = Annotated[str | None, Presence.LEFT_OUT]
+_LeftOutFlag = Annotated[bool | None, Presence.LEFT_OUT]
 _VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
 # --- responses -----------------------------------------------------------------------------------
@@ -241,7 +242,18 @@ class Restored(Document):
     serial: Number  # the serial of the current version
     restored_from: str  # the version whose content the current version has
     restored_serial: Number  # the serial of the version in `restored_from`
+    lineage: str  # the lineage of the current version
+    lineage_before: str | None  # the lineage that the restore replaced; null if it is unknown
     changed: Flag  # false if the state already had this content
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RestoreSearch(Document):
+    """An unfinished search for the highest serial of a lineage. Nothing is restored yet."""
+
+    name: str  # the name of the state
+    searched: Number  # the number of versions that were read so far
+    next: str  # the `cursor` with which the client sends the same request again
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -370,6 +382,8 @@ class Restore(Document):
     reason: _Reason  # one line
     id: _CommandId  # random for each command; a retry has the same
     current: _LeftOut  # the current version that the operator saw; if it has changed, the restore is refused
+    replace_lineage: _LeftOutFlag  # whether the version may have another lineage; it requires `current`
+    cursor: _LeftOut  # `next` of an unfinished search for the highest serial of the lineage
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -11,6 +11,7 @@ from holdfast.access import Action, Caller
 from holdfast.errors import (
     BaseChanged,
     EncryptedState,
+    InvalidRequest,
     InvalidState,
     LineageChanged,
     RacedWriter,
@@ -23,7 +24,7 @@ from holdfast.errors import (
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
-from holdfast.state import document, fence, guards, lock_info
+from holdfast.state import document, fence, guards, lineage, lock_info
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, Source, StateDocument
 from holdfast.state.locks import HeldLock, LockIdentity, identity
@@ -63,12 +64,16 @@ class Wanted:
         reason: stored in the metadata of the new version.
         base: the current version that the operator saw; None if the request does not name it. If another
             version is current, the restore is refused, so that a retry undoes nobody's work.
+        replaces_lineage: whether the version may have another lineage than the current one; requires `base`.
+        cursor: `next` of the search before, if the search was not finished.
     """
 
     version_id: str
     reason: str
     command_id: str
     base: str | None = None
+    replaces_lineage: bool = False
+    cursor: str | None = None
 
 
 def restore(
@@ -79,10 +84,12 @@ def restore(
     *,
     limit: int,
     retention: Retention | None,
-) -> Restored:
+) -> Restored | lineage.Search:
     """Write the content of an earlier version again, with the next serial.
 
-    If the lock of the restore may be left, a note of the error says so.
+    A restore that may replace the lineage first searches the history for the highest serial that the lineage
+    of the version ever had. If that takes too long, the result is the unfinished search, and nothing is
+    written. If the lock of the restore may be left, a note of the error says so.
 
     Raises:
         TooLarge, UnreadableVersion, EncryptedState: the version cannot be written again.
@@ -96,6 +103,18 @@ def restore(
     check_version_id(wanted.version_id)
     # Read the version before the lock: it never changes, and a wrong request locks nobody out.
     source = _readable(store, name, wanted.version_id, limit)
+    highest = None
+    if wanted.replaces_lineage:
+        # The search is complete only up to a named version: a later one could raise the serial.
+        if wanted.base is None:
+            raise InvalidRequest("'current' must name the current version, because the lineage is replaced.")
+        restores = wanted.version_id, check_version_id(wanted.base)
+        searched = lineage.search(
+            store, name, source.document.revision, restores, wanted.cursor, caller, limit=limit
+        )
+        if searched.next is not None:
+            return searched
+        highest = searched.highest
     # The command ID lets a retry recognize its lock. A delayed restore never writes under a later one's lock.
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={wanted.version_id}&restore={wanted.command_id}",
@@ -104,7 +123,7 @@ def restore(
         info=f"holdfast state restore: {wanted.reason}",
     )
     with fence.own_lock(store, name, info, caller) as acquired:
-        return _write_again(store, name, wanted, source, acquired, caller, retention)
+        return _write_again(store, name, wanted, source, highest, acquired, caller, retention)
 
 
 def _readable(store: Store, name: StateName, version_id: str, limit: int) -> Source:
@@ -137,6 +156,7 @@ def _write_again(
     name: StateName,
     wanted: Wanted,
     source: Source,
+    highest: int | None,
     acquired: LockIdentity,
     caller: Caller,
     retention: Retention | None,
@@ -165,7 +185,7 @@ def _write_again(
                 current.superseded,
                 changed=current.lock_id == acquired.info.id,
             )
-        new = _following(source.document, current, lock, wanted)
+        new = _following(source.document, highest, current, lock, wanted)
         body = source.with_serial(new.revision.serial)
         version = fence.put_fenced(
             store,
@@ -204,9 +224,15 @@ def _is_restored(current: CurrentState, lock: HeldLock | None, wanted: Wanted) -
 
 
 def _following(
-    source: StateDocument, current: CurrentState, lock: HeldLock | None, wanted: Wanted
+    source: StateDocument,
+    highest: int | None,
+    current: CurrentState,
+    lock: HeldLock | None,
+    wanted: Wanted,
 ) -> StateDocument:
     """Return the head of the new version: the head of the wanted version with the next serial.
+
+    `highest` is the highest serial that its lineage ever had; None if the lineage may not be replaced.
 
     Raises:
         BaseChanged, LineageChanged, SerialNotNewer: the new version cannot follow the current version.
@@ -219,14 +245,16 @@ def _following(
             f"not {wanted.base[:60]}. Nothing was restored; look at the history, then run the command again."
         )
     acknowledged = guards.last_acknowledged_revision(current, lock)
-    if acknowledged is not None and not source.revision.same_lineage(acknowledged):
+    if highest is None and acknowledged is not None and not source.revision.same_lineage(acknowledged):
         raise LineageChanged(
             f"The version has the lineage {source.revision.lineage!r}, the current state "
-            f"{acknowledged.lineage!r}: they are different states. To replace the state on purpose fetch the "
-            "version with 'holdfast state get --version', and push it with 'terraform state push -force'."
+            f"{acknowledged.lineage!r}: they are different states. To replace the state on purpose use "
+            "'holdfast state restore --replace-lineage'."
         )
     # Unacknowledged serials count, too: a client may have seen them.
     serials = [revision.serial for revision in (current.revision, acknowledged) if revision]
+    if highest is not None:
+        serials = [highest]
     serial = max(serials, default=source.revision.serial) + 1
     if serial >= document.SERIAL_END:
         raise SerialNotNewer("The current state has the highest possible serial; no other can follow.")

@@ -209,6 +209,18 @@ def restore_blindly(me: Client) -> Session:
     yield from _restore(me, "")
 
 
+def restore_lineage(me: Client) -> Session:
+    """`holdfast state restore --replace-lineage`: reads the current version, and restores the first."""
+    seen = yield from _looked(me)
+    if seen:
+        yield from _restore(me, seen, replaces_lineage=True)
+
+
+def restore_lineage_blindly(me: Client) -> Session:
+    """The same without a look at the current version, which the API must refuse."""
+    yield from _restore(me, "", replaces_lineage=True)
+
+
 def restore_as_another(me: Client) -> Session:
     """The same command as `restore` by another client, with the same reason."""
     seen = yield from _looked(me)
@@ -312,8 +324,14 @@ def _broken(me: Client) -> Generator[HttpRequest, Reply | None, bool]:
     return reply is not None and reply.status == 200
 
 
-def _restore(me: Client, seen: str, *, reason: str = "") -> Session:
-    document = {"version": "v1", "reason": reason or me.name, "id": command_id(me.name)}
+def _restore(me: Client, seen: str, *, reason: str = "", replaces_lineage: bool = False) -> Session:
+    document: dict[str, str | bool] = {
+        "version": "v1",
+        "reason": reason or me.name,
+        "id": command_id(me.name),
+    }
+    if replaces_lineage:
+        document["replace_lineage"] = True
     if seen:
         document["current"] = seen
     yield HttpRequest("restore", STATE, me.caller, json.dumps(document).encode())
