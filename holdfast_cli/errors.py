@@ -9,6 +9,10 @@ class OutputClosedError(CommandError):
     """The reader closed the output, as `| head -1` does. A command that only reads then exits with code 0."""
 
 
+class UnavailableError(CommandError):
+    """A server did not respond, or had a transient error, after retries; a later attempt may succeed."""
+
+
 class UsageError(CommandError):
     """The options contradict each other, or break a rule about several options."""
 

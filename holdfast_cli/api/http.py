@@ -21,7 +21,7 @@ from urllib3.util import parse_url
 
 import holdfast
 from holdfast_cli.api.response import Response
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.terminal import versions
 from holdfast_cli.terminal.output import plain
 
@@ -104,7 +104,7 @@ def send(
             break
         time.sleep(pause)
     if lost is not None or response is None:
-        raise CommandError(
+        raise UnavailableError(
             f"{host} does not respond; check the address and the network: {_line(lost)}"
         ) from lost
     if 300 <= response.status < 400 and not redirects:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -14,7 +15,8 @@ from holdfast.api.form import Document
 from holdfast.identity.trust import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
-from holdfast_cli.errors import CommandError
+from holdfast_cli.clock import Clock
+from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.terminal.output import Progress, moment, plain
 
 _D = TypeVar("_D", bound=Document)
@@ -37,6 +39,10 @@ class ApiError(CommandError):
         self.code = response.text("error")
 
 
+class ApiUnavailableError(ApiError, UnavailableError):
+    """The API throttled a request, or had a fault."""
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """The management API of a team; `source` names where the credentials come from, for messages."""
@@ -44,10 +50,17 @@ class Api:
     address: str
     authorization: str = field(repr=False)
     source: str
+    _clock: Clock = field(default_factory=Clock, init=False, repr=False, compare=False)
 
     @property
     def host(self) -> str:
         return urlsplit(self.address).netloc
+
+    def now(self) -> datetime:
+        """Return the time by the API's clock. If the API has not responded yet, `/health` is requested."""
+        if not self._clock.is_heard:
+            self._clock.hear(http.send("GET", f"{self.address}/health", headers={}).headers.get("date", ""))
+        return self._clock.now()
 
     def get(self, kind: type[_D], route: str, name: object = None, **query: str | None) -> _D:
         """Request a document; `name` is the name of the state that the document is about.
@@ -143,7 +156,10 @@ class Api:
         headers = {"Authorization": self.authorization, "Accept-Encoding": "gzip"}
         if body:
             headers["Content-Type"] = "application/json"
-        return http.send(method, f"{self.address}{path}", headers=headers, body=body, redirects=redirects)
+        url = f"{self.address}{path}"
+        response = http.send(method, url, headers=headers, body=body, redirects=redirects)
+        self._clock.hear(response.headers.get("date", ""))
+        return response
 
     def _document(self, kind: type[_D], response: Response, name: object) -> _D:
         if response.status != HTTPStatus.OK:
@@ -178,14 +194,14 @@ class Api:
             case HTTPStatus.LOCKED:
                 return ApiError(f"{said} {self._holder(response, name)}".strip(), response)
             case HTTPStatus.TOO_MANY_REQUESTS:
-                return ApiError(
+                return ApiUnavailableError(
                     f"{self.host} responds with {status}, after retries too: the management API has a "
                     "throttle of its own. Run the command again in a moment.",
                     response,
                 )
             case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 line = f"{self.host} responds with {status}, after retries too: run the command again."
-                return ApiError(f"{line} {said}".rstrip(), response)
+                return ApiUnavailableError(f"{line} {said}".rstrip(), response)
             case _ if said:
                 return ApiError(said, response)
             case _:

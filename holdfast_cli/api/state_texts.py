@@ -1,6 +1,6 @@
 """Texts about the states, versions, locks and freezes of the management API."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from holdfast.api import form, v1
@@ -24,16 +24,16 @@ def size(count: int | None) -> str:
     return f"{count} B"
 
 
-def word(document: Document, name: str) -> str:
+def word(document: Document, name: str, now: datetime | None = None) -> str:
     """Format a time of a document for a table: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
-    return output.word(time) if time else form.text(document.raw.get(name))
+    return output.word(time, now) if time else form.text(document.raw.get(name))
 
 
-def moment(document: Document, name: str) -> str:
+def moment(document: Document, name: str, now: datetime | None = None) -> str:
     """Format a time of a document for a sentence: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
-    return output.moment(time) if time else form.text(document.raw.get(name))
+    return output.moment(time, now) if time else form.text(document.raw.get(name))
 
 
 def whole(number: int | None) -> str:
@@ -75,15 +75,15 @@ def holder(lock: v1.Lock) -> str:
     )
 
 
-def lock_words(lock: v1.Lock | None) -> str:
+def lock_words(lock: v1.Lock | None, now: datetime | None = None) -> str:
     """Describe a lock or a freeze in a few words; None becomes the empty string."""
     if lock is None:
         return ""
     freeze = lock.freeze
     if freeze is None:
         for_what = f" for {lock.operation}" if lock.operation else ""
-        return f"locked by {holder(lock)}{for_what} since {word(lock, 'since')}"
-    until = word(freeze, "until")
+        return f"locked by {holder(lock)}{for_what} since {word(lock, 'since', now)}"
+    until = word(freeze, "until", now)
     if freeze.ended:
         return f"freeze ended {until}: {freeze.reason}"
     return f"frozen{f' until {until}' if until else ''}: {freeze.reason}"
@@ -94,7 +94,14 @@ def is_frozen(lock: v1.Lock | None) -> bool:
     return lock is not None and lock.freeze is not None and not lock.freeze.ended
 
 
-def lock_fields(lock: v1.Lock) -> list[tuple[str, str]]:
+def colour(lock: v1.Lock | None) -> str | None:
+    """Return the colour of a row about a state: None if it is not locked, or if its freeze has ended."""
+    if is_frozen(lock):
+        return "cyan"
+    return None if lock is None or lock.freeze else "yellow"
+
+
+def lock_fields(lock: v1.Lock, now: datetime) -> list[tuple[str, str]]:
     """Return names and values that describe a lock or a freeze, for a list of fields."""
     freeze = lock.freeze
     if freeze:
@@ -103,27 +110,15 @@ def lock_fields(lock: v1.Lock) -> list[tuple[str, str]]:
         )
         return [
             ("frozen by", freeze.by or holder(lock)),
-            ("since", _ago(lock)),
-            ("until", f"{moment(freeze, 'until') or 'it is unfrozen'}{passed}"),
+            ("since", moment(lock, "since", now) or "-"),
+            ("until", f"{moment(freeze, 'until', now) or 'it is unfrozen'}{passed}"),
             ("reason", freeze.reason),
             ("lock ID", lock.id),
         ]
     return [
         ("locked by", holder(lock)),
-        ("since", _ago(lock)),
+        ("since", moment(lock, "since", now) or "-"),
         ("operation", lock.operation or "-"),
         *([("info", lock.info)] if lock.info else []),
         ("lock ID", lock.id),
     ]
-
-
-def _ago(lock: v1.Lock) -> str:
-    since = lock.since
-    if since is None:
-        return word(lock, "since") or "-"
-    seconds = max(0, int((datetime.now(UTC) - since).total_seconds()))
-    for length, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= length:
-            many = seconds // length
-            return f"{output.moment(since)}, {many} {unit}{'' if many == 1 else 's'} ago"
-    return f"{output.moment(since)}, less than a minute ago"

@@ -1,9 +1,9 @@
-"""Reads a team's audit log. Reading raises `AwsUnavailableError` while AWS does not respond."""
+"""Reads a team's audit log. Reading raises `UnavailableError` while AWS does not respond."""
 
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from botocore.exceptions import ClientError
@@ -12,13 +12,13 @@ from holdfast import audit_log
 from holdfast import team as teams
 from holdfast.audit import audit_log_group
 from holdfast.audit_log import FIRST_SPAN, GROWTH, milliseconds
-from holdfast_cli.bucket.aws_errors import AwsUnavailableError, as_command_errors, code_of
+from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
 from holdfast_cli.bucket.stack import CLIENT_CONFIG
-from holdfast_cli.errors import CommandError
+from holdfast_cli.clock import Clock
+from holdfast_cli.errors import CommandError, UnavailableError
 
 if TYPE_CHECKING:
-    import boto3
-
+    from holdfast_cli.bucket.stack import Session
     from holdfast_cli.terminal.output import Progress
 
 Event = Mapping[str, Any]
@@ -60,6 +60,19 @@ class LogsClient(Protocol):
     def get_paginator(self, operation_name: Any, /) -> Any: ...
 
 
+class Source(Protocol):
+    """Events of the audit trail, and the clock of the server that has them."""
+
+    def now(self) -> datetime:
+        """Return the time by the server's clock."""
+
+    def read(self, search: Search, progress: "Progress | None" = None) -> Events:
+        """Return the events that match the search."""
+
+    def newest(self, search: Search, count: int, progress: "Progress") -> Events:
+        """Return the newest events that match, at most `count`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """The audit log of a team; `region` is the client's region, for messages."""
@@ -67,6 +80,14 @@ class Log:
     client: LogsClient
     team: str
     region: str | None
+    clock: Clock
+
+    def now(self) -> datetime:
+        """Return the time by AWS's clock. If AWS has not responded yet, a second of the log is read."""
+        if not self.clock.is_heard:
+            now = self.clock.now()
+            self.read(Search({}, now, now + timedelta(seconds=1)))
+        return self.clock.now()
 
     def read(self, search: Search, progress: "Progress | None" = None) -> Events:
         """Return the events that match the search."""
@@ -80,11 +101,11 @@ class Log:
             try:
                 for page in pages:
                     if not audit_log.is_complete(page):
-                        raise AwsUnavailableError(
+                        raise UnavailableError(
                             f"The response about {name} was cut short: run the command again."
                         )
                     for line in audit_log.lines(page):
-                        if _matches(line.event, search):
+                        if matches(line.event, search):
                             found.setdefault(line.id, line.event)
                     if progress:
                         progress.show(f"{len(found)} events so far in {name}")
@@ -99,7 +120,7 @@ class Log:
             finally:
                 if progress:
                     progress.end()
-        return _ordered(found)
+        return ordered(found)
 
     def newest(self, search: Search, count: int, progress: "Progress") -> Events:
         """Return the newest events that match, at most `count`, without reading all older events."""
@@ -107,55 +128,57 @@ class Log:
         # Since June 2026 FilterLogEvents itself can begin with the newest event; the local AWS and older
         # SDKs cannot.
         found: Events = {}
-        until, end, span = search.until, search.until or datetime.now(UTC), FIRST_SPAN
+        until, end, span = search.until, search.until or self.now(), FIRST_SPAN
         while len(found) < count:
             start = end - min(span, end - search.since)
             found |= self.read(replace(search, since=start, until=until), progress)
             if start <= search.since:
                 break
             until, end, span = start, start, span * GROWTH
-        return dict(list(_ordered(found).items())[-count:])
+        return dict(list(ordered(found).items())[-count:])
 
 
-def of_team(session: "boto3.Session", team: str) -> Log:
+def of_team(session: "Session", team: str) -> Log:
     """Return the audit log of a team."""
     with as_command_errors():
-        return Log(session.client("logs", config=CLIENT_CONFIG), team, session.region_name)
+        return Log(session.client("logs", config=CLIENT_CONFIG), team, session.region_name, session.clock)
 
 
 class Following:
-    """Returns the new events of a log, each event once.
+    """Returns the new events of a source, each event once.
 
     Events can arrive late, so each call of `new` reads again the last minutes before the previous call. It
     leaves out the events that the previous call found; only the IDs of those events are kept.
     """
 
-    def __init__(self, log: Log, search: Search) -> None:
-        """Follow a log; the search must have no end."""
-        self._log = log
+    def __init__(self, source: Source, search: Search) -> None:
+        """Follow a source; the search must have no end."""
+        self._source = source
         self._search = search
         self._known: Collection[str] = frozenset()
 
     def begin(self, count: int | None, progress: "Progress") -> Events:
         """Return the newest `count` events so far, or all if `count` is None. `new` returns later events."""
         whole = self._search
-        self._search = replace(whole, since=max(whole.since, datetime.now(UTC) - LATEST))
+        self._search = replace(whole, since=max(whole.since, self._source.now() - LATEST))
         recent = self.new()  # before the older events, so that no event is missed in between
-        begun = self._log.read(whole, progress) if count is None else self._log.newest(whole, count, progress)
+        source = self._source
+        begun = source.read(whole, progress) if count is None else source.newest(whole, count, progress)
         self._known = {*recent, *begun}
         return begun
 
     def new(self) -> Events:
         """Return the events that arrived since the last call that did not fail."""
-        now = datetime.now(UTC)
-        found = self._log.read(self._search)
+        now = self._source.now()
+        found = self._source.read(self._search)
         new = {name: event for name, event in found.items() if name not in self._known}
         self._known = frozenset(found)
         self._search = replace(self._search, since=max(self._search.since, now - LATEST))
         return new
 
 
-def _ordered(events: Events) -> Events:
+def ordered(events: Events) -> Events:
+    """Return events in the order of their times."""
     return dict(sorted(events.items(), key=lambda item: str(item[1].get("time", ""))))
 
 
@@ -179,7 +202,8 @@ def _pattern(search: Search) -> str:
     return pattern
 
 
-def _matches(event: Event, search: Search) -> bool:
+def matches(event: Event, search: Search) -> bool:
+    """Return whether an event has the fields and the kind that a search asks for, whatever its time."""
     return (search.kinds is None or event.get("event") in search.kinds) and all(
         value in (event.get(name), event.get(_IN_FULL.get(name, name))) or _tried(event, name, value)
         for name, value in search.fields.items()

@@ -8,7 +8,7 @@ from typing import Final
 from botocore import exceptions, parsers
 from botocore.exceptions import BotoCoreError, ClientError
 
-from holdfast_cli.errors import CommandError, with_notes
+from holdfast_cli.errors import CommandError, UnavailableError, with_notes
 
 # https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html, and S3's names of the same errors.
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
@@ -34,10 +34,6 @@ NOT_OF_AWS: Final = (
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
 """Advice for credentials that AWS does not accept."""
-
-
-class AwsUnavailableError(CommandError):
-    """AWS did not respond, or had a transient error, after the SDK's retries; a later attempt may succeed."""
 
 
 def explain(error: BotoCoreError | ClientError) -> str:
@@ -110,11 +106,11 @@ def _one_line(error: Exception) -> str:
 
 @contextmanager
 def as_command_errors() -> Iterator[None]:
-    """Raise errors of AWS and its SDK as `CommandError`, transient ones as `AwsUnavailableError`."""
+    """Raise errors of AWS and its SDK as `CommandError`, transient ones as `UnavailableError`."""
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        kind = AwsUnavailableError if _may_work_soon(error) else CommandError
+        kind = UnavailableError if _may_work_soon(error) else CommandError
         raise kind(with_notes(explain(error), error)) from error
     except Exception as error:
         if _of_parser(error):  # the error's text may contain the whole response

@@ -1,7 +1,7 @@
 """The deployed stack of a team, found through CloudFormation."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from holdfast import team as names
 from holdfast_cli.bucket.aws_errors import NOT_OF_AWS, as_command_errors, code_of
+from holdfast_cli.clock import Clock
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.errors import CommandError
 
@@ -31,16 +32,28 @@ class Stack:
     account: str
 
 
-def sign_in(settings: Settings) -> boto3.Session:
+class Session(boto3.Session):
+    """The credentials, the region and the clock of AWS, as its responses show it."""
+
+    def __init__(self, region: str | None) -> None:
+        super().__init__(region_name=region)
+        self.clock = Clock()
+        self.events.register("after-call", self._hear)
+
+    def _hear(self, http_response: Any, **_: object) -> None:
+        self.clock.hear(http_response.headers.get("date", ""))
+
+
+def sign_in(settings: Settings) -> Session:
     """Return a session with the AWS settings of the environment and its profiles.
 
     A region in `settings` overrides the region of the AWS profile.
     """
     with as_command_errors():
-        return boto3.Session(region_name=settings.region)
+        return Session(settings.region)
 
 
-def open_team(settings: Settings) -> tuple[boto3.Session, Stack]:
+def open_team(settings: Settings) -> tuple[Session, Stack]:
     """Return an AWS session, and the stack of the team that the settings name."""
     session = sign_in(settings)
     return session, find(session, settings.team)

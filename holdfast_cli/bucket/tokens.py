@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from holdfast.identity import tokens
@@ -18,12 +18,11 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import versions
 
 if TYPE_CHECKING:
-    import boto3
     from mypy_boto3_s3 import S3Client
 
     from holdfast.access import Grant
-    from holdfast_cli.bucket.stack import Stack
-    from holdfast_cli.config.rules import Expiry
+    from holdfast_cli.bucket.stack import Session, Stack
+    from holdfast_cli.config.rules import When
     from holdfast_cli.terminal.output import Progress
 
 _PREFIX: Final = token_key("").removesuffix(".json")
@@ -42,11 +41,11 @@ class Listing:
 
 
 def create(
-    session: "boto3.Session",
+    session: "Session",
     stack: "Stack",
     grants: "Sequence[Grant]",
     description: str,
-    expiry: "Expiry | None",
+    expiry: "When | None",
 ) -> tuple[Token, str]:
     """Create a token in a team's bucket. Return its record and its secret, which is not stored."""
     unknown = "run the command again. A record that was stored all the same is of no use without its secret."
@@ -55,14 +54,14 @@ def create(
     )
     with as_lines(stack, outcome_unknown=unknown, interrupted=interrupted):
         identity = caller_arn(session)
-        now = datetime.now(UTC)
+        now = session.clock.now()
         try:
             token, secret = tokens.create(
                 grants,
                 description=description,
                 created_by=identity,
                 now=now,
-                expires=expiry.at if expiry else now + tokens.DEFAULT_LIFETIME,
+                expires=expiry.after(now) if expiry else now + tokens.DEFAULT_LIFETIME,
             )
         except ValueError as error:
             raise CommandError(f"The token cannot be created: {error}.") from error
@@ -71,14 +70,14 @@ def create(
     return token, secret
 
 
-def read(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
+def read(session: "Session", stack: "Stack", token_id: str) -> Token:
     """Return a token's record."""
     with as_lines(stack, outcome_unknown=_READ):
         found = open_bucket(session, stack).read(token_key(token_id))
         return _parse(found.body if found else None, stack.bucket, token_id)
 
 
-def read_all(session: "boto3.Session", stack: "Stack", progress: "Progress") -> Listing:
+def read_all(session: "Session", stack: "Stack", progress: "Progress") -> Listing:
     """Return the records of all tokens."""
     with as_lines(stack, outcome_unknown=_READ):
         try:
@@ -123,7 +122,7 @@ def _read_all(
 
 
 def rotate(
-    session: "boto3.Session", stack: "Stack", token_id: str, keep: timedelta, expiry: "Expiry | None"
+    session: "Session", stack: "Stack", token_id: str, keep: timedelta, expiry: "When | None"
 ) -> tuple[Token, str]:
     """Replace a token's secret, unless the token is revoked or expired.
 
@@ -145,9 +144,9 @@ def rotate(
 
         def decide(current: bytes | None) -> bytes:
             token = _parse(current, stack.bucket, token_id)
-            now = datetime.now(UTC)
+            now = session.clock.now()
             if expiry is not None:
-                expires = expiry.at
+                expires = expiry.after(now)
             else:
                 span = tokens.lifetime(token)
                 expires = None if span is None else now + span
@@ -161,7 +160,7 @@ def rotate(
     return made[-1]
 
 
-def revoke(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
+def revoke(session: "Session", stack: "Stack", token_id: str) -> Token:
     """Revoke a token for good, and return its record. The record of a revoked token is not changed again."""
     again = "run the command again until it says that the token is revoked."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
@@ -170,7 +169,7 @@ def revoke(session: "boto3.Session", stack: "Stack", token_id: str) -> Token:
 
         def decide(current: bytes | None) -> bytes | None:
             token = _parse(current, stack.bucket, token_id)
-            revoked.append(tokens.revoke(token, revoked_by=identity, now=datetime.now(UTC)))
+            revoked.append(tokens.revoke(token, revoked_by=identity, now=session.clock.now()))
             return None if token.revoked is not None else revoked[-1].to_json()
 
         change(open_bucket(session, stack), token_key(token_id), decide)

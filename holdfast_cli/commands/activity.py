@@ -2,31 +2,79 @@
 
 import argparse
 import json
-from datetime import UTC, datetime, timedelta
-from itertools import islice
-from typing import Final
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
 from holdfast.api.form import Document
+from holdfast.audit import Event
 from holdfast_cli.api.sign_in import sign_in
+from holdfast_cli.bucket import audit as trail
 from holdfast_cli.commands import audit
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, option
 
-_SINCE: Final = timedelta(days=7)
+if TYPE_CHECKING:
+    from holdfast_cli.api.management import Api
+    from holdfast_cli.bucket.audit import Events, Search
+
+_SINCE: Final = rules.when("7d")
 _LIMIT: Final = 50
+_PAUSE: Final = 5.0
+"""Seconds between two searches for new events: the management API has a throttle of its own."""
 
 COMMAND = Command()
+
+
+@dataclass(frozen=True, slots=True)
+class _Activity:
+    """The events in the caller's scope. The API selects by state and time, this command by all else."""
+
+    api: "Api"
+    is_followed: bool
+
+    def now(self) -> datetime:
+        return self.api.now()
+
+    def read(self, search: "Search", progress: output.Progress | None = None) -> "Events":  # noqa: ARG002 the API shows its own
+        return self._found(search, None)
+
+    def newest(self, search: "Search", count: int, progress: output.Progress) -> "Events":  # noqa: ARG002
+        return self._found(search, count) if count else {}
+
+    def _found(self, search: "Search", count: int | None) -> "Events":
+        query = {"state": search.fields.get("state"), "since": output.word(search.since)}
+        found: Events = {}
+        with closing(self.api.pages(Document, "activity", "events", **query)) as listed:  # newest first
+            for event in (document.raw for document in listed):
+                if trail.matches(event, search) and not self._is_own(event.get("event"), search):
+                    found.setdefault(str(event.get("id") or json.dumps(event)), event)
+                if len(found) == count:
+                    break
+        return trail.ordered(found)
+
+    def _is_own(self, event: object, search: "Search") -> bool:
+        """Return whether an event may be of a search itself: each one would print the one before."""
+        return self.is_followed and event == Event.ACTIVITY_READ and event != search.fields.get("event")
 
 
 @COMMAND.define(
     """\
 Show the events of the audit trail about one state, or about all in your scope,
 oldest first. It takes the role auditor or maintainer, and no AWS credentials;
-`holdfast audit` shows the whole trail, and needs them.""",
+`holdfast audit` shows the whole trail, and needs them.
+
+--follow searches every 5 seconds, and shows each event once, also one that arrives
+up to 10 minutes late. It leaves out activity.read, as its own searches are, unless
+--event names it.""",
     """\
   holdfast activity
   holdfast activity network/prod --since 30d
+  holdfast activity --writes --follow
+  holdfast activity --event lock.force_unlocked --since 2026-11-01T14:00Z
+  holdfast activity --principal k2v9x0q7m3c1d8f5a6b4
   holdfast activity network/prod --limit 500 --json
 """,
     option(
@@ -37,38 +85,36 @@ oldest first. It takes the role auditor or maintainer, and no AWS credentials;
         metavar="STATE",
         help="only of this state; default: of all in your scope",
     ),
-    option(
-        "--since",
-        type=rules.past,
-        metavar="WHEN",
-        help=(f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {rules.shown(_SINCE)}"),
-    ),
+    audit.KINDS,
+    audit.PRINCIPAL,
+    audit.since(_SINCE),
+    audit.FOLLOW,
     option(
         "--limit",
         type=rules.count,
-        default=_LIMIT,
         metavar="COUNT",
-        help=f"only the newest COUNT; default: {_LIMIT}",
+        help=f"only the newest COUNT of the selected events; default: {_LIMIT}",
     ),
     arguments.API,
-    arguments.as_json("one JSON array"),
+    arguments.as_json("one JSON array; with --follow one JSON object per line"),
 )
 def _run(asked: argparse.Namespace) -> None:
-    since = asked.since or datetime.now(UTC) - _SINCE
-    query = {"state": None if asked.state is None else asked.state.value, "since": output.word(since)}
-    events = sign_in(asked).pages(Document, "activity", "events", **query)
-    shown = [event.raw for event in islice(events, asked.limit)]  # newest first
-    events.close()
-    shown.sort(key=lambda event: str(event.get("time", "")))
+    activity = _Activity(sign_in(asked), asked.follow)
+    since = (asked.since or _SINCE).before(activity.now)
+    search = audit.selected(asked, since)
+    if asked.follow:
+        audit.follow(activity, search, asked, "Waiting for events in your scope; Ctrl-C ends it.", _PAUSE)
+    limit = asked.limit or _LIMIT
+    shown = list(activity.newest(search, limit, output.Progress()).values())
     if asked.json:
         output.write(json.dumps(shown, indent=2))
     elif shown:
-        output.write(audit.table(shown))
+        output.write(audit.table(shown, activity.now()))
     else:
         output.write(
             output.wrapped(
                 f"There is no matching event since {output.moment(since)}; --since looks further back."
             )
         )
-    if len(shown) == asked.limit:
-        output.tell(f"holdfast: These are the newest {asked.limit}; --limit shows more, if there are any.")
+    if len(shown) == limit:
+        output.tell(f"holdfast: These are the newest {limit}; --limit shows more, if there are any.")

@@ -5,21 +5,21 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
-from holdfast_cli.bucket import audit, aws_errors, stack
+from holdfast_cli.bucket import audit, stack
 from holdfast_cli.config import arguments, rules, settings
-from holdfast_cli.errors import UsageError
+from holdfast_cli.errors import UnavailableError, UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.declaration import Command, either, option
+from holdfast_cli.terminal.declaration import Command, Option, either, option
 
 if TYPE_CHECKING:
-    from holdfast_cli.bucket.audit import Log, Search
+    from holdfast_cli.bucket.audit import Search, Source
 
-_SINCE = timedelta(days=30)
+_SINCE: Final = rules.when("30d")
 _PAUSE: Final = 2.0
 """Seconds between two searches for new events: CloudWatch Logs allows an account few requests a second."""
 _EVENT_WIDTH: Final = max(map(len, EVENTS))
@@ -54,11 +54,36 @@ def _value(value: str) -> str:
     return value
 
 
+KINDS: Final = either(
+    option("--event", type=_event, metavar="EVENT", help="only this event, as state.written"),
+    option("--writes", action="store_true", help=f"only events that changed a state: {', '.join(WRITES)}"),
+)
+"""Options that select events by their names."""
+PRINCIPAL: Final = option(
+    "--principal",
+    type=_principal,
+    metavar="WHO",
+    help="only events of this caller: a token's ID, another principal, or a subject in full",
+)
+FOLLOW: Final = option(
+    "--follow",
+    action="store_true",
+    help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
+)
+
+
+def since(default: rules.When) -> Option:
+    """Return the option --since."""
+    help_ = f"from then on: {arguments.AGO}; default: {default.typed}"
+    return option("--since", type=rules.when, metavar="WHEN", help=help_)
+
+
 @COMMAND.define(
     """\
 Show sign-ins, locks, reads, writes, deletes and denied requests from the team's
-audit log, oldest first. An unknown state or principal has no events. Needs AWS
-credentials that may filter the events of that log group;
+audit log, oldest first. An unknown state or principal has no events. Without the
+scope '*', only AWS credentials see events without a state, such as denied sign-ins.
+Needs AWS credentials that may filter the events of that log group;
 for the local AWS: set -a; . .local/aws.env; set +a.""",
     """\
   holdfast audit --state network/prod --since 7d
@@ -69,33 +94,16 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
     option("--state", type=rules.state, metavar="STATE", help="only events of this state"),
-    either(
-        option("--event", type=_event, metavar="EVENT", help="only this event, as state.written"),
-        option(
-            "--writes", action="store_true", help=f"only events that changed a state: {' and '.join(WRITES)}"
-        ),
-    ),
-    option(
-        "--principal",
-        type=_principal,
-        metavar="WHO",
-        help="only events of this caller: a token's ID, another principal, or a subject in full",
-    ),
+    KINDS,
+    PRINCIPAL,
     option("--version-id", type=_value, metavar="ID", help="only events of this version of a state"),
     option("--lock-id", type=_value, metavar="ID", help="only events of this lock"),
-    option(
-        "--since",
-        type=rules.past,
-        metavar="WHEN",
-        help=(f"from then on: 30d or 12h ago, or a date (UTC) as 2026-11-01; default: {rules.shown(_SINCE)}"),
-    ),
+    since(_SINCE),
     either(
-        option("--until", type=rules.past, metavar="WHEN", help="before then; default: now"),
         option(
-            "--follow",
-            action="store_true",
-            help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
+            "--until", type=rules.when, metavar="WHEN", help="before then, written as --since; default: now"
         ),
+        FOLLOW,
     ),
     option(
         "--limit",
@@ -107,22 +115,18 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
     arguments.as_json("one JSON object per line"),
 )
 def _run(asked: argparse.Namespace) -> None:
-    now = datetime.now(UTC)
-    since = asked.since or now - _SINCE
-    if since >= (asked.until or now + timedelta(minutes=1)):  # clocks differ
-        default = (
-            "" if asked.since and asked.until else f" By default they are {_SINCE.days} days ago and now."
-        )
-        raise UsageError(f"--since must be before --until.{default}")
-
     chosen = settings.resolve(asked)
     session = stack.sign_in(chosen)
     team = chosen.team or stack.find(session, None).team
     log = audit.of_team(session, team)
-    wanted = {name: str(value) for name in _OPTIONS if (value := getattr(asked, name)) is not None}
-    search = audit.Search(wanted, since, asked.until, WRITES if asked.writes else None)
+    since = (asked.since or _SINCE).before(log.now)
+    until = asked.until.before(log.now) if asked.until else None
+    if since >= (until or log.now() + timedelta(minutes=1)):  # clocks differ
+        default = "" if asked.since and asked.until else f" By default they are {_SINCE.typed} ago and now."
+        raise UsageError(f"--since must be before --until.{default}")
+    search = selected(asked, since, until)
     if asked.follow:
-        _follow(log, search, asked, f"Waiting for events of the team {team}; Ctrl-C ends it.")
+        follow(log, search, asked, f"Waiting for events of the team {team}; Ctrl-C ends it.", _PAUSE)
     progress = output.Progress()
     found = log.newest(search, asked.limit, progress) if asked.limit else log.read(search, progress)
     events = list(found.values())
@@ -130,7 +134,7 @@ def _run(asked: argparse.Namespace) -> None:
         if events:
             output.write("\n".join(json.dumps(event) for event in events))
     elif events:
-        output.write(table(events))
+        output.write(table(events, log.now()))
     else:
         output.write(
             f"The audit log of the team {team} has no matching event since {output.moment(since)}; --since "
@@ -138,10 +142,18 @@ def _run(asked: argparse.Namespace) -> None:
         )
 
 
-def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: str) -> NoReturn:
-    """Print new events as they arrive, until Ctrl-C."""
+def selected(asked: argparse.Namespace, since: datetime, until: datetime | None = None) -> "Search":
+    """Return the search for the events that the options select."""
+    wanted = {name: str(value) for name in _OPTIONS if (value := getattr(asked, name, None)) is not None}
+    return audit.Search(wanted, since, until, WRITES if asked.writes else None)
+
+
+def follow(
+    source: "Source", search: "Search", asked: argparse.Namespace, waiting: str, pause: float
+) -> NoReturn:
+    """Print new events as they arrive, until Ctrl-C. `pause` is the time between two searches in seconds."""
     form = json.dumps if asked.json else _line
-    following = audit.Following(log, search)
+    following = audit.Following(source, search)
     count = asked.limit if asked.limit or asked.since else 0
     events = following.begin(count, output.Progress())
     if sys.stderr.isatty():
@@ -150,11 +162,11 @@ def _follow(log: "Log", search: "Search", asked: argparse.Namespace, waiting: st
     while True:
         for event in events.values():
             output.write(form(event))
-        time.sleep(_PAUSE)
+        time.sleep(pause)
         try:
             events = following.new()
             is_available = True
-        except aws_errors.AwsUnavailableError as failure:
+        except UnavailableError as failure:
             events = {}
             if is_available:
                 output.complain(f"New events have to wait, still trying: {failure}")
@@ -168,23 +180,23 @@ def _line(event: Mapping[str, Any]) -> str:
     return output.wrapped(line, hanging=2)
 
 
-def table(events: Sequence[Mapping[str, Any]]) -> str:
-    """Return events of the audit trail as a table."""
-    rows = [_cells(event) for event in events]
+def table(events: Sequence[Mapping[str, Any]], now: datetime) -> str:
+    """Return events of the audit trail as a table, with their ages."""
+    rows = [_cells(event, now) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
 
 
-def _cells(event: Mapping[str, Any]) -> list[str]:
-    return [_time(event), _text(event, "event"), _who(event), _text(event, "state"), _details(event)]
+def _cells(event: Mapping[str, Any], now: datetime | None = None) -> list[str]:
+    return [_time(event, now), _text(event, "event"), _who(event), _text(event, "state"), _details(event)]
 
 
-def _time(event: Mapping[str, Any]) -> str:
+def _time(event: Mapping[str, Any], now: datetime | None) -> str:
     try:
         time = datetime.fromisoformat(_text(event, "time"))
     except ValueError:
         return _text(event, "time")
-    return output.word(time) if time.tzinfo else _text(event, "time")
+    return output.word(time, now) if time.tzinfo else _text(event, "time")
 
 
 def _who(event: Mapping[str, Any]) -> str:

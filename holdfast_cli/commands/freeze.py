@@ -6,12 +6,11 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from holdfast.api import v1
-from holdfast_cli.api import version_reference
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import holder, is_frozen, lock_words, moment
@@ -55,18 +54,6 @@ _STATES: Final = option(
 )
 
 
-def _until(value: str) -> datetime:
-    now = datetime.now(UTC)
-    if value[-1:] in ("d", "h", "m", "s"):
-        at = now + rules.duration(value)
-    else:
-        at = version_reference.local_time(value)
-    at = at.replace(microsecond=0)
-    if at <= now:
-        raise argparse.ArgumentTypeError(f"{value!r} has passed already: it is {output.moment(at)}")
-    return at
-
-
 @COMMAND.add(
     "freeze",
     "freeze a state, so that nobody can change it",
@@ -86,9 +73,9 @@ maintainer.""",
     arguments.REASON,
     option(
         "--until",
-        type=_until,
+        type=rules.when,
         metavar="WHEN",
-        help="when it ends: a duration from now on, as 2h, or a time, as 2099-11-20T14:00; default: never",
+        help=f"when it ends: {arguments.FROM_NOW}; default: never",
     ),
     option(
         "--wait",
@@ -104,7 +91,8 @@ maintainer.""",
 )
 def _freeze(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    wanted = v1.Freeze(reason=asked.reason, until=asked.until, id=secrets.token_hex(16))
+    until = asked.until and asked.until.after(api.now())
+    wanted = v1.Freeze(reason=asked.reason, until=until, id=secrets.token_hex(16))
     if "*" not in asked.states:
         _put(api, asked.states, wanted, asked)
         return

@@ -3,11 +3,10 @@
 import argparse
 import json
 import shlex
-from datetime import UTC, datetime
 
 from holdfast.api import form, v1
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import holder, lock_fields, lock_words, word
+from holdfast_cli.api.state_texts import colour, holder, lock_fields, lock_words, word
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
@@ -43,10 +42,11 @@ COMMAND = Command(
     arguments.as_json("one JSON array"),
 )
 def _list(asked: argparse.Namespace) -> None:
-    listed = sign_in(asked).pages(v1.ListedLock, "locks", "locks", prefix=asked.states.prefix)
+    api = sign_in(asked)
+    listed = api.pages(v1.ListedLock, "locks", "locks", prefix=asked.states.prefix)
     locks = [lock for lock in listed if asked.states.covers(lock.name)]
     if asked.older_than is not None:
-        before = datetime.now(UTC) - asked.older_than
+        before = api.now() - asked.older_than
         locks = [lock for lock in locks if lock.since and lock.since <= before]
     locks.sort(key=lambda lock: word(lock, "since"))
     if asked.json:
@@ -59,17 +59,18 @@ def _list(asked: argparse.Namespace) -> None:
             else "No state is locked."
         )
         return
+    now = api.now()
     rows = [
         [
             lock.name,
-            word(lock, "since"),
+            word(lock, "since", now),
             holder(lock),
-            lock_words(lock) if lock.freeze else lock.operation,
+            lock_words(lock, now) if lock.freeze else lock.operation,
             lock.id,
         ]
         for lock in locks
     ]
-    output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows))
+    output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows, [*map(colour, locks)]))
 
 
 @COMMAND.add(
@@ -85,11 +86,12 @@ def _list(asked: argparse.Namespace) -> None:
     arguments.as_json(),
 )
 def _show(asked: argparse.Namespace) -> None:
-    state = sign_in(asked).get(v1.LockOfState, "locks", asked.state)
+    api = sign_in(asked)
+    state = api.get(v1.LockOfState, "locks", asked.state)
     if asked.json:
         output.write(json.dumps(state.raw, indent=2))
     elif state.lock:
-        output.write(output.listed(lock_fields(state.lock)))
+        output.write(output.listed(lock_fields(state.lock, api.now())))
     else:
         output.write(output.wrapped(f"The state {asked.state} is not locked."))
 

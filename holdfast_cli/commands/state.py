@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from holdfast.api import form, v1
 from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
+    colour,
     lock_fields,
     lock_words,
     moment,
@@ -94,12 +95,12 @@ def _list(asked: argparse.Namespace) -> None:
     listed = list(api.pages(v1.StateItem, "states", "states", prefix=prefix, **kind))
     if asked.declared:
         listed = _without_state(listed, api.pages(v1.StateItem, "states", "states", prefix=prefix))
-    states = [item for item in listed if _is_wanted(item, asked)]
+    states = [item for item in listed if _is_wanted(item, asked, api.now())]
     if asked.json:
         output.write(json.dumps([item.raw for item in states], indent=2))
     elif states:
         heading = "DELETED" if asked.deleted else "DECLARED" if asked.declared else "MODIFIED"
-        output.write(_table_of_states(states, heading))
+        output.write(_table_of_states(states, heading, api.now()))
     else:
         output.write("No states found in your scope.")
 
@@ -115,24 +116,24 @@ def _without_state(declared: Iterable[v1.StateItem], later: Iterable[v1.StateIte
     return list(found.values())
 
 
-def _is_wanted(item: v1.StateItem, asked: argparse.Namespace) -> bool:
+def _is_wanted(item: v1.StateItem, asked: argparse.Namespace, now: datetime) -> bool:
     size, modified = item.size, item.modified
     return (
         asked.states.covers(item.name)
         and (not asked.locked or item.lock is not None)
         and (item.deleted is True) == asked.deleted
         and (asked.larger_than is None or (size is not None and size > asked.larger_than))
-        and (asked.older_than is None or (modified is not None and _age(modified) > asked.older_than))
+        and (asked.older_than is None or (modified is not None and now - modified > asked.older_than))
     )
 
 
-def _age(moment: datetime) -> timedelta:
-    return datetime.now(UTC) - moment
-
-
-def _table_of_states(states: list[v1.StateItem], modified: str) -> str:
-    rows = [[item.name, size(item.size), word(item, "modified"), lock_words(item.lock)] for item in states]
-    return output.table(("STATE", "SIZE", modified, "LOCK"), rows)
+def _table_of_states(states: list[v1.StateItem], modified: str, now: datetime) -> str:
+    rows = [
+        [item.name, size(item.size), word(item, "modified", now), lock_words(item.lock, now)]
+        for item in states
+    ]
+    headings = ("STATE", "SIZE", modified, "LOCK")
+    return output.table(headings, rows, [colour(item.lock) for item in states])
 
 
 @COMMAND.add(
@@ -150,11 +151,12 @@ the role reader), and its lock.""",
     arguments.as_json(),
 )
 def _show(asked: argparse.Namespace) -> None:
-    state = sign_in(asked).get(v1.StateDescription, "states", asked.state)
-    output.write(json.dumps(state.raw, indent=2) if asked.json else output.listed(_fields(state)))
+    api = sign_in(asked)
+    state = api.get(v1.StateDescription, "states", asked.state)
+    output.write(json.dumps(state.raw, indent=2) if asked.json else output.listed(_fields(state, api.now())))
 
 
-def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
+def _fields(state: v1.StateDescription, now: datetime) -> list[tuple[str, str]]:
     fields: list[tuple[str, str | None]] = [("state", state.name)]
     if not state.version:
         fields.append(("version", "none: there is no state of this name now"))
@@ -166,7 +168,7 @@ def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
             ("serial", whole(state.serial)),
             ("lineage", state.lineage),
             ("size", size(state.size)),
-            ("written", moment(state, "modified")),
+            ("written", moment(state, "modified", now)),
             ("by", writer(state)),
             ("operation", state.operation),
             ("status", status_words(state.status)),
@@ -176,7 +178,7 @@ def _fields(state: v1.StateDescription) -> list[tuple[str, str]]:
             ("encrypted", "by the client, so that its content is not shown" if state.encrypted else None),
         ]
     fields.append(("declared", "yes" if state.record else None))
-    lock = lock_fields(state.lock) if state.lock else [("lock", "none")]
+    lock = lock_fields(state.lock, now) if state.lock else [("lock", "none")]
     return [*((name, value) for name, value in fields if value), *lock]
 
 
@@ -207,24 +209,25 @@ Takes the role reader or auditor.""",
     arguments.as_json("one JSON array"),
 )
 def _history(asked: argparse.Namespace) -> None:
-    history = sign_in(asked).pages(v1.Version, "versions", "versions", asked.state)
+    api = sign_in(asked)
+    history = api.pages(v1.Version, "versions", "versions", asked.state)
     versions = list(islice(history, None if asked.all else asked.limit))
     history.close()
     if asked.json:
         output.write(json.dumps([version.raw for version in versions], indent=2))
     elif versions:
-        output.write(_table_of_versions(versions))
+        output.write(_table_of_versions(versions, api.now()))
     else:
         output.write(output.wrapped(f"The state {asked.state} has no versions."))
     if not asked.all and len(versions) == asked.limit:
         output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all versions.")
 
 
-def _table_of_versions(versions: list[v1.Version]) -> str:
+def _table_of_versions(versions: list[v1.Version], now: datetime) -> str:
     rows = [
         [
             whole(version.serial),
-            word(version, "time"),
+            word(version, "time", now),
             _status(version),
             version.version,
             writer(version),

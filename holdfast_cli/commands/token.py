@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.access import described
@@ -42,7 +42,7 @@ def _expires_option(default: str) -> Option:
         "--expires",
         type=rules.expiry,
         metavar="WHEN",
-        help=f"when it expires: from now on as 90d or 12h, a date (UTC) as 2027-01-31, or never; {default}",
+        help=f"when it expires: {arguments.FROM_NOW}, or never; {default}",
     )
 
 
@@ -96,7 +96,7 @@ List the access tokens that are valid, never with a secret.
 def _list(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     listing = tokens.read_all(session, found, output.Progress())
-    now = datetime.now(UTC)
+    now = session.clock.now()
     shown = [token for token in listing.tokens if asked.all or token.status(now) == "active"]
     if asked.json:
         text = _json([_document(token, now) for token in shown])
@@ -134,7 +134,7 @@ it; never its secret. {_NEEDS.format(what="read")}""",
 def _show(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
     token = tokens.read(session, found, asked.id)
-    now = datetime.now(UTC)
+    now = session.clock.now()
     output.write(_json(_document(token, now)) if asked.json else output.listed(_fields(token, now)))
 
 
@@ -198,7 +198,7 @@ def _revoke(asked: argparse.Namespace) -> None:
         f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
     )
     with output.after(done):
-        output.write(_json(_document(token, datetime.now(UTC))) if asked.json else output.wrapped(done))
+        output.write(_json(_document(token, session.clock.now())) if asked.json else output.wrapped(done))
 
 
 # --- output --------------------------------------------------------------------------------------
@@ -246,15 +246,15 @@ def _with_secret(stack: "Stack", token: "Token", secret: str) -> dict[str, Any]:
     }
 
 
-def _expires(token: "Token") -> str:
-    return output.moment(token.expires) if token.expires else "never"
+def _expires(token: "Token", now: datetime | None = None) -> str:
+    return output.moment(token.expires, now) if token.expires else "never"
 
 
-def _old(token: "Token") -> str:
+def _old(token: "Token", now: datetime | None = None) -> str:
     until = _old_until(token)
-    return (
-        "is refused everywhere within 60 seconds" if until is None else f"works until {output.moment(until)}"
-    )
+    if until is None:
+        return "is refused everywhere within 60 seconds"
+    return f"works until {output.moment(until, now)}"
 
 
 def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
@@ -296,17 +296,17 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
         ("ID", token.id),
         ("status", token.status(now)),
         *granted.fields(token.grants),
-        ("expires", _expires(token)),
+        ("expires", _expires(token, now)),
         ("description", token.description or "-"),
-        ("created", f"{output.moment(token.created)} by {token.created_by}"),
+        ("created", f"{output.moment(token.created, now)} by {token.created_by}"),
     ]
     if token.rotated is not None:
-        fields.append(("rotated", f"{output.moment(token.rotated)} by {token.rotated_by}"))
+        fields.append(("rotated", f"{output.moment(token.rotated, now)} by {token.rotated_by}"))
     until = _old_until(token)
     if until is not None and now < until and token.revoked is None:
-        fields.append(("old secret", _old(token)))
+        fields.append(("old secret", _old(token, now)))
     if token.revoked is not None:
-        fields.append(("revoked", f"{output.moment(token.revoked)} by {token.revoked_by}"))
+        fields.append(("revoked", f"{output.moment(token.revoked, now)} by {token.revoked_by}"))
     return fields
 
 
@@ -315,7 +315,7 @@ def _table(shown: "list[Token]", now: datetime) -> str:
         [
             token.id,
             *granted.cells(token.grants),
-            output.word(token.expires) if token.expires else "never",
+            output.word(token.expires, now) if token.expires else "never",
             token.status(now),
             token.description,
         ]

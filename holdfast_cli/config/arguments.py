@@ -29,6 +29,10 @@ ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for
 """The roles, each with what it allows, for the help."""
 
 
+AGO: Final = "30d or 12h ago, or a local time as 2026-11-01, 2026-11-01T14:00 or with Z for UTC"
+"""How to write a time in the past, for the help."""
+FROM_NOW: Final = "in 90d or 2h, or a local time as 2099-01-31, 2099-01-31T14:00 or with Z for UTC"
+"""How to write a time in the future, for the help."""
 _TEAM: Final = option(
     "--team",
     type=rules.team,

@@ -3,6 +3,8 @@
 import argparse
 import re
 import shlex
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -14,10 +16,16 @@ from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli.config import backend_config
+from holdfast_cli.errors import UsageError
+from holdfast_cli.terminal import output
 from holdfast_cli.terminal.secrets import looks_secret
 
 _DURATION = re.compile(r"([0-9]{1,10})([dhms])", re.ASCII)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?",
+    re.ASCII | re.IGNORECASE,
+)
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", re.ASCII)
 _COUNT = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)(B|KB|MB|GB)", re.ASCII | re.IGNORECASE)
@@ -47,10 +55,28 @@ class Beginning:
 
 
 @dataclass(frozen=True, slots=True)
-class Expiry:
-    """The time at which a token expires; `at` is None for a token that never expires."""
+class When:
+    """A time that an option names: a duration from now, a time, or None for never.
 
-    at: datetime | None
+    The server's clock says what now is, so it is known only after the server has responded.
+    """
+
+    typed: str
+    at: timedelta | datetime | None
+
+    def before(self, now: Callable[[], datetime]) -> datetime:
+        """Return the time, a duration before now. `now` is called only for a duration."""
+        assert self.at is not None  # noqa: S101 of `when`, which does not parse never
+        return now() - self.at if isinstance(self.at, timedelta) else self.at
+
+    def after(self, now: datetime) -> datetime | None:
+        """Return the time in whole seconds, a duration after `now`; `UsageError` if it has passed already."""
+        if self.at is None:
+            return None
+        at = (now + self.at if isinstance(self.at, timedelta) else self.at).replace(microsecond=0)
+        if at <= now:
+            raise UsageError(f"{self.typed!r} has passed already: it is {output.moment(at, now)}.")
+        return at
 
 
 def _refuse_secret(value: str) -> None:
@@ -244,37 +270,27 @@ def shown(span: timedelta) -> str:
     return f"{int(span.total_seconds())}s"
 
 
-def expiry(value: str) -> Expiry:
-    """Parse an expiry: a duration from now on, a date or `never`. The time must be in the future."""
-    if value == "never":
-        return Expiry(None)
-    now = datetime.now(UTC)
-    if _DATE.fullmatch(value):
-        at = _date(value)
-    elif _DURATION.fullmatch(value):
-        at = now + duration(value)
-    else:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid expiry: a duration as 90d or 12h, a date as 2027-01-31, or never"
-        )
-    if at <= now:
-        raise argparse.ArgumentTypeError(f"{value!r} has passed already")
-    return Expiry(at)
+def expiry(value: str) -> When:
+    """Parse when something ends: as `when`, or `never`."""
+    return When(value, None) if value == "never" else when(value)
 
 
-def past(value: str) -> datetime:
-    """Parse a time in the past: a duration before now, or a date."""
-    if _DATE.fullmatch(value):
-        return _date(value)
-    if _DURATION.fullmatch(value):
-        return datetime.now(UTC) - duration(value)
+def when(value: str) -> When:
+    """Parse a duration from now, as `12h`, or a time, as `local_time`."""
+    return When(value, duration(value) if _DURATION.fullmatch(value) else local_time(value))
+
+
+def local_time(value: str) -> datetime:
+    """Parse a time; a time without an offset is local. `ArgumentTypeError` if the value is not valid."""
+    if is_time(value):
+        with suppress(ValueError, OverflowError, OSError):
+            return datetime.fromisoformat(value.upper()).astimezone(UTC)
     raise argparse.ArgumentTypeError(
-        f"{value!r} is not a valid time: a duration ago as 30d or 12h, or a date as 2027-01-31"
+        f"{value!r} is not a valid time: a duration as 12h, a date as 2026-11-20, or a time as "
+        "2026-11-20T14:00, which is local, or 2026-11-20T14:00Z"
     )
 
 
-def _date(value: str) -> datetime:
-    try:
-        return datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a valid date") from error
+def is_time(value: str) -> bool:
+    """Return whether a value has the form of a time."""
+    return _TIME.fullmatch(value) is not None

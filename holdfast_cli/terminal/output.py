@@ -26,6 +26,8 @@ _GAP = "  "
 """The space between two columns."""
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
 """A part of a text in which no line breaks, so that a command in backquotes can be copied as a whole."""
+_AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+"""Seconds of the units in which an age is shown."""
 _PROGRESS_AFTER = 2.0
 """Seconds before progress is first shown."""
 
@@ -114,14 +116,29 @@ def plain(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def moment(time_: datetime) -> str:
-    """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`."""
-    return f"{time_.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+def moment(time_: datetime, now: datetime | None = None) -> str:
+    """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`; with `now`, followed by its age."""
+    return f"{time_.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC{_age(time_, now)}"
 
 
-def word(time_: datetime) -> str:
-    """Format a time for a table, such as `2027-02-19T15:44:05Z`."""
-    return f"{time_.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+def word(time_: datetime, now: datetime | None = None) -> str:
+    """Format a time for a table, such as `2027-02-19T15:44:05Z`; with `now`, followed by its age."""
+    return f"{time_.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}{_age(time_, now)}"
+
+
+def _age(time_: datetime, now: datetime | None) -> str:
+    """Return how long before `now` a time is, or after it.
+
+    >>> midnight = datetime(2027, 2, 19, tzinfo=UTC)
+    >>> _age(midnight, midnight.replace(hour=3, minute=59)), _age(midnight.replace(minute=2), midnight)
+    (' (3 h ago)', ' (in 2 min)')
+    """
+    if now is None:
+        return ""
+    seconds = int((now - time_).total_seconds())
+    length, unit = next((each for each in _AGES if abs(seconds) >= each[0]), _AGES[-1])
+    span = f"{abs(seconds) // length} {unit}"
+    return f" (in {span})" if seconds < 0 else f" ({span} ago)"
 
 
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
@@ -168,8 +185,14 @@ def listed(fields: Sequence[tuple[str, str]]) -> str:
     return "\n".join(wrapped(plain(value), head=f"  {name:<{width}}  ") for name, value in fields)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str] | None]]) -> str:
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str | Sequence[str] | None]],
+    colours: Sequence[str | None] = (),
+) -> str:
     """Return a table: for a pipe with one line for each row, for a terminal in the terminal's width.
+
+    `colours` has a row's colour at the row's place, as `coloured` takes it, or None.
 
     On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit. An
     empty cell is shown as `-`, so that columns can be counted; the texts of a cell are joined by commas.
@@ -182,13 +205,15 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str | Sequence[str] |
     widths = _widths(lines, _columns(sys.stdout))
     beside = len(widths)
     label = max(map(len, headings[beside:]), default=0)
-    laid = []
-    for number, line in enumerate(lines):
+    laid: list[str] = []
+    for line, colour in zip_longest(lines, (None, *colours)):
         cells = [_broken(cell, width) for cell, width in zip(line, widths, strict=False)]
-        laid += [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
-        if number:
+        row = [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
+        if laid:
             below = zip(headings[beside:], line[beside:], strict=True)
-            laid += [wrapped(cell, head=f"  {name:<{label}}  ") for name, cell in below if cell != "-"]
+            row += [wrapped(cell, head=f"  {name:<{label}}  ") for name, cell in below if cell != "-"]
+        text = "\n".join(row)
+        laid.append(coloured(text, colour) if colour else text)
     return "\n".join(laid)
 
 

@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from holdfast_cli.bucket import audit
 from holdfast_cli.bucket.audit import Following, Log, Search
-from holdfast_cli.bucket.aws_errors import AwsUnavailableError
+from holdfast_cli.clock import Clock
 from holdfast_cli.commands import audit as command
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.terminal import output
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -22,22 +22,19 @@ MILLISECOND = timedelta(milliseconds=1)
 QUIET = output.Progress()
 
 
-class Clock(datetime):
-    """A clock that the test moves."""
+class MovedClock(Clock):
+    """A clock of AWS that the test moves."""
 
     present = NOW
+    is_heard = True
 
-    @classmethod
-    def now(cls, tz: Any = None) -> Any:
-        assert tz is UTC
-        return cls.present
+    def now(self) -> datetime:
+        return self.present
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> type[Clock]:
-    monkeypatch.setattr(Clock, "present", NOW)
-    monkeypatch.setattr(audit, "datetime", Clock)
-    return Clock
+@pytest.fixture
+def clock() -> MovedClock:
+    return MovedClock()
 
 
 class Logs:
@@ -78,8 +75,8 @@ def logs() -> Logs:
 
 
 @pytest.fixture
-def log(logs: Logs) -> Log:
-    return Log(logs, "payments", "eu-central-1")
+def log(logs: Logs, clock: MovedClock) -> Log:
+    return Log(logs, "payments", "eu-central-1", clock)
 
 
 def search(since: datetime = NOW - 30 * DAY, until: datetime | None = None) -> Search:
@@ -180,7 +177,7 @@ def test_following_begins_with_as_many_as_were_asked_for_and_goes_on_with_what_c
     assert list(following.new()) == []
 
 
-def test_a_new_event_is_found_once_however_late_or_often(logs: Logs, log: Log, clock: type[Clock]) -> None:
+def test_a_new_event_is_found_once_however_late_or_often(logs: Logs, log: Log, clock: MovedClock) -> None:
     following = Following(log, search())
     following.begin(0, QUIET)
     seen = []
@@ -194,7 +191,7 @@ def test_a_new_event_is_found_once_however_late_or_often(logs: Logs, log: Log, c
     assert seen == [[f"late {number}", f"at once {number}"] for number in range(60)]
 
 
-def test_no_more_ids_are_remembered_than_those_of_minutes(logs: Logs, log: Log, clock: type[Clock]) -> None:
+def test_no_more_ids_are_remembered_than_those_of_minutes(logs: Logs, log: Log, clock: MovedClock) -> None:
     following = Following(log, search())
     for number in range(100):
         logs.add(f"{number}", NOW - number * MINUTE)
@@ -209,13 +206,13 @@ def test_no_more_ids_are_remembered_than_those_of_minutes(logs: Logs, log: Log, 
     assert len(following._known) == 0  # noqa: SLF001
 
 
-def test_what_came_while_aws_did_not_respond_is_found_later(logs: Logs, log: Log, clock: type[Clock]) -> None:
+def test_what_came_while_aws_did_not_respond_is_found_later(logs: Logs, log: Log, clock: MovedClock) -> None:
     following = Following(log, search())
     following.begin(0, QUIET)
     logs.errors = [EndpointConnectionError(endpoint_url="https://logs")]
     logs.add("meanwhile", NOW + MINUTE)
     clock.present = NOW + DAY
-    with pytest.raises(AwsUnavailableError):
+    with pytest.raises(UnavailableError):
         following.new()
 
     assert list(following.new()) == ["meanwhile"]
@@ -259,7 +256,7 @@ def test_following_goes_on_after_errors_that_pass_and_tells_them_once(
     monkeypatch.setattr("time.sleep", pause)
     errors = [*errors]
     with pytest.raises(EndedError):
-        command._follow(log, search(), asked(), "")  # noqa: SLF001 the loop has no end
+        command.follow(log, search(), asked(), "", 2)  # the loop has no end
 
     printed = capsys.readouterr()
     assert [line.split() for line in printed.out.splitlines()] == [
@@ -287,9 +284,9 @@ def test_following_ends_with_errors_that_stay(
     monkeypatch.setattr("time.sleep", lambda _: logs.errors.append(error))
 
     with pytest.raises(CommandError, match=line) as raised:
-        command._follow(log, search(), asked(), "")  # noqa: SLF001
+        command.follow(log, search(), asked(), "", 2)
 
-    assert not isinstance(raised.value, AwsUnavailableError)
+    assert not isinstance(raised.value, UnavailableError)
 
 
 def asked() -> argparse.Namespace:

@@ -52,7 +52,8 @@ def test_a_freeze_has_a_reason_an_end_and_an_id(stub: ApiStub) -> None:
     text = output(stub, *FREEZE, NAME, *REASON, "--until", "2099-01-01T01:00+01:00")
 
     assert text == f"{NAME} is frozen until 2099-01-01 00:00:00 UTC.\n"
-    [asked] = stub.asked
+    health, asked = stub.asked
+    assert (health.path, "authorization" in health.headers) == ("/health", False)
     assert (asked.method, asked.path) == ("PUT", f"/manage/v1/freeze/{NAME}")
     sent = json.loads(asked.body)
     assert re.fullmatch("[0-9a-f]{32}", sent.pop("id"))
@@ -68,7 +69,7 @@ def test_a_duration_ends_so_long_from_now_and_no_end_is_none(stub: ApiStub) -> N
     assert "until `holdfast state unfreeze network/prod`" in output(stub, *FREEZE, NAME, *REASON)
     output(stub, *FREEZE, NAME, *REASON, "--until", "2h")
 
-    first, second = (json.loads(asked.body) for asked in stub.asked)
+    first, second = (json.loads(asked.body) for asked in stub.asked if asked.body)
     assert first["until"] is None
     left = datetime.fromisoformat(second["until"]) - datetime.now(UTC)
     assert timedelta(hours=1, minutes=55) < left <= timedelta(hours=2)
@@ -78,8 +79,6 @@ def test_a_duration_ends_so_long_from_now_and_no_end_is_none(stub: ApiStub) -> N
 @pytest.mark.parametrize(
     "arguments",
     [
-        [NAME, *REASON, "--until", "2001-01-01"],
-        [NAME, *REASON, "--until", "0s"],
         [NAME, *REASON, "--until", "soon"],
         [NAME, *REASON, "--until", "9999-99-99"],
         [NAME, "--reason", "a\nb"],
@@ -94,6 +93,16 @@ def test_what_freezes_nothing_is_wrong_usage(stub: ApiStub, arguments: list[str]
     done = run(stub, *FREEZE, *arguments)
 
     assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
+
+
+@pytest.mark.parametrize("until", ["2001-01-01T01:00+01:00", "0s"])
+def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> None:
+    stub.reply(frozen())
+
+    line = failure(stub, *FREEZE, NAME, *REASON, "--until", until, code=2)
+
+    assert f"'{until}' has passed already: it is 20" in line
+    assert [asked.path for asked in stub.asked] == ["/health"]
 
 
 @pytest.mark.parametrize(

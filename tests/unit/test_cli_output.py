@@ -227,7 +227,7 @@ def test_a_list_whose_reader_went_away_still_tells_of_a_record_that_is_not_valid
 ) -> None:
     found = stack.Stack("payments", API, "bucket", "123456789012")
     monkeypatch.setenv("HOLDFAST_CONFIG_FILE", "/dev/null")
-    monkeypatch.setattr(stack, "open_team", lambda _: (None, found))
+    monkeypatch.setattr(stack, "open_team", lambda _: (stack.Session("eu-central-1"), found))
     monkeypatch.setattr(tokens, "read_all", lambda *_: tokens.Listing([], ["a is not valid.", "b is not."]))
     monkeypatch.setattr(sys, "stdout", closed)
 

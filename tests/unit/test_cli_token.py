@@ -343,11 +343,11 @@ def test_nothing_is_made_when_the_output_is_closed(aws: Aws) -> None:
         (["token", "create", "--role", "writer", "--scope", "a//b"], "scope pattern 'a//b'"),
         (["token", "create", "--role", "writer", "--scope", "a/**"], "everything below a name is 'name/*'"),
         ([*CREATE, "--team", "Payments"], "not a valid team name"),
-        ([*CREATE, "--expires", "tomorrow"], "not a valid expiry"),
+        ([*CREATE, "--expires", "tomorrow"], "not a valid time"),
         ([*CREATE, "--expires", "-1d"], "expected one argument"),
         ([*CREATE, "--expires", "0d"], "has passed already"),
         ([*CREATE, "--expires", "2020-01-01"], "has passed already"),
-        ([*CREATE, "--expires", "2027-02-30"], "'2027-02-30' is not a valid date"),
+        ([*CREATE, "--expires", "2027-02-30"], "'2027-02-30' is not a valid time"),
         ([*CREATE, "--expires", "9999999999d"], "more than 36500d"),
     ],
 )
