@@ -60,6 +60,26 @@ def test_states_are_a_table_over_all_pages(stub: ApiStub) -> None:
     assert [one.path for one in stub.asked] == ["/manage/v1/states", "/manage/v1/states?cursor=more"]
 
 
+def test_rows_of_locked_and_frozen_states_have_a_colour_on_a_terminal(stub: ApiStub) -> None:
+    ended = item("past", 1, lock=freeze(until="2001-01-01T00:00:00Z", ended=True))
+    stub.reply(page("states", SMALL, LARGE, OLD, ended))
+    variables = environment(stub, TERM="xterm")
+
+    shown = terminal.run([HOLDFAST, "state", "list"], variables, columns=250)
+    _, *rows = shown.splitlines()
+
+    assert [re.findall(r"\x1b\[[0-9;]*m", row) for row in rows] == [
+        [],
+        ["\x1b[33m", "\x1b[0m"],
+        ["\x1b[36m", "\x1b[0m"],
+        [],
+    ]
+    variables["NO_COLOR"] = "1"
+    plain = terminal.run([HOLDFAST, "state", "list"], variables, columns=250)
+    assert plain == re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert "\x1b" not in output(stub, "state", "list", TERM="xterm")
+
+
 @pytest.mark.parametrize(
     ("options", "query", "names"),
     [

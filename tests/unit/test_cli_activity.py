@@ -1,0 +1,218 @@
+"""`holdfast activity`: what its options select, and how it follows a trail whose events may arrive late."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from holdfast_cli.bucket.audit import LATEST
+from holdfast_cli.main import main
+from tests.support.api_stub import ApiStub, Asked, Reply
+from tests.support.cli_account import HOLDFAST
+from tests.support.management import answer, environment, page, refusal, run
+
+ADA = "token:k2v9x0q7m3c1d8f5a6b4"
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+PAUSE = timedelta(seconds=5)
+
+
+class Trail:
+    """An API whose trail a test writes. It adds an event for each search, as the real one does.
+
+    `present` is its clock. A page has `size` events, the newest first. `faults` are sent first.
+    """
+
+    size = 2
+
+    def __init__(self) -> None:
+        self.present = NOW
+        self.events: list[dict[str, str]] = []
+        self.faults: list[Reply] = []
+        self.asked: list[dict[str, list[str]]] = []
+
+    def add(self, name: str, time: datetime, event: str = "state.written", **fields: str) -> None:
+        text = time.isoformat(timespec="milliseconds")
+        self.events.append({"id": name, "time": text, "event": event, "principal": ADA, **fields})
+
+    def reply(self, asked: Asked) -> Reply:
+        url = urlsplit(asked.path)
+        query = parse_qs(url.query)
+        if url.path == "/health":
+            return answer({"status": "ok"})
+        self.asked.append(query)
+        if self.faults:
+            return self.faults.pop(0)
+        since = datetime.fromisoformat(query["since"][0])
+        found = [one for one in self.events if datetime.fromisoformat(one["time"]) >= since]
+        found.sort(key=lambda one: one["time"], reverse=True)
+        first = int(query.get("cursor", ["0"])[0])
+        if not first:
+            self.add(f"search {len(self.asked)}", self.present, "activity.read")
+        more = str(first + self.size) if len(found) > first + self.size else None
+        return page("events", *found[first : first + self.size], next_=more)
+
+
+@pytest.fixture
+def trail(stub: ApiStub, monkeypatch: pytest.MonkeyPatch) -> Trail:
+    found = Trail()
+    monkeypatch.setattr(stub, "next_reply", found.reply)
+    monkeypatch.setattr(
+        BaseHTTPRequestHandler, "date_time_string", lambda *_: format_datetime(found.present, usegmt=True)
+    )
+    return found
+
+
+Follow = Callable[..., tuple[int, list[str], str]]
+
+
+@pytest.fixture
+def follow(
+    stub: ApiStub, trail: Trail, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Follow:
+    """Follow a trail. Between two searches the next step of the test is done; after the last comes Ctrl-C."""
+    for name, value in environment(stub).items():
+        monkeypatch.setenv(name, value)
+
+    def run(steps: Iterator[object], *arguments: str) -> tuple[int, list[str], str]:
+        def sleep(seconds: float) -> None:
+            if seconds == PAUSE.total_seconds():  # others are before a retry
+                trail.present += PAUSE
+                try:
+                    next(steps)
+                except StopIteration:
+                    raise KeyboardInterrupt from None
+
+        monkeypatch.setattr("time.sleep", sleep)
+        code = main(["activity", "--follow", "--json", *arguments])
+        printed = capsys.readouterr()
+        return code, [json.loads(line)["id"] for line in printed.out.splitlines()], printed.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ((), ["read", "written", "deleted", "denied"]),
+        (("--writes",), ["written", "deleted"]),
+        (("--writes", "--limit", "1"), ["deleted"]),
+        (("--event", "state.read"), ["read"]),
+        (("--principal", "token:other"), ["written"]),
+        (("--principal", ADA.removeprefix("token:")), ["read", "deleted", "denied"]),
+        (("--principal", ADA, "--writes"), ["deleted"]),
+        (("--event", "state.restored"), []),
+    ],
+)
+def test_options_select_events_over_all_pages(
+    stub: ApiStub, trail: Trail, options: tuple[str, ...], found: list[str]
+) -> None:
+    trail.add("read", NOW - 4 * PAUSE, "state.read")
+    trail.add("written", NOW - 3 * PAUSE, principal="token:other")
+    trail.add("deleted", NOW - 2 * PAUSE, "state.deleted")
+    trail.add("denied", NOW - PAUSE, "sign_in.refused", principal="", token=ADA.removeprefix("token:"))
+    trail.events[-1].pop("principal")
+
+    shown = json.loads(run(stub, "activity", *options, "--json").stdout)
+
+    assert [one["id"] for one in shown] == found
+
+
+def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(
+    trail: Trail, follow: Follow
+) -> None:
+    trail.add("before", NOW - timedelta(hours=1))
+    trail.size = 50
+    expected, times = [], []
+
+    def steps() -> Iterator[object]:
+        for number in range(50):  # 25 minutes, more than an event may be late
+            trail.present += 5 * PAUSE
+            times.append(trail.present)
+            trail.add(f"at once {number}", trail.present)
+            trail.add(f"late {number}", trail.present - LATEST + PAUSE)  # older than the last one seen
+            trail.add(f"at once {number // 2}", times[number // 2])  # delivered again
+            expected.extend([f"late {number}", f"at once {number}"])
+            yield
+
+    assert follow(steps()) == (130, expected, "")
+
+
+def test_what_happened_while_the_api_did_not_respond_is_printed_afterwards(
+    trail: Trail, follow: Follow
+) -> None:
+    def steps() -> Iterator[object]:
+        trail.add("lost", trail.present)
+        trail.faults = [Reply(lost=True)] * 3
+        yield
+        trail.present += timedelta(hours=1)
+        trail.faults = [refusal(503, "undecided", "CloudWatch Logs did not return the trail.")] * 3
+        yield
+        trail.faults = [refusal(429, "too_many_requests", "")] * 3
+        yield
+        trail.add("later", trail.present)
+        yield
+
+    code, printed, told = follow(steps())
+
+    assert (code, printed) == (130, ["lost", "later"])
+    [line] = told.splitlines()
+    assert "New events have to wait, still trying: 127.0.0.1" in line
+
+
+def test_credentials_that_ended_end_it(trail: Trail, follow: Follow) -> None:
+    def steps() -> Iterator[object]:
+        trail.faults = [Reply(401)]
+        yield
+
+    code, printed, told = follow(steps())
+
+    assert (code, printed) == (1, [])
+    assert "does not accept the credentials" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "printed"),
+    [
+        ((), ["new"]),
+        (("--limit", "1"), ["recent", "new"]),
+        (("--since", "2h"), ["hour", "recent", "new"]),
+        (("--since", "2h", "--principal", "token:other"), ["hour"]),
+        (("--event", "activity.read"), ["search 1", "search 2"]),
+    ],
+)
+def test_it_begins_with_what_was_asked_for_and_leaves_out_its_own_searches_unless_these_are(
+    trail: Trail, follow: Follow, options: tuple[str, ...], printed: list[str]
+) -> None:
+    trail.add("day", NOW - timedelta(days=1))
+    trail.add("hour", NOW - timedelta(hours=1), principal="token:other")
+    trail.add("recent", NOW - PAUSE)
+
+    def steps() -> Iterator[object]:
+        trail.add("new", trail.present)
+        yield
+        yield
+
+    assert follow(steps(), *options)[1][: len(printed)] == printed
+    assert all("state" not in query for query in trail.asked)
+
+
+def test_ctrl_c_ends_it_quietly(stub: ApiStub, trail: Trail) -> None:
+    trail.present = datetime.now(UTC)
+    trail.add("first", trail.present)
+    command = [HOLDFAST, "activity", "--follow", "--limit", "1"]
+
+    with subprocess.Popen(
+        command, env=environment(stub), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as following:
+        assert following.stdout is not None
+        line = following.stdout.readline()
+        following.send_signal(signal.SIGINT)
+        assert (*following.communicate(timeout=60), following.returncode) == ("", "", 130)
+
+    assert f"state.written        {ADA}  -  -\n" in line
