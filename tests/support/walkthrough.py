@@ -129,9 +129,19 @@ def walk_readme(front_door: FrontDoor, folder: Path) -> None:
         [
             Step(
                 http.typed,
-                (applied, "1 <time> current, acknowledged <id> <by> <who> OperationTypeApply <n> B -"),
+                (
+                    applied,
+                    "1 <time> (<n> <unit> ago) current, acknowledged <id> <by> <who> OperationTypeApply <n> B -",
+                ),
             ),
-            Step(cloud.typed, (applied, "network/first <n> B <time> -", "network/second <n> B <time> -")),
+            Step(
+                cloud.typed,
+                (
+                    applied,
+                    "network/first <n> B <time> (<n> <unit> ago) -",
+                    "network/second <n> B <time> (<n> <unit> ago) -",
+                ),
+            ),
         ],
         {**replaced, "/tmp/first": str(folder / "first")},  # noqa: S108 as in the document
         folder,
