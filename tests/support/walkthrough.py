@@ -124,24 +124,15 @@ def walk_readme(front_door: FrontDoor, folder: Path) -> None:
     """Apply with each protocol as the README says, and find both states."""
     http, cloud = steps("README.md", "A state in two minutes")
     applied = "Apply complete! Resources: 1 added, 0 changed, 0 destroyed."
+    age = "<time> (<n> <unit> ago)"
     replaced = {" .local/": f" {front_door.folder}/", "$PWD/.local/": f"{front_door.folder}/"}
     _type(
         [
             Step(
                 http.typed,
-                (
-                    applied,
-                    "1 <time> (<n> <unit> ago) current, acknowledged <id> <by> <who> OperationTypeApply <n> B -",
-                ),
+                (applied, f"1 {age} current, acknowledged <id> <by> <who> OperationTypeApply <n> B -"),
             ),
-            Step(
-                cloud.typed,
-                (
-                    applied,
-                    "network/first <n> B <time> (<n> <unit> ago) -",
-                    "network/second <n> B <time> (<n> <unit> ago) -",
-                ),
-            ),
+            Step(cloud.typed, (applied, f"network/first <n> B {age} -", f"network/second <n> B {age} -")),
         ],
         {**replaced, "/tmp/first": str(folder / "first")},  # noqa: S108 as in the document
         folder,

@@ -115,6 +115,25 @@ def test_a_token_expires_and_is_listed_by_the_clock_of_aws(aws: Aws, now: Now) -
     assert "has passed already: it is" in line
 
 
+@pytest.mark.parametrize(("typed", "hour"), [("2099-01-31T09:00", 0), ("2099-01-31T09:00z", 9)])
+def test_every_option_takes_a_time_without_an_offset_as_local(
+    stub: ApiStub, aws: Aws, typed: str, hour: int
+) -> None:
+    meant = datetime(2099, 1, 31, hour, tzinfo=UTC)
+    tokyo = {"TZ": "Asia/Tokyo"}
+    stub.reply(answer({"events": [], "name": NAME, "freeze": {"id": "b", "reason": "x", "until": None}}))
+
+    output(stub, "activity", "--since", typed, **tokyo)
+    assert parse_qs(urlsplit(stub.asked[-1].path).query)["since"] == [written(meant)]
+    output(stub, "state", "freeze", NAME, "--reason", "x", "--until", typed, **tokyo)
+    assert json.loads(stub.asked[-1].body)["until"] == written(meant)
+    create = ("token", "create", "--role", "reader", "--scope", "*", "--json", "--expires", typed)
+    assert json.loads(aws.output(*create, **tokyo))["expires"] == meant.isoformat()
+    variables = {"AWS_ENDPOINT_URL_CLOUDWATCH_LOGS": stub.address, **tokyo}
+    aws.output("audit", "--team", "payments", "--since", "1d", "--until", typed, **variables)
+    assert json.loads(stub.asked[-1].body)["endTime"] == meant.timestamp() * 1000 - 1
+
+
 def test_a_response_without_a_date_leaves_the_clock_as_it_is(now: Now) -> None:
     clock = Clock()
     clock.hear("yesterday")
