@@ -79,7 +79,7 @@ def follow(
     for name, value in environment(stub).items():
         monkeypatch.setenv(name, value)
 
-    def run(steps: Iterator[object], *arguments: str) -> tuple[int, list[str], str]:
+    def run(steps: Iterator[None], *arguments: str) -> tuple[int, list[str], str]:
         def sleep(seconds: float) -> None:
             if seconds == PAUSE.total_seconds():  # others are before a retry
                 trail.present += PAUSE
@@ -130,7 +130,7 @@ def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(
     trail.size = 50
     expected, times = [], []
 
-    def steps() -> Iterator[object]:
+    def steps() -> Iterator[None]:
         for number in range(50):  # 25 minutes, more than an event may be late
             trail.present += 5 * PAUSE
             times.append(trail.present)
@@ -146,7 +146,7 @@ def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(
 def test_what_happened_while_the_api_did_not_respond_is_printed_afterwards(
     trail: Trail, follow: Follow
 ) -> None:
-    def steps() -> Iterator[object]:
+    def steps() -> Iterator[None]:
         trail.add("lost", trail.present)
         trail.faults = [Reply(lost=True)] * 3
         yield
@@ -166,7 +166,7 @@ def test_what_happened_while_the_api_did_not_respond_is_printed_afterwards(
 
 
 def test_credentials_that_ended_end_it(trail: Trail, follow: Follow) -> None:
-    def steps() -> Iterator[object]:
+    def steps() -> Iterator[None]:
         trail.faults = [Reply(401)]
         yield
 
@@ -193,7 +193,7 @@ def test_it_begins_with_what_was_asked_for_and_leaves_out_its_own_searches_unles
     trail.add("hour", NOW - timedelta(hours=1), principal="token:other")
     trail.add("recent", NOW - PAUSE)
 
-    def steps() -> Iterator[object]:
+    def steps() -> Iterator[None]:
         trail.add("new", trail.present)
         yield
         yield
@@ -205,7 +205,7 @@ def test_it_begins_with_what_was_asked_for_and_leaves_out_its_own_searches_unles
 def test_ctrl_c_ends_it_quietly(stub: ApiStub, trail: Trail) -> None:
     trail.present = datetime.now(UTC)
     trail.add("first", trail.present)
-    command = [HOLDFAST, "activity", "--follow", "--limit", "1"]
+    command = [str(HOLDFAST), "activity", "--follow", "--limit", "1"]
 
     with subprocess.Popen(
         command, env=environment(stub), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
