@@ -7,8 +7,8 @@ Names have the same meaning in all modules:
 - `UsageError`: options, variables or the profiles file are not valid, contradict each other, or leave out
   something that is needed. Every function that reads them may raise it.
 - `asked` is the parsed command line, `environment` the environment variables of the process.
-- A `bucket.stack.Session` has the credentials, the region and the clock of AWS. `stack` is the team's deployed
-  stack.
+- A `bucket.stack.Session` has the credentials, the region and the clock of AWS. `stack` is the team's
+  deployed stack.
 - `address` and `base` are the API's base URL, without a slash at its end. `body` is the body of a request or
   a response, and `status` the HTTP status.
 - `team` is a team's name; None means the only deployed team.
