@@ -132,7 +132,7 @@ def _read(response: Response, address: str) -> Session:
     host = urlsplit(address).netloc
     if response.status == HTTPStatus.OK:
         try:
-            return _session(response.body)
+            return parse(response.body)
         except (KeyError, TypeError, ValueError) as error:
             raise CommandError(
                 f"The response of {host} holds no session of Holdfast: check the address, and that this "
@@ -154,7 +154,8 @@ def _read(response: Response, address: str) -> Session:
     raise CommandError(f"{host} responds with {response.status}: {reason}{http.version_skew(address)}")
 
 
-def _session(body: bytes) -> Session:
+def parse(body: bytes) -> Session:
+    """Parse the JSON form of a session. KeyError, TypeError or ValueError if it is not valid."""
     document = json_object.parse(body)
     session_id, secret = (record_fields.text(document[name]) for name in ("id", "secret"))
     seconds = document["seconds"]

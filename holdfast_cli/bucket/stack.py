@@ -35,8 +35,8 @@ class Stack:
 class Session(boto3.Session):
     """The credentials, the region and the clock of AWS, as its responses show it."""
 
-    def __init__(self, region: str | None) -> None:
-        super().__init__(region_name=region)
+    def __init__(self, region: str | None, profile: str | None = None) -> None:
+        super().__init__(region_name=region, profile_name=profile)
         self.clock = Clock()
         self.events.register("after-call", self._hear)
 
@@ -50,7 +50,7 @@ def sign_in(settings: Settings) -> Session:
     A region in `settings` overrides the region of the AWS profile.
     """
     with as_command_errors():
-        return Session(settings.region)
+        return Session(settings.region, settings.aws_profile)
 
 
 def open_team(settings: Settings) -> tuple[Session, Stack]:

@@ -1,4 +1,4 @@
-"""`holdfast configure`: writes, lists and removes profiles, each with an address, a team and a region."""
+"""`holdfast configure`: writes, lists and removes profiles, and installs the credentials helper."""
 
 import argparse
 import json
@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from holdfast.identity.sessions import MAX_SECONDS
+from holdfast_cli.api import own_sessions
 from holdfast_cli.bucket import stack
-from holdfast_cli.config import arguments, profiles, rules, settings
+from holdfast_cli.config import arguments, cloud_config, profiles, rules, settings, terraform_cli
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
@@ -58,6 +60,7 @@ AWS_PROFILE names.""",
   holdfast configure --address https://abc123.execute-api.eu-central-1.amazonaws.com
   holdfast configure list
   holdfast configure remove staging
+  holdfast configure helper
 """,
     _profile_option(default=None),
     option("--address", type=rules.address, metavar="URL", help="the API's base URL"),
@@ -159,6 +162,62 @@ def _remove(asked: argparse.Namespace) -> None:
     done = f"Removed {what} {asked.name} from {file}"
     with output.after(f"{done}."):
         output.write(f"{done}.")
+
+
+@COMMAND.add(
+    "helper",
+    "let Terraform sign in by itself with `cloud {}`",
+    """\
+Install a credentials helper: Terraform and OpenTofu then sign in by themselves, as
+`holdfast login` does, at the hosts of the profiles' addresses and of HOLDFAST_ADDRESS.
+They need no TF_TOKEN_… for these hosts. The options say who signs in.
+
+The program is ~/.terraform.d/plugins/terraform-credentials-holdfast, and the setting
+~/.terraform.d/holdfast.tfrc. There is one helper for the whole machine: where another
+is configured, nothing is installed.""",
+    """\
+  holdfast configure helper
+  holdfast configure helper --aws-profile platform
+  holdfast configure helper --oidc
+  holdfast configure helper --remove
+""",
+    arguments.sign_in(MAX_SECONDS),
+    option("--remove", action="store_true", help="remove the helper"),
+)
+def _helper(asked: argparse.Namespace) -> None:
+    _refuse_options(asked, "helper")
+    if asked.profile is not None:
+        raise UsageError("Leave --profile out: the helper signs in at the addresses of all profiles.")
+    if asked.remove:
+        removed = terraform_cli.remove(os.environ)
+        output.write(f"Removed {' and '.join(map(str, removed))}." if removed else _NOTHING_CHANGED)
+        return
+    own_sessions.check(asked)
+    hosts = {host for _, address in settings.apis(os.environ) if (host := cloud_config.host(address))}
+    if not hosts:
+        raise UsageError(
+            "No profile has an https:// address without a path, as `cloud {}` needs it: run `holdfast "
+            "configure --address URL` first."
+        )
+    written = terraform_cli.install(os.environ, _sign_in_arguments(asked))
+    done = f"Wrote {' and '.join(map(str, written))}."
+    with output.after(done):
+        output.write(f"{done}\n\nTerraform signs in by itself at {', '.join(sorted(hosts))}.")
+    for host in sorted(hosts):
+        for place in terraform_cli.preferred(os.environ, host):
+            output.tell(f"holdfast: {place} has a token for {host}, which Terraform uses instead: remove it.")
+
+
+def _sign_in_arguments(asked: argparse.Namespace) -> list[str]:
+    """Return the options of `arguments.sign_in` as they are typed, with an absolute path."""
+    values = {
+        "--id-token-file": asked.id_token_file and asked.id_token_file.absolute(),
+        "--audience": asked.audience,
+        "--aws-profile": asked.aws_profile,
+        "--duration": asked.duration and f"{asked.duration}s",
+    }
+    typed = [f"{name}={value}" for name, value in values.items() if value]
+    return ["--oidc", *typed] if asked.oidc else typed
 
 
 def _file() -> Path:

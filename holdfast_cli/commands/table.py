@@ -10,6 +10,8 @@ from holdfast_cli.terminal.parser import Parser
 COMMANDS: Final = {
     "configure": "write a profile: address, team and region",
     "login": "sign in with AWS credentials or an ID token",
+    "run": "sign in, and run a program with the session",
+    "credentials-helper": "answer Terraform, which asks for a host's token",
     "whoami": "show your principal, role and scope",
     "backend-config": "print a backend block for a state",
     "state": "list states, show their history, go back, freeze",

@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
 import argparse
+from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from holdfast.access import Grant, Role, check_grants
+from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import Change
 from holdfast.state import operator
 from holdfast_cli.config import rules
@@ -33,6 +36,8 @@ AGO: Final = "30d or 12h ago, or a local time as 2026-11-01, 2026-11-01T14:00 or
 """How to write a time in the past, for the help."""
 FROM_NOW: Final = "in 90d or 2h, or a local time as 2099-01-31, 2099-01-31T14:00 or with Z for UTC"
 """How to write a time in the future, for the help."""
+_LIFETIMES: Final = " to ".join(rules.shown(timedelta(seconds=each)) for each in (MIN_SECONDS, MAX_SECONDS))
+
 _TEAM: Final = option(
     "--team",
     type=rules.team,
@@ -103,6 +108,41 @@ REASON: Final = option(
 def as_json(what: str = "one JSON object") -> Option:
     """Return the option --json."""
     return option("--json", action="store_true", help=f"print {what}")
+
+
+def session_seconds(value: str) -> int:
+    """Parse how long a session lasts, and return seconds."""
+    seconds = int(rules.duration(value).total_seconds())
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        raise argparse.ArgumentTypeError(f"{value!r} is not from {_LIFETIMES}")
+    return seconds
+
+
+def sign_in(default: int) -> Option:
+    """Return the options on whose credentials create a session, and how long the session lasts."""
+    return several(
+        option("--oidc", action="store_true", help="with an ID token, not with AWS credentials"),
+        option("--id-token-file", type=Path, metavar="FILE", help="with --oidc: the file with the ID token"),
+        option(
+            "--audience",
+            type=rules.unicode_text,
+            metavar="TEXT",
+            help="with --oidc in GitHub Actions: for whom the ID token is; default: the API's address",
+        ),
+        option(
+            "--aws-profile",
+            type=rules.unicode_text,
+            metavar="NAME",
+            help="the profile of AWS that signs in; default: as AWS_PROFILE and the other variables say",
+        ),
+        option(
+            "--duration",
+            type=session_seconds,
+            metavar="DURATION",
+            help=f"how long the session lasts, from {_LIFETIMES}; default: "
+            f"{rules.shown(timedelta(seconds=default))}",
+        ),
+    )
 
 
 def grants(*, replace: bool = False) -> Option:

@@ -19,7 +19,17 @@ STAND_IN: Final = "holdfast.local"
 SERVICES: Final = ("tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2")
 """The services in the discovery document that clients look up."""
 
-_NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+)(:443)?")
+_NOTHING_BUT_A_HOST: Final = re.compile(r"https://([A-Za-z0-9.-]+(:[0-9]+)?)")
+
+
+def host(address: str) -> str | None:
+    """Return the host of an API, and its port unless that is 443; None if it has a path, or no TLS.
+
+    >>> host("https://API.example.com:443"), host("https://a.example:8443"), host("https://a.example/states")
+    ('api.example.com', 'a.example:8443', None)
+    """
+    found = _NOTHING_BUT_A_HOST.fullmatch(address)
+    return found[1].lower().removesuffix(":443") if found else None
 
 
 def hostname(address: str) -> str:
@@ -30,8 +40,8 @@ def hostname(address: str) -> str:
     >>> hostname("https://API.example.com"), hostname("https://api.example.com/states-of-all")
     ('api.example.com', 'holdfast.local')
     """
-    found = _NOTHING_BUT_A_HOST.fullmatch(address)
-    return found[1].lower() if found else STAND_IN
+    found = host(address)
+    return STAND_IN if found is None or ":" in found else found
 
 
 def token_variable(host: str) -> str:

@@ -51,29 +51,34 @@ class Settings:
     Attributes:
         address: None if no setting names it, or if a setting with precedence names a team.
         region: None leaves the choice to the AWS profile.
+        aws_profile: None leaves the choice to the environment.
     """
 
     address: str | None
     team: str | None
     region: str | None
+    aws_profile: str | None = None
 
 
 def path(environment: Mapping[str, str]) -> Path | None:
-    """Return the path of the profiles file; None if the environment does not determine the path.
-
-    It is HOLDFAST_CONFIG_FILE, or else the path of https://specifications.freedesktop.org/basedir/latest/.
-    That specification ignores a relative XDG_CONFIG_HOME.
-    """
+    """Return the path of the profiles file; None if the environment does not determine the path."""
     home = environment.get("HOME")
     if named := environment.get("HOLDFAST_CONFIG_FILE"):
         # A shell does not expand ~ in a quoted path.
         return Path(home, named.removeprefix("~/")) if home and named.startswith("~/") else Path(named)
-    folder = environment.get("XDG_CONFIG_HOME", "")
-    if not Path(folder).is_absolute():
-        if not home:
-            return None
-        folder = f"{home}/.config"
-    return Path(folder, "holdfast", "config.toml")
+    folder = own_folder(environment, "XDG_CONFIG_HOME", ".config")
+    return folder / "config.toml" if folder else None
+
+
+def own_folder(environment: Mapping[str, str], variable: str, below_home: str) -> Path | None:
+    """Return Holdfast's folder by https://specifications.freedesktop.org/basedir/latest/; None without HOME.
+
+    That specification ignores a relative path in `variable`.
+    """
+    folder, home = environment.get(variable, ""), environment.get("HOME")
+    if Path(folder).is_absolute():
+        return Path(folder, "holdfast")
+    return Path(home, below_home, "holdfast") if home else None
 
 
 def read(file: Path | None) -> Profiles:

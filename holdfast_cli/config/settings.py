@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -59,7 +59,8 @@ def resolve(
         output.tell(f"holdfast: {address}")
     if not hasattr(asked, "team") and (team := _team_left_out(found["address"], values, environment)):
         output.tell(f"holdfast: {team}")
-    return Settings(**{name: None if value is None else value.value for name, value in found.items()})
+    chosen = {name: None if value is None else value.value for name, value in found.items()}
+    return Settings(**chosen, aws_profile=getattr(asked, "aws_profile", None))
 
 
 def sources(
@@ -68,6 +69,17 @@ def sources(
     """Return profile, address, team and region as `resolve` finds them, each with its source."""
     profile, values = _profile(asked, environment)
     return {"profile": profile, **_find(asked, environment, profile, values)}
+
+
+def apis(environment: Mapping[str, str]) -> Iterator[tuple[str | None, str]]:
+    """Yield profile and address of each API that the environment or a profile names; a profile may be None.
+
+    The API of a team without an address is left out: finding it takes a request.
+    """
+    for profile in (None, *profiles.read(profiles.path(environment))):
+        asked = argparse.Namespace(profile=profile, address=None, team=None, region=None)
+        if address := sources(asked, environment)["address"]:
+            yield profile, address.value
 
 
 def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:

@@ -81,5 +81,7 @@ def _typed(command: Parser) -> str:
         if action.option_strings:
             words += [f"{action.option_strings[-1]} {name}"] if action.required else []
         else:
-            words.append({"?": f"[{name}]", "*": f"[{name} …]"}.get(str(action.nargs), name))
+            words.append(
+                {"?": f"[{name}]", "*": f"[{name} …]", "+": f"-- {name} …"}.get(str(action.nargs), name)
+            )
     return " ".join(words)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from holdfast.access import Role
+from holdfast.access import Grant, Role
 from holdfast.identity import tokens
 from holdfast_cli.clock import Clock
 from tests.support import api_stub
@@ -98,8 +98,7 @@ def test_a_token_expires_and_is_listed_by_the_clock_of_aws(aws: Aws, now: Now) -
     )
     assert abs(datetime.fromisoformat(made["expires"]) - now() - timedelta(minutes=90)) < NEAR
     token, _ = tokens.create(
-        Role.READER,
-        ["*"],
+        [Grant(Role.READER, ("*",))],
         description="",
         created_by="ada",
         now=now() - timedelta(days=1),

@@ -285,7 +285,7 @@ def test_the_list_shows_the_region_of_the_aws_profile(
     )
 
 
-def test_every_example_of_the_help_works_as_it_stands(holdfast: Callable[..., int]) -> None:
+def test_every_example_of_the_help_works_as_it_stands(holdfast: Callable[..., int], tmp_path: Path) -> None:
     holdfast("configure", "--profile", "staging", "--address", ADDRESS)
     for command in COMMANDS:
         if command.prog.startswith("holdfast configure"):
@@ -293,4 +293,5 @@ def test_every_example_of_the_help_works_as_it_stands(holdfast: Callable[..., in
             for example in examples.splitlines():
                 options = "--address https://a.b --team a --region eu-west-1"
                 holdfast("configure", "--profile", "staging", *options.split())
-                assert holdfast(*shlex.split(example)[1:], answers=Terminal("\n\n\n")) == 0, example
+                done = holdfast(*shlex.split(example)[1:], answers=Terminal("\n\n\n"), HOME=str(tmp_path))
+                assert done == 0, example

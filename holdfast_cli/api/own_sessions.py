@@ -1,0 +1,178 @@
+"""Signs in with the options of `arguments.sign_in`, and keeps sessions for the user's next processes."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from holdfast import json_object
+from holdfast.access import described
+from holdfast.identity.sessions import MAX_SECONDS
+from holdfast.identity.trust import is_web_address
+from holdfast_cli.api import id_tokens, sessions
+from holdfast_cli.api.sessions import Session
+from holdfast_cli.bucket import stack
+from holdfast_cli.config import cloud_config, profiles, settings
+from holdfast_cli.config.profiles import Settings
+from holdfast_cli.errors import UsageError
+
+KEPT_SECONDS: Final = MAX_SECONDS
+"""The lifetime of a kept session by default: Terraform asks for a token once, so it must outlive an apply."""
+
+_KEPT_SINCE: Final = "kept_since"
+_AWS_FILES: Final = {
+    "AWS_CONFIG_FILE": "~/.aws/config",
+    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
+}
+_ROTATING: Final = ("_TOKEN", "_SECRET_ACCESS_KEY")
+"""The endings of variables that do not say who signs in: AWS_ACCESS_KEY_ID does."""
+
+
+def check(asked: Namespace) -> None:
+    """Raise UsageError if the options of `arguments.sign_in` contradict each other."""
+    if not asked.oidc and (asked.id_token_file is not None or asked.audience is not None):
+        raise UsageError("--id-token-file and --audience go with --oidc.")
+    if asked.oidc and asked.aws_profile is not None:
+        raise UsageError("--aws-profile is for AWS credentials: leave it or --oidc out.")
+
+
+def resolve(asked: Namespace) -> tuple[Settings, str]:
+    """Return the settings and the API's address; UsageError for options that do not go together."""
+    check(asked)
+    chosen = settings.resolve(asked)
+    address = stack.api_address(chosen)
+    if not is_web_address(address):
+        raise UsageError(f"A session is created over https:// only, and {address} does not begin so.")
+    return chosen, address
+
+
+def create(asked: Namespace, chosen: Settings, address: str, seconds: int | None) -> Session:
+    """Create a session; `seconds` is as in `sessions`."""
+    if asked.oidc:
+        token = id_tokens.find(asked.id_token_file, asked.audience or address)
+        return sessions.for_id_token(token, address, seconds)
+    return sessions.for_aws(stack.sign_in(chosen), address, seconds)
+
+
+def reuse(asked: Namespace, chosen: Settings, address: str) -> Session:
+    """Return a session of which at least half is left: a kept one of the same caller, else a new one.
+
+    Processes that ask at the same time share one new session, unless no file can be written.
+    """
+    seconds = asked.duration or KEPT_SECONDS
+    folder = _folder(address)
+    who = id_tokens.source(asked.id_token_file) if asked.oidc else _aws_settings(asked.aws_profile)
+    file = folder / f"{_digest(who, asked.audience, seconds)}.json" if folder else None
+    with _alone(folder):
+        session = _read(file)
+        if session is None:
+            session = create(asked, chosen, address, seconds)
+            with suppress(OSError):
+                _keep(session, file)
+    return session
+
+
+def forget(address: str) -> None:
+    """Remove the kept sessions of an API. They stay valid until they expire."""
+    if folder := _folder(address):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def environment(session: Session, address: str) -> dict[str, str]:
+    """Return the variables by which Terraform, OpenTofu and `holdfast` use a session."""
+    cloud = cloud_config.credentials_document(address, session.id, session.secret)
+    return {
+        "TF_HTTP_USERNAME": session.id,
+        "TF_HTTP_PASSWORD": session.secret,
+        "HOLDFAST_ADDRESS": address,
+        cloud["variable"]: cloud["token"],
+    }
+
+
+def to_json(session: Session, **more: object) -> str:
+    """Return a session as JSON, which `sessions.parse` reads."""
+    written = {"expires": session.expires.isoformat(timespec="seconds")}
+    document = asdict(session) | described(session.grants) | written | more
+    return json.dumps(document, indent=2)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+def _folder(address: str) -> Path | None:
+    cache = profiles.own_folder(os.environ, "XDG_CACHE_HOME", ".cache")
+    return cache / "sessions" / _digest(address) if cache else None
+
+
+def _aws_settings(profile: str | None) -> str:
+    """Return what decides which AWS credentials sign in, without the credentials and without a request."""
+    own = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith("AWS_") and not name.endswith(_ROTATING)
+    }
+    changed = []
+    for variable, usual in _AWS_FILES.items():
+        with suppress(OSError, RuntimeError):  # there is no home
+            file = Path(own.get(variable) or usual).expanduser()
+            changed.append(file.stat().st_mtime_ns if file.is_file() else None)
+    return json.dumps([profile, own, changed])
+
+
+@contextmanager
+def _alone(folder: Path | None) -> Iterator[None]:
+    """Wait until no other process is in this context for the same folder; create the folder."""
+    number = None
+    with suppress(OSError):
+        if folder:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            number = os.open(folder, os.O_RDONLY)
+            fcntl.flock(number, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if number is not None:
+            os.close(number)
+
+
+def _read(file: Path | None) -> Session | None:
+    """Return a kept session; None if less than half of it is left, or if others may have read or written it.
+
+    Its age counts by this machine's clock alone, which may differ from the API's.
+    """
+    if file is None:
+        return None
+    try:
+        with file.open("rb") as stream:
+            status, body = os.fstat(stream.fileno()), stream.read()
+        since, session = json_object.parse(body)[_KEPT_SINCE], sessions.parse(body)
+        is_fresh = 0 <= time.time() - since < session.seconds / 2
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+    return session if is_fresh and status.st_uid == os.geteuid() and not status.st_mode & 0o077 else None
+
+
+def _keep(session: Session, file: Path | None) -> None:
+    """Write a session for its user alone, and remove the files of sessions that have expired."""
+    if file is None:
+        return
+    for old in file.parent.iterdir():
+        if time.time() - old.stat().st_mtime > MAX_SECONDS:
+            old.unlink()
+    number, written = tempfile.mkstemp(dir=file.parent)  # with the mode 0600
+    with open(number, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is open already
+        stream.write(to_json(session, **{_KEPT_SINCE: int(time.time())}))
+    Path(written).replace(file)

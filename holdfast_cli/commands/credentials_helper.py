@@ -1,0 +1,66 @@
+"""`holdfast credentials-helper`: answers Terraform, which asks for the token of every host.
+
+The protocol: https://developer.hashicorp.com/terraform/internals/credentials-helpers
+"""
+
+import argparse
+import json
+import os
+
+from holdfast.identity import credentials
+from holdfast.identity.sessions import MAX_SECONDS
+from holdfast_cli.api import own_sessions
+from holdfast_cli.config import arguments, cloud_config, settings
+from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import output
+from holdfast_cli.terminal.declaration import Command, option
+
+COMMAND = Command()
+
+
+@COMMAND.define(
+    """\
+Answer Terraform and OpenTofu, which run this command after `holdfast configure
+helper`: sign in as `holdfast login` does, and print the session for `cloud {}`. Only
+the hosts of the profiles' addresses, and of HOLDFAST_ADDRESS, are answered; for every
+other host nothing is sent.
+
+Sessions are kept as by `holdfast run`; `forget` removes those of a host.""",
+    """\
+  holdfast credentials-helper get abc123.execute-api.eu-central-1.amazonaws.com
+  holdfast credentials-helper --oidc get abc123.execute-api.eu-central-1.amazonaws.com
+  holdfast credentials-helper forget abc123.execute-api.eu-central-1.amazonaws.com
+""",
+    arguments.sign_in(MAX_SECONDS),
+    option("verb", choices=("get", "store", "forget"), metavar="VERB", help="get, store or forget"),
+    option("host", metavar="HOST", help="the host, and its port unless that is 443"),
+)
+def _run(asked: argparse.Namespace) -> None:
+    address = _choose(asked)
+    if asked.verb == "store":
+        raise CommandError(
+            f"Nothing was stored: holdfast signs in by itself, and keeps no token. For {asked.host} write a "
+            "`credentials` block into the CLI configuration, or export "
+            f"{cloud_config.token_variable(asked.host)}."
+        )
+    if asked.verb == "forget":
+        if address is not None:
+            own_sessions.forget(address)
+        return
+    token = {}
+    if address is not None:
+        session = own_sessions.reuse(asked, *own_sessions.resolve(asked))
+        token = {"token": credentials.bearer(session.id, session.secret)}
+    output.write(json.dumps(token))
+
+
+def _choose(asked: argparse.Namespace) -> str | None:
+    """Choose the API whose host is exactly the asked one, and return its address; None for any other host.
+
+    The host may come from the `source` of somebody's module. Some letters become ASCII in lower case.
+    """
+    for profile, address in settings.apis(os.environ):
+        if asked.host.isascii() and asked.host.lower() == cloud_config.host(address):
+            vars(asked).update(profile=profile, address=None if profile else address, team=None, region=None)
+            return address
+    return None

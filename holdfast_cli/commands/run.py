@@ -1,0 +1,44 @@
+"""`holdfast run`: signs in, and becomes another program that has the session in its environment."""
+
+import argparse
+import os
+import signal
+
+from holdfast.identity.sessions import MAX_SECONDS
+from holdfast_cli.api import own_sessions
+from holdfast_cli.config import arguments
+from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal.declaration import Command, option
+
+COMMAND = Command()
+
+
+@COMMAND.define(
+    """\
+Sign in as `holdfast login` does, and run a program with the session in its
+environment: TF_HTTP_USERNAME, TF_HTTP_PASSWORD, TF_TOKEN_… of the API's host and
+HOLDFAST_ADDRESS. Signals, input, output and the exit code are the program's own.
+The program can be Terraform, OpenTofu, Terragrunt, `holdfast` or a script.
+
+The session is kept in ~/.cache/holdfast, or below XDG_CACHE_HOME, and used again
+until half of its duration has passed. So at least half is left when the program starts.""",
+    """\
+  holdfast run -- terraform apply
+  holdfast run --oidc -- tofu apply -auto-approve
+  holdfast run --profile staging --aws-profile platform -- terragrunt run-all plan
+""",
+    arguments.sign_in(MAX_SECONDS),
+    arguments.ADDRESS_OR_TEAM,
+    option("command", nargs="+", metavar="COMMAND", help="the program and its arguments, after --"),
+)
+def _run(asked: argparse.Namespace) -> None:
+    chosen, address = own_sessions.resolve(asked)
+    session = own_sessions.reuse(asked, chosen, address)
+    variables = {**os.environ, **own_sessions.environment(session, address)}
+    # Python ignores both signals, and an ignored signal stays ignored in the program.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvpe(asked.command[0], asked.command, variables)  # noqa: S606 the user typed it
+    except OSError as error:
+        raise CommandError(f"{asked.command[0]} cannot be started: {error.strerror}.") from error

@@ -1,0 +1,122 @@
+"""Installs the credentials helper of Terraform and OpenTofu: a program, and a block of the CLI configuration.
+
+Both look for the program in one folder, not on the PATH. They read every `*.tfrc` in the folder above, unless
+TF_CLI_CONFIG_FILE names a file. https://developer.hashicorp.com/terraform/cli/config/config-file
+"""
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from holdfast import json_object
+from holdfast_cli.config import cloud_config
+from holdfast_cli.config.backend_config import quote_hcl
+from holdfast_cli.errors import CommandError, UsageError
+
+NAME: Final = "holdfast"
+_COMMENT: Final = re.compile(r'("(?:\\.|[^"\\\n])*")|#[^\n]*|//[^\n]*|/\*.*?\*/', re.DOTALL)
+"""A comment, or a string, which may look like a comment."""
+_HELPER: Final = re.compile(r'\bcredentials_helper\b"?[\s:=\[{]*"?([^"\s{]*)')
+_NAMED: Final = "TF_CLI_CONFIG_FILE"
+
+
+def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Path]:
+    """Write the program and the block, and return their paths.
+
+    UsageError if another helper is configured, because there can be one for the whole machine. Nothing is
+    written then.
+    """
+    folder, block = _folder(environment), _block(arguments)
+    own = folder / f"{NAME}.tfrc"
+    others = {file: text for file, text in _texts(environment, folder) if file != own}
+    helpers = {found: file for file, text in others.items() for found in _HELPER.findall(text)}
+    for name in helpers.keys() - {NAME}:
+        raise UsageError(
+            f"{helpers[name]} has the credentials helper {name!r}, and Terraform has one for all hosts. "
+            "Remove that block first, or use `holdfast run`. Nothing was changed."
+        )
+    xdg = Path(environment.get("XDG_CONFIG_HOME") or folder, "opentofu")
+    if xdg.is_dir() and not folder.exists():
+        raise UsageError(
+            f"OpenTofu reads {xdg} only while {folder} does not exist: move its files there first. Nothing "
+            "was changed."
+        )
+    program = _program(folder)
+    command = f'exec {shlex.quote(sys.executable)} -P -m holdfast_cli credentials-helper "$@"'
+    _write(program, f"#!/bin/sh\n# Written by `holdfast configure helper`.\n{command}\n", 0o755)
+    if environment.get(_NAMED):
+        if NAME not in helpers:
+            raise CommandError(
+                f"Wrote {program}. Terraform reads no other file than {environment[_NAMED]}, which {_NAMED} "
+                f"names: add this line to it, or unset the variable and run this again: {block}"
+            )
+        return [program]
+    _write(own, f"# Written by `holdfast configure helper`.\n{block}\n", 0o644)
+    return [program, own]
+
+
+def remove(environment: Mapping[str, str]) -> list[Path]:
+    """Remove what `install` wrote, and return the paths of the removed files."""
+    folder = _folder(environment)
+    found = [file for file in (_program(folder), folder / f"{NAME}.tfrc") if file.exists()]
+    for file in found:
+        file.unlink()
+    return found
+
+
+def preferred(environment: Mapping[str, str], host: str) -> Iterator[str]:
+    """Yield the variable and the files with a token for a host. Terraform then asks no helper."""
+    if environment.get(variable := cloud_config.token_variable(host)):
+        yield variable
+    for file, text in _texts(environment, _folder(environment)):
+        with suppress(ValueError, AttributeError):  # it is not JSON
+            text = "\n".join(
+                f'credentials "{each}"' for each in json_object.parse(text.encode())["credentials"]
+            )
+        if re.search(rf'\bcredentials\s+"{re.escape(host)}"', text, re.IGNORECASE):
+            yield str(file)
+
+
+def _folder(environment: Mapping[str, str]) -> Path:
+    if not environment.get("HOME"):
+        raise UsageError("HOME is not set: Terraform looks for credentials helpers below it.")
+    return Path(environment["HOME"], ".terraform.d")
+
+
+def _program(folder: Path) -> Path:
+    return folder / "plugins" / f"terraform-credentials-{NAME}"
+
+
+def _block(arguments: Sequence[str]) -> str:
+    return f'credentials_helper "{NAME}" {{ args = [{", ".join(map(quote_hcl, arguments))}] }}'
+
+
+def _texts(environment: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each file of the CLI configuration, and its text without comments."""
+    if named := environment.get(_NAMED):
+        files = [Path(named)]
+    else:
+        files = [folder.parent / ".terraformrc", folder.parent / ".tofurc"]
+        if xdg := environment.get("XDG_CONFIG_HOME"):
+            files.append(Path(xdg, "opentofu", "tofurc"))
+        files += sorted([*folder.glob("*.tfrc"), *folder.glob("*.tfrc.json")])
+    for file in files:
+        try:
+            yield file, _COMMENT.sub(r"\1", file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{file} cannot be read, and may name another credentials helper.") from error
+
+
+def _write(file: Path, text: str, mode: int) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(mode)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
