@@ -40,13 +40,6 @@ def find(file: Path | None, audience: str) -> IdToken:
     )
 
 
-def source(file: Path | None) -> str:
-    """Return a text that is different for each CI job and for each ID token. No request is sent."""
-    if file is None and not os.environ.get(_VARIABLE) and os.environ.get(_URL):
-        return f"{os.environ[_URL]} {os.environ.get(_REQUEST_TOKEN)}"
-    return find(file, "").jwt
-
-
 def describe(token: IdToken) -> str:
     """Return a sentence with the token's issuer, audience and subject, without verifying them."""
     payload = token.jwt.split(".")[1]

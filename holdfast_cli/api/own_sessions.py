@@ -9,7 +9,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -25,14 +25,8 @@ from holdfast_cli.config import cloud_config, profiles, settings
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.errors import UsageError
 
-KEPT_SECONDS: Final = MAX_SECONDS
-"""The lifetime of a kept session by default: Terraform asks for a token once, so it must outlive an apply."""
-
 _KEPT_SINCE: Final = "kept_since"
-_AWS_FILES: Final = {
-    "AWS_CONFIG_FILE": "~/.aws/config",
-    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
-}
+_AWS_FILES: Final = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
 _ROTATING: Final = ("_TOKEN", "_SECRET_ACCESS_KEY")
 """The endings of variables that do not say who signs in: AWS_ACCESS_KEY_ID does."""
 
@@ -64,14 +58,16 @@ def create(asked: Namespace, chosen: Settings, address: str, seconds: int | None
 
 
 def reuse(asked: Namespace, chosen: Settings, address: str) -> Session:
-    """Return a session of which at least half is left: a kept one of the same caller, else a new one.
+    """Return a session of which at least half is left: a kept one of the same AWS settings, else a new one.
 
-    Processes that ask at the same time share one new session, unless no file can be written.
+    Processes that ask at the same time share one new session. A CI job's session is not kept: the runner's
+    next job could read the file.
     """
-    seconds = asked.duration or KEPT_SECONDS
-    folder = _folder(address)
-    who = id_tokens.source(asked.id_token_file) if asked.oidc else _aws_settings(asked.aws_profile)
-    file = folder / f"{_digest(who, asked.audience, seconds)}.json" if folder else None
+    seconds = asked.duration or MAX_SECONDS  # Terraform asks for a token once, so it must outlive an apply
+    folder = None if asked.oidc else _folder(address)
+    if folder is None:
+        return create(asked, chosen, address, seconds)
+    file = folder / f"{_digest(seconds, asked.aws_profile, _aws_settings())}.json"
     with _alone(folder):
         session = _read(file)
         if session is None:
@@ -81,9 +77,9 @@ def reuse(asked: Namespace, chosen: Settings, address: str) -> Session:
     return session
 
 
-def forget(address: str) -> None:
-    """Remove the kept sessions of an API. They stay valid until they expire."""
-    if folder := _folder(address):
+def forget(address: str | None) -> None:
+    """Remove the kept sessions of an API, if there is one. They stay valid until they expire."""
+    if address is not None and (folder := _folder(address)):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -117,47 +113,40 @@ def _folder(address: str) -> Path | None:
     return cache / "sessions" / _digest(address) if cache else None
 
 
-def _aws_settings(profile: str | None) -> str:
-    """Return what decides which AWS credentials sign in, without the credentials and without a request."""
-    own = {
-        name: value
+def _aws_settings() -> list[object]:
+    """Return what decides which AWS credentials sign in, without any secret and without a request."""
+    own = [
+        (name, value)
         for name, value in sorted(os.environ.items())
         if name.startswith("AWS_") and not name.endswith(_ROTATING)
-    }
-    changed = []
+    ]
+    changed: list[object] = []
     for variable, usual in _AWS_FILES.items():
-        with suppress(OSError, RuntimeError):  # there is no home
-            file = Path(own.get(variable) or usual).expanduser()
-            changed.append(file.stat().st_mtime_ns if file.is_file() else None)
-    return json.dumps([profile, own, changed])
+        with suppress(OSError, RuntimeError):  # there is no file, or no home
+            file = Path(os.environ.get(variable) or usual).expanduser()
+            changed.append(file.stat().st_mtime_ns)
+    return [own, changed]
 
 
 @contextmanager
-def _alone(folder: Path | None) -> Iterator[None]:
+def _alone(folder: Path) -> Iterator[None]:
     """Wait until no other process is in this context for the same folder; create the folder."""
-    number = None
-    with suppress(OSError):
-        if folder:
+    with ExitStack() as until_end:
+        with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             number = os.open(folder, os.O_RDONLY)
+            until_end.callback(os.close, number)
             fcntl.flock(number, fcntl.LOCK_EX)
-    try:
         yield
-    finally:
-        if number is not None:
-            os.close(number)
 
 
-def _read(file: Path | None) -> Session | None:
+def _read(file: Path) -> Session | None:
     """Return a kept session; None if less than half of it is left, or if others may have read or written it.
 
     Its age counts by this machine's clock alone, which may differ from the API's.
     """
-    if file is None:
-        return None
     try:
-        with file.open("rb") as stream:
-            status, body = os.fstat(stream.fileno()), stream.read()
+        status, body = file.stat(), file.read_bytes()
         since, session = json_object.parse(body)[_KEPT_SINCE], sessions.parse(body)
         is_fresh = 0 <= time.time() - since < session.seconds / 2
     except (OSError, KeyError, TypeError, ValueError):
@@ -165,10 +154,8 @@ def _read(file: Path | None) -> Session | None:
     return session if is_fresh and status.st_uid == os.geteuid() and not status.st_mode & 0o077 else None
 
 
-def _keep(session: Session, file: Path | None) -> None:
+def _keep(session: Session, file: Path) -> None:
     """Write a session for its user alone, and remove the files of sessions that have expired."""
-    if file is None:
-        return
     for old in file.parent.iterdir():
         if time.time() - old.stat().st_mtime > MAX_SECONDS:
             old.unlink()

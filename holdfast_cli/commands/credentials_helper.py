@@ -6,6 +6,9 @@ The protocol: https://developer.hashicorp.com/terraform/internals/credentials-he
 import argparse
 import json
 import os
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 from holdfast.identity import credentials
 from holdfast.identity.sessions import MAX_SECONDS
@@ -14,6 +17,7 @@ from holdfast_cli.config import arguments, cloud_config, settings
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, option
+from holdfast_cli.terminal.parser import hidden
 
 COMMAND = Command()
 
@@ -36,22 +40,31 @@ Sessions are kept as by `holdfast run`; `forget` removes those of a host.""",
     option("host", metavar="HOST", help="the host, and its port unless that is 443"),
 )
 def _run(asked: argparse.Namespace) -> None:
-    address = _choose(asked)
     if asked.verb == "store":
         raise CommandError(
             f"Nothing was stored: holdfast signs in by itself, and keeps no token. For {asked.host} write a "
             "`credentials` block into the CLI configuration, or export "
             f"{cloud_config.token_variable(asked.host)}."
         )
-    if asked.verb == "forget":
-        if address is not None:
+    try:
+        address = _choose(asked)
+        if asked.verb == "forget":
             own_sessions.forget(address)
-        return
-    token = {}
-    if address is not None:
-        session = own_sessions.reuse(asked, *own_sessions.resolve(asked))
-        token = {"token": credentials.bearer(session.id, session.secret)}
-    output.write(json.dumps(token))
+        elif address is None:
+            output.write("{}")
+        else:
+            session = own_sessions.reuse(asked, *own_sessions.resolve(asked))
+            output.write(json.dumps({"token": credentials.bearer(session.id, session.secret)}))
+    except CommandError as failure:
+        _show(failure)
+        raise
+
+
+def _show(failure: CommandError) -> None:
+    """Print a failure on the terminal: under `cloud {}`, Terraform only says that there is no token."""
+    if not sys.stderr.isatty():
+        with suppress(OSError), Path("/dev/tty").open("w", errors="replace") as terminal:
+            terminal.write(f"holdfast: {output.plain(hidden(str(failure), sys.argv, longest=None))}\n")
 
 
 def _choose(asked: argparse.Namespace) -> str | None:

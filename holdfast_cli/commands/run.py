@@ -20,8 +20,8 @@ environment: TF_HTTP_USERNAME, TF_HTTP_PASSWORD, TF_TOKEN_… of the API's host 
 HOLDFAST_ADDRESS. Signals, input, output and the exit code are the program's own.
 The program can be Terraform, OpenTofu, Terragrunt, `holdfast` or a script.
 
-The session is kept in ~/.cache/holdfast, or below XDG_CACHE_HOME, and used again
-until half of its duration has passed. So at least half is left when the program starts.""",
+A session of AWS credentials is kept in ~/.cache/holdfast, or below XDG_CACHE_HOME, and
+used again until half of its duration has passed. A session of an ID token is not kept.""",
     """\
   holdfast run -- terraform apply
   holdfast run --oidc -- tofu apply -auto-approve

@@ -5,6 +5,7 @@ import os
 import ssl
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from local_aws.server import Certificates
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Reply, made, refused, session
 from tests.support.certificates import create_certificates
+from tests.support.cli_account import HOLDFAST
 from tests.unit.test_cli_login import jwt
 
 HALF: Final = 21_600
@@ -193,24 +195,18 @@ def test_a_file_that_holds_no_session_is_replaced(
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "is_same"),
+    ("changed", "is_same"),
     [
-        ({}, {}, True),
-        ({}, {"AWS_PROFILE": "two"}, False),
-        ({}, {"AWS_ACCESS_KEY_ID": "AKIDOTHER", "AWS_SECRET_ACCESS_KEY": "x"}, False),
-        ({"AWS_SESSION_TOKEN": "1"}, {"AWS_SESSION_TOKEN": "2"}, True),
-        ({"oidc": "", "HOLDFAST_ID_TOKEN": jwt()}, {"oidc": "", "HOLDFAST_ID_TOKEN": jwt()}, True),
-        ({"oidc": "", "HOLDFAST_ID_TOKEN": jwt(jti=1)}, {"oidc": "", "HOLDFAST_ID_TOKEN": jwt(jti=2)}, False),
+        ({}, True),
+        ({"AWS_PROFILE": "two"}, False),
+        ({"AWS_ACCESS_KEY_ID": "AKIDOTHER", "AWS_SECRET_ACCESS_KEY": "x"}, False),
+        ({"AWS_SESSION_TOKEN": "rotated"}, True),
     ],
 )
 def test_a_session_is_used_again_by_the_same_caller_alone(
-    token: Callable[..., str], first: dict[str, str], second: dict[str, str], is_same: bool
+    token: Callable[..., str], changed: dict[str, str], is_same: bool
 ) -> None:
-    def get(environment: dict[str, str]) -> str:
-        options = [f"--{name}" for name in environment if name == "oidc"]
-        return token(*options, **{name: value for name, value in environment.items() if name != "oidc"})
-
-    assert (get(first) == get(second)) is is_same
+    assert (token() == token(**changed)) is is_same
 
 
 def test_a_changed_aws_profile_signs_in_anew_and_its_option_goes_before_the_environment(
@@ -218,28 +214,35 @@ def test_a_changed_aws_profile_signs_in_anew_and_its_option_goes_before_the_envi
 ) -> None:
     first = token("--aws-profile", "two")
     assert token("--aws-profile=two", AWS_PROFILE="gone") != token("--aws-profile=two") == first
+    assert token("--aws-profile=one") != first
     config = tmp_path / ".aws" / "config"
     config.write_text(config.read_text().replace("eu-west-1", "eu-west-2"))
 
     assert token("--aws-profile", "two") != first
 
 
-def test_a_job_of_github_requests_one_id_token_and_the_next_job_its_own(
-    api: ApiStub, token: Callable[..., str]
+@pytest.mark.parametrize("of_github", [True, False])
+def test_a_session_of_a_ci_job_is_not_kept_for_the_next_job_of_the_runner(
+    api: ApiStub, token: Callable[..., str], tmp_path: Path, of_github: bool
 ) -> None:
-    def job(number: int) -> dict[str, str]:
-        url = f"{api.address}/id-token?job={number}"
-        return {"ACTIONS_ID_TOKEN_REQUEST_URL": url, "ACTIONS_ID_TOKEN_REQUEST_TOKEN": f"runner-{number}"}
+    asks = {"ACTIONS_ID_TOKEN_REQUEST_URL": f"{api.address}/id-token", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "x"}
+    sessions = [made(session(seconds=2 * HALF)) for _ in range(2)]
+    if of_github:
+        api.reply(
+            *(
+                reply
+                for each in sessions
+                for reply in (Reply(200, json.dumps({"value": jwt()}).encode()), each)
+            )
+        )
+    else:
+        api.reply(*sessions)
+    environment = asks if of_github else {"HOLDFAST_ID_TOKEN": jwt()}
 
-    id_token = Reply(200, json.dumps({"value": jwt()}).encode())
-    api.reply(id_token, made(session(seconds=2 * HALF)), id_token, made(session(seconds=2 * HALF)))
-
-    first = [token("--oidc", **job(1)) for _ in range(3)]
-
-    assert len(set(first)) == 1
-    assert token("--oidc", **job(2)) not in first
+    assert token("--oidc", **environment) != token("--oidc", **environment)
+    assert kept(tmp_path) == []
     paths = [asked.path.partition("?")[0] for asked in api.asked]
-    assert paths == ["/id-token", "/sessions"] * 2
+    assert paths == (["/id-token", "/sessions"] if of_github else ["/sessions"]) * 2
 
 
 def test_processes_that_ask_at_once_sign_in_once(api: ApiStub, token: Callable[..., str]) -> None:
@@ -307,3 +310,19 @@ def test_a_failure_is_one_line_which_terraform_shows(
     assert (done.returncode, done.stdout) == (code, "")
     [line] = done.stderr.splitlines()
     assert says in line
+
+
+def test_a_person_sees_on_the_terminal_what_terraform_hides(api: ApiStub, tmp_path: Path) -> None:
+    file, host = tmp_path / "stderr", urlsplit(api.address).netloc
+    on_terminal = "import pty, sys; pty.spawn(['sh', '-c', sys.argv[1]])"
+
+    shown = subprocess.check_output(
+        [sys.executable, "-c", on_terminal, f"{HOLDFAST} credentials-helper --oidc get {host} 2> {file}"],
+        env={"PYTHONPATH": os.pathsep.join(sys.path[:2]), "HOLDFAST_ADDRESS": api.address},
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=60,
+    )
+
+    assert shown.startswith("holdfast: There is no ID token: name a file")
+    assert file.read_text().strip() == shown.strip()
