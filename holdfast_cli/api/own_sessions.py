@@ -1,6 +1,5 @@
 """Signs in with the options of `arguments.sign_in`, and keeps sessions for the user's next processes."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -131,6 +130,8 @@ def _aws_settings() -> list[object]:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Wait until no other process is in this context for the same folder; create the folder."""
+    import fcntl  # not on Windows, where `holdfast login` needs this module
+
     with ExitStack() as until_end:
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

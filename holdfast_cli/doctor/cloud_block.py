@@ -215,7 +215,8 @@ def _credentials(used: _Configuration, token: Value | None, block: Block) -> Ite
             "credentials",
             f"{cloud_config.token_variable(used.hostname.text)} is not set. Whether the CLI configuration "
             "has a token was not looked at, so the API was not tried with one.",
-            "Export what `holdfast token create` or `holdfast login` prints.",
+            "Export what `holdfast token create` or `holdfast login` prints; or run `holdfast configure "
+            "helper`.",
         )
     if block.arguments.get("token"):
         yield problem(
