@@ -142,7 +142,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _read(file: Path) -> Session | None:
-    """Return a kept session; None if less than half of it is left, or if others may have read or written it.
+    """Return a kept session; None if less than half of it is left, or if others may have read it.
 
     Its age counts by this machine's clock alone, which may differ from the API's.
     """
@@ -152,7 +152,7 @@ def _read(file: Path) -> Session | None:
         is_fresh = 0 <= time.time() - since < session.seconds / 2
     except (OSError, KeyError, TypeError, ValueError):
         return None
-    return session if is_fresh and status.st_uid == os.geteuid() and not status.st_mode & 0o077 else None
+    return session if is_fresh and not status.st_mode & 0o077 else None
 
 
 def _keep(session: Session, file: Path) -> None:

@@ -160,9 +160,12 @@ def test_a_session_is_kept_for_its_user_alone_and_not_used_if_others_could_read_
     [file] = kept(tmp_path)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)] == [0o600, 0o700]
     file.chmod(0o640)
+    (file.parent / "expired.json").touch(0o600)
+    os.utime(file.parent / "expired.json", (0, 0))
     assert token() != first
     assert len(api.asked) == 2
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert kept(tmp_path) == [file]
 
 
 @pytest.mark.parametrize(
@@ -215,6 +218,7 @@ def test_a_changed_aws_profile_signs_in_anew_and_its_option_goes_before_the_envi
     first = token("--aws-profile", "two")
     assert token("--aws-profile=two", AWS_PROFILE="gone") != token("--aws-profile=two") == first
     assert token("--aws-profile=one") != first
+    assert token("--aws-profile=two", "--duration=1h") != first
     config = tmp_path / ".aws" / "config"
     config.write_text(config.read_text().replace("eu-west-1", "eu-west-2"))
 
