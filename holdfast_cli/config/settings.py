@@ -72,14 +72,15 @@ def sources(
 
 
 def apis(environment: Mapping[str, str]) -> Iterator[tuple[str | None, str]]:
-    """Yield profile and address of each API that the environment or a profile names; a profile may be None.
+    """Yield the address in the environment, with None, and the address of each profile, with its name.
 
     The API of a team without an address is left out: finding it takes a request.
     """
-    for profile in (None, *profiles.read(profiles.path(environment))):
-        asked = argparse.Namespace(profile=profile, address=None, team=None, region=None)
-        if address := sources(asked, environment)["address"]:
-            yield profile, address.value
+    if address := _of_variable("address", environment):
+        yield None, address.value
+    for name, values in profiles.read(profiles.path(environment)).items():
+        if "address" in values:
+            yield name, values["address"]
 
 
 def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:

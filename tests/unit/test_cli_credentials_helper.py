@@ -134,7 +134,12 @@ def test_any_other_host_gets_nothing_and_nothing_is_sent(
 ) -> None:
     ours = urlsplit(api.address)
 
-    done = ask("get", host.format(ours.netloc, port=ours.port), HTTPS_PROXY=api.address)
+    done = ask(
+        *("get", host.format(ours.netloc, port=ours.port)),
+        HTTPS_PROXY=api.address,
+        HOLDFAST_PROFILE="gone",
+        HOLDFAST_TEAM="platform",
+    )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "{}\n", "")
     assert api.asked == []
