@@ -49,7 +49,7 @@ def restore(request: Request) -> Response:
             text(asked, "id"),
             text(asked, "current") if "current" in asked else None,
             replaces_lineage,
-            text(asked, "cursor") if "cursor" in asked else None,
+            *(text(asked, member) if member in asked else None for member in ("cursor", "frozen")),
         ),
         request.caller,
         limit=environment.LARGEST_STATE,

@@ -10,7 +10,7 @@ from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.management import Api
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import described, moment, whole
-from holdfast_cli.config import arguments
+from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
@@ -28,7 +28,9 @@ COMMAND = Command()
 Write the content of an earlier version again, as a new version with the next
 serial, under a lock. No version is lost, so that a restore can be undone by
 another. Infrastructure does not go back with the state: run `terraform plan`
-afterwards. Restoring what is current changes nothing. Takes the role maintainer.
+afterwards. Restoring what is current changes nothing. With --frozen the lock is your
+own freeze, which stays, so that nobody can write in between. Takes the role
+maintainer.
 
 --replace-lineage undoes a migration into the wrong name: the state may become one
 of another lineage, with a serial above every serial that this lineage ever had.
@@ -40,6 +42,7 @@ A version that was never acknowledged is restored only by its ID.""",
   holdfast state restore network/prod @2026-11-20T14:00 --reason 'incident 4711'
   holdfast state restore network/prod L4kqtJlcpXroDTDmJ7rmSpXd3dIbrHY8 --reason 'undo' --json
   holdfast state restore network/prod @12 --reason 'wrong migration' --replace-lineage
+  holdfast state restore network/prod @12 --reason 'undo' --frozen 0123456789abcdef0123456789abcdef
 """,
     arguments.STATE,
     option(
@@ -55,6 +58,12 @@ A version that was never acknowledged is restored only by its ID.""",
         help="also restore a version of another lineage, after the state's name was typed to confirm it",
     ),
     option("--yes", action="store_true", help="do not ask; goes with --replace-lineage"),
+    option(
+        "--frozen",
+        type=rules.freeze_id,
+        metavar="ID",
+        help="the ID of your own freeze: 32 digits, which `holdfast lock list` shows in brackets",
+    ),
     arguments.API,
     arguments.as_json(),
 )
@@ -92,6 +101,7 @@ def _restore(asked: argparse.Namespace) -> None:
         current=current.version,
         replace_lineage=replaces or None,
         cursor=None,
+        frozen=asked.frozen,
     )
     restored = _sent(api, asked.state, wanted)
     if restored.changed is False:

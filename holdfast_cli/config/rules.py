@@ -196,6 +196,16 @@ def reason(value: str) -> str:
         raise argparse.ArgumentTypeError(error.message) from error
 
 
+def freeze_id(value: str) -> str:
+    """Check a freeze's ID, and return it."""
+    try:
+        return operator.check_id(value)
+    except InvalidRequest:
+        raise argparse.ArgumentTypeError(
+            f"{value[:60]!r} is not the ID of a freeze: 32 digits of 0-9 and a-f"
+        ) from None
+
+
 def count(value: str) -> int:
     """Parse a count, which is at least 1."""
     _check_form(_COUNT, value, "is not a valid count: a whole number from 1 on")

@@ -27,6 +27,7 @@ from holdfast.errors import (
     NotFrozen,
     OutcomeUnknown,
     RacedWriter,
+    RestoreOutcomeUnknown,
     SerialNotNewer,
     StateDeleted,
     TooLarge,
@@ -82,8 +83,9 @@ def restored(
     reason: str = REASON,
     caller: Caller = OPERATOR,
     seconds: float = 20.0,
+    freeze_id: str | None = None,
 ) -> Restored:
-    wanted = Wanted(version_id, reason, command, base)
+    wanted = Wanted(version_id, reason, command, base, freeze_id)
     store = team.bucket.store(seconds=seconds)
     done = restore(store, NAME, wanted, caller, limit=LIMIT, retention=None)
     assert isinstance(done, Restored)
@@ -467,6 +469,73 @@ def test_a_freeze_is_never_changed_by_another(team: Team, again: dict[str, Any])
     with pytest.raises(Frozen, match=r"frozen by token:operator: an incident\. 'holdfast state unfreeze'"):
         frozen(team, **again)
     assert team.held_lock().freeze == first
+
+
+@pytest.mark.parametrize(
+    ("how", "refusal"),
+    [
+        ("no freeze", NotFrozen),
+        ("another freeze", Frozen),
+        ("somebody else's", Frozen),
+        ("ended", Frozen),
+        ("a lock", Locked),
+        ("without current", InvalidRequest),
+        ("no ID", InvalidRequest),
+        ("another version is current", BaseChanged),
+    ],
+)
+def test_a_restore_under_a_freeze_takes_the_named_own_freeze_and_no_other_lock(
+    team: Team, how: str, refusal: type[HoldfastError]
+) -> None:
+    first, second = team.written(state(1), state(2))
+    if how == "a lock":
+        team.lock()
+    elif how != "no freeze":
+        frozen(
+            team,
+            freeze_id=LATER_COMMAND if how == "another freeze" else COMMAND,
+            caller=ANOTHER if how == "somebody else's" else OPERATOR,
+            until=ENDED if how == "ended" else None,
+        )
+    before = team.bucket.history(LOCK_KEY)
+    base = {"without current": None, "another version is current": first}.get(how, second)
+    with pytest.raises(refusal):
+        restored(team, first, base=base, freeze_id="x" if how == "no ID" else COMMAND)
+    assert team.version_ids() == [first, second]
+    assert team.bucket.history(LOCK_KEY) == before
+
+
+def test_a_restore_under_a_freeze_leaves_no_gap_and_undoes_no_other_under_the_same_freeze(team: Team) -> None:
+    first, second = team.written(state(1), state(2))
+    frozen(team)
+    freeze_lock = team.held_lock()
+    done = restored(team, first, base=second, freeze_id=COMMAND)
+    assert (done.changed, done.revision, team.held_lock()) == (True, Revision(3, LINEAGE), freeze_lock)
+    noted = metadata(team)
+    assert (noted["operation"], noted["lock-id"]) == ("restore", object_metadata.encode(freeze_lock.info.id))
+    # The retry finds its version; another command with the same wish changes nothing.
+    assert restored(team, first, base=second, freeze_id=COMMAND).version_id == done.version_id
+    again = restored(team, first, base=done.version_id, command=LATER_COMMAND, freeze_id=COMMAND)
+    assert (again.changed, again.version_id) == (False, done.version_id)
+    other = restored(team, second, base=done.version_id, command=LATER_COMMAND, freeze_id=COMMAND)
+    with pytest.raises(BaseChanged):
+        restored(team, first, base=second, freeze_id=COMMAND)
+    assert team.version_ids()[-1] == other.version_id
+
+
+@pytest.mark.parametrize("lifted", [True, False], ids=["lifted", "lifted and frozen again"])
+def test_a_restore_whose_freeze_ends_meanwhile_is_not_acknowledged(team: Team, lifted: bool) -> None:
+    first, second = team.written(state(1), state(2))
+    frozen(team)
+
+    def change() -> None:
+        unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
+        if not lifted:
+            frozen(team)
+
+    team.bucket.proxy.before("PUT", KEY, change)
+    with pytest.raises(RestoreOutcomeUnknown, match="the freeze has ended, or was lifted"):
+        restored(team, first, base=second, freeze_id=COMMAND)
 
 
 def test_a_probe_is_never_frozen(team: Team) -> None:

@@ -247,6 +247,7 @@ _DOCUMENTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "reason": ("back to Tuesday", "", "a\nb"),
         "id": _COMMANDS,
         "current": _VERSIONS,
+        "frozen": _COMMANDS,
     },
     "delete": {"version": _VERSIONS},
     "undelete": {"marker": _VERSIONS},

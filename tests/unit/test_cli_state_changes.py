@@ -114,6 +114,16 @@ def test_a_lineage_is_replaced_neither_unasked_nor_for_a_search_without_end(stub
     assert (done.returncode, "Nothing was restored." in done.stderr) == (1, True)
 
 
+def test_a_restore_under_a_freeze_names_it(stub: ApiStub) -> None:
+    stub.reply(resolved("v-12"), answer(RESTORED))
+
+    assert run(stub, *RESTORE, "@12", *REASON, "--frozen", "0123456789abcdef" * 2).returncode == 0
+    sent = json.loads(stub.asked[-1].body)
+    assert (sent["frozen"], sent["current"]) == ("0123456789abcdef" * 2, "v-14")
+
+    assert run(stub, *RESTORE, "@12", *REASON, "--frozen", "frozen: a release").returncode == 2
+
+
 def test_a_retry_has_the_same_ids(stub: ApiStub) -> None:
     stub.reply(resolved("v-12"), Reply(503), Reply(lost=True), answer(RESTORED))
 

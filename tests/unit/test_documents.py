@@ -146,14 +146,14 @@ def test_every_name_of_a_versions_metadata_is_in_the_design() -> None:
     assert set(re.findall(r"`([a-z0-9-]+)`", listed)) == set(object_metadata.VERSION_FIELDS)
 
 
-def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
+def largest_metadata(character: str, *, is_restored: bool, is_frozen: bool = False) -> dict[str, str]:
     """Return the metadata of a version whose every value is as long as it can be."""
     cut = character * 1000  # what is cut to fit
     whole = "x" * object_metadata.VALUE_LIMIT  # what is refused if it does not fit
     revision = Revision(LARGEST_SERIAL, whole)
     caller = Caller(whole, (Grant(Role.MAINTAINER, ("*",)),))
     info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
-    if is_restored:
+    if is_restored and not is_frozen:
         info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info=cut)
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
@@ -161,16 +161,17 @@ def largest_metadata(character: str, *, is_restored: bool) -> dict[str, str]:
     superseded = Superseded(revision, over_refused=True)
     if not is_restored:
         return version_metadata(document, "0" * 64, superseded, lock, caller, {"upload": "0" * 32})
-    noted = version_metadata(document, "0" * 64, superseded, lock, caller)
+    notes = {"operation": restore.OPERATION, "who": "" if is_frozen else whole}
+    noted = version_metadata(document, "0" * 64, superseded, lock, caller, notes)
     return {**noted, "restored-from": "x" * operator.LONGEST_VERSION_ID, "reason": cut}
 
 
-@pytest.mark.parametrize("is_restored", [False, True])
+@pytest.mark.parametrize(("is_restored", "is_frozen"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("character", ["x", "ü", "\U0001f600"])
 def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(
-    character: str, is_restored: bool
+    character: str, is_restored: bool, is_frozen: bool
 ) -> None:
-    noted = largest_metadata(character, is_restored=is_restored)
+    noted = largest_metadata(character, is_restored=is_restored, is_frozen=is_frozen)
 
     size = sum(
         len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode_named(name, value))

@@ -384,6 +384,7 @@ class Restore(Document):
     current: _LeftOut  # the current version that the operator saw; if it has changed, the restore is refused
     replace_lineage: _LeftOutFlag  # whether the version may have another lineage; it requires `current`
     cursor: _LeftOut  # `next` of an unfinished search for the highest serial of the lineage
+    frozen: _LeftOut  # the ID of your own freeze, which then is the lock; it needs `current`
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

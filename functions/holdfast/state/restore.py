@@ -1,5 +1,8 @@
 """Restore a state: write the content of an earlier version again as the newest version, under a lock.
 
+The lock is the restore's own, or the operator's freeze, which stays. Several restores can use one freeze, so
+a restore under a freeze names the version that the operator saw as current.
+
 Only the digits of the serial change, because clients refuse a serial that they have seen with other content.
 """
 
@@ -14,6 +17,7 @@ from holdfast.errors import (
     InvalidRequest,
     InvalidState,
     LineageChanged,
+    NotFrozen,
     RacedWriter,
     RestoreOutcomeUnknown,
     SerialNotNewer,
@@ -24,10 +28,10 @@ from holdfast.errors import (
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
-from holdfast.state import document, fence, guards, lineage, lock_info
+from holdfast.state import document, fence, guards, lineage, lock_info, locks
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, Source, StateDocument
-from holdfast.state.locks import HeldLock, LockIdentity, identity
+from holdfast.state.locks import HeldLock, LockIdentity, refusal
 from holdfast.state.operator import check_id, check_reason, check_version_id, no_such_version
 
 OPERATION: Final = "restore"
@@ -66,6 +70,7 @@ class Wanted:
             version is current, the restore is refused, so that a retry undoes nobody's work.
         replaces_lineage: whether the version may have another lineage than the current one; requires `base`.
         cursor: `next` of the search before, if the search was not finished.
+        freeze_id: the caller's freeze, under which the version is written; None for a lock of its own.
     """
 
     version_id: str
@@ -74,6 +79,7 @@ class Wanted:
     base: str | None = None
     replaces_lineage: bool = False
     cursor: str | None = None
+    freeze_id: str | None = None
 
 
 def restore(
@@ -95,12 +101,18 @@ def restore(
         TooLarge, UnreadableVersion, EncryptedState: the version cannot be written again.
         StateDeleted: the state has no current version.
         LineageChanged: the version belongs to another lineage than the current one.
-        RestoreOutcomeUnknown: the lock was released or broken meanwhile.
+        Frozen, NotFrozen: also if the lock is another freeze than `wanted.freeze_id`, or has ended.
+        RestoreOutcomeUnknown: the lock was released or broken meanwhile, or the freeze has ended.
     """
     caller.require(Action.RESTORE, name)
     check_id(wanted.command_id)
     check_reason(wanted.reason)
     check_version_id(wanted.version_id)
+    if wanted.freeze_id is not None and wanted.base is None:
+        raise InvalidRequest(
+            "A restore under a freeze must name in 'current' the version that you saw as current: another "
+            "restore can use the same freeze."
+        )
     # Read the version before the lock: it never changes, and a wrong request locks nobody out.
     source = _readable(store, name, wanted.version_id, limit)
     highest = None
@@ -115,6 +127,9 @@ def restore(
         if searched.next is not None:
             return searched
         highest = searched.highest
+    if wanted.freeze_id is not None:
+        frozen = _own_freeze(store, name, check_id(wanted.freeze_id), caller)
+        return _write_again(store, name, wanted, source, highest, frozen, caller, retention)
     # The command ID lets a retry recognize its lock. A delayed restore never writes under a later one's lock.
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={wanted.version_id}&restore={wanted.command_id}",
@@ -124,6 +139,18 @@ def restore(
     )
     with fence.own_lock(store, name, info, caller) as acquired:
         return _write_again(store, name, wanted, source, highest, acquired, caller, retention)
+
+
+def _own_freeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> LockIdentity:
+    """Return the lock object of the caller's freeze; raise an error unless it holds the state."""
+    held = locks.read(store, name)
+    if held is None:
+        raise NotFrozen(f"The state '{name}' is not frozen. Freeze it first, or restore it without a freeze.")
+    freeze = held.freeze
+    is_own = freeze is not None and freeze.id == freeze_id and held.principal == caller.principal
+    if not is_own or held.is_ended_freeze:
+        raise refusal(held)
+    return held.identity
 
 
 def _readable(store: Store, name: StateName, version_id: str, limit: int) -> Source:
@@ -162,11 +189,13 @@ def _write_again(
     retention: Retention | None,
 ) -> Restored:
     def require_own(lock: HeldLock | None) -> None:
-        if identity(lock) != acquired:
+        if lock is None or lock.identity != acquired or lock.is_ended_freeze:
+            gone = "somebody broke it, or another try of this very request has ended and released it"
+            if wanted.freeze_id is not None:
+                gone = "the freeze has ended, or was lifted"
             raise RestoreOutcomeUnknown(
-                f"The lock of this restore of '{name}' is gone: somebody broke it, or another try of this "
-                "very request has ended and released it. Look at the history, and at who holds the lock, "
-                "before you run the command again."
+                f"The lock of this restore of '{name}' is gone: {gone}. Look at the history, and at who "
+                "holds the lock, before you run the command again."
             )
 
     for _ in range(_ATTEMPTS):
@@ -183,7 +212,8 @@ def _write_again(
                 wanted.version_id,
                 source.document.revision,
                 current.superseded,
-                changed=current.lock_id == acquired.info.id,
+                # Another command can have written it under the same freeze.
+                changed=current.lock_id == acquired.info.id and current.version.version_id != wanted.base,
             )
         new = _following(source.document, highest, current, lock, wanted)
         body = source.with_serial(new.revision.serial)
@@ -197,7 +227,13 @@ def _write_again(
             require_own,
             sha256=hashlib.sha256(body).hexdigest(),
             retention=retention,
-            notes={"restored-from": wanted.version_id, "reason": wanted.reason},
+            notes={
+                "operation": OPERATION,
+                # The metadata of a freeze is longer; its `who` is `written-by`, too.
+                "who": "" if wanted.freeze_id else caller.principal,
+                "restored-from": wanted.version_id,
+                "reason": wanted.reason,
+            },
         )
         if version:
             return Restored(

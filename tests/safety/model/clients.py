@@ -241,6 +241,33 @@ def restore_blindly_after_a_break(me: Client) -> Session:
         yield from _restore(me, "")
 
 
+def restore_under_own_freeze(me: Client) -> Session:
+    """`holdfast state freeze`, then `holdfast state restore --frozen` with the ID of that freeze."""
+    yield from _freeze(me, None)
+    seen = yield from _looked(me)
+    if seen:
+        yield from _restore(me, seen, frozen=me.name)
+
+
+def restore_under_the_freeze(me: Client) -> Session:
+    """`holdfast state restore --frozen` of the first version, under the freeze that it finds."""
+    seen = yield from _looked(me)
+    if seen:
+        yield from _restore(me, seen, frozen="Z")
+
+
+def restore_the_second_under_the_freeze(me: Client) -> Session:
+    """The same for the second version."""
+    seen = yield from _looked(me)
+    if seen:
+        yield from _restore(me, seen, frozen="Z", version="v2")
+
+
+def restore_under_the_freeze_without_a_look(me: Client) -> Session:
+    """The same for the second version, without naming the current version, of which it has seen none."""
+    yield from _restore(me, "", frozen="Z", version="v2")
+
+
 def breaker(me: Client) -> Session:
     """`holdfast lock break`: reads the lock; later breaks that lock."""
     yield from _broken(me)
@@ -324,14 +351,25 @@ def _broken(me: Client) -> Generator[HttpRequest, Reply | None, bool]:
     return reply is not None and reply.status == 200
 
 
-def _restore(me: Client, seen: str, *, reason: str = "", replaces_lineage: bool = False) -> Session:
+def _restore(
+    me: Client,
+    seen: str,
+    *,
+    reason: str = "",
+    replaces_lineage: bool = False,
+    frozen: str = "",
+    version: str = "v1",
+) -> Session:
+    """Restore a version, under a lock of its own or under the freeze of the client `frozen`."""
     document: dict[str, str | bool] = {
-        "version": "v1",
+        "version": version,
         "reason": reason or me.name,
         "id": command_id(me.name),
     }
     if replaces_lineage:
         document["replace_lineage"] = True
+    if frozen:
+        document["frozen"] = command_id(frozen)
     if seen:
         document["current"] = seen
     yield HttpRequest("restore", STATE, me.caller, json.dumps(document).encode())

@@ -365,7 +365,9 @@ def of_state_effect(
 
 def _of_restored(before: Entry, added: Entry, writer: Party) -> Iterable[Violation]:
     """Judge a version that a restore wrote."""
-    if dict(before.metadata).get("lock-id") == dict(added.metadata).get("lock-id"):
+    last_noted, noted = dict(before.metadata), dict(added.metadata)
+    # Several restores can have one freeze as their lock, but none writes again what another has restored.
+    if all(last_noted.get(name) == noted.get(name) for name in ("lock-id", "restored-from")):
         yield Violation(Invariant.REPEATED, f"{writer.name} restored the state twice")
     last, document = _document(before.body or b""), _document(added.body or b"")
     if last["lineage"] == document["lineage"] and document["serial"] <= last["serial"]:
@@ -380,11 +382,14 @@ def of_restored(
     parties: Sequence[Party],
     bucket: Bucket,
     acknowledged: frozenset[bytes],
+    now: int,
     *,
     any_push_counts: bool,
 ) -> Iterable[Violation]:
     """Judge a restore that was answered with success. `acknowledged` includes its version."""
     told, asked = _document(reply.body.encode()), _document(point.request.body)
+    if "frozen" in asked:
+        yield from _of_freeze(asked["frozen"], point.request.principal, writer, bucket, now)
     entries = bucket.key(STATE_KEY).entries
     places = [place for place, entry in enumerate(entries) if entry.version_id == told["version"]]
     source = next((entry for entry in entries if entry.version_id == asked["version"]), None)
@@ -402,6 +407,18 @@ def of_restored(
                 yield Violation(Invariant.SEEN, what)
                 break
     yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)
+
+
+def _of_freeze(
+    freeze_id: str, principal: str, writer: Party, bucket: Bucket, now: int
+) -> Iterable[Violation]:
+    """Judge a restore under a freeze: its own freeze holds the state, and has not ended."""
+    lock = bucket.current(LOCK_KEY)
+    noted = dict(lock.metadata) if lock else {}
+    is_own = (noted.get("freeze"), noted.get("locked-by")) == (freeze_id, principal)
+    if not is_own or ("freeze-until" in noted and seconds_of(noted["freeze-until"]) <= now):
+        what = f"a restore of {writer.name}'s was acknowledged, and the freeze that it named does not hold"
+        yield Violation(Invariant.HELD, what)
 
 
 def restored(reply: Reply, bucket: Bucket) -> frozenset[bytes]:

@@ -85,6 +85,7 @@ _CHECK_BASE: Final = "holdfast.state.guards:check_base"
 _RELEASE_EXACTLY: Final = "holdfast.state.locks:release_exactly"
 _FORCE_UNLOCK_VERSION: Final = "holdfast.state.locks:force_unlock_version"
 _RESTORE: Final = "holdfast.state.restore:restore"
+_OWN_FREEZE: Final = "holdfast.state.restore:_own_freeze"
 _RESTORE_AGAIN: Final = "holdfast.state.restore:_write_again"
 _IS_RESTORED: Final = "holdfast.state.restore:_is_restored"
 _FOLLOWING: Final = "holdfast.state.restore:_following"
@@ -201,6 +202,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "a restore does not read the lock again": _at(
             "restore-broken", WithoutCall(_PUT_FENCED, "check_lock")
+        ),
+        "a restore under a freeze need not name the current version": _at(
+            "two-restores-frozen-blindly", NeverRaises(_RESTORE, "InvalidRequest")
         ),
         "a restore reads the lock before the state": _at(
             "restore-broken 100",
@@ -550,6 +554,18 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "cloud-broken-lock-push",
             OnlyIf(_WRITE, "check_lock", "not (upload and upload.force)"),
             OnlyIf(_WRITE, "check_upload_lock", "not upload.force"),
+        ),
+        "a restore under any freeze of its caller": _at(
+            "restore-frozen-again", WithoutOperand(_OWN_FREEZE, "freeze_id")
+        ),
+        "a restore under somebody else's freeze": _at(
+            "restore-frozen-by-another", WithoutOperand(_OWN_FREEZE, "caller")
+        ),
+        "a restore under a freeze does not read the lock again": _at(
+            "restore-unfrozen", WithoutCall(_PUT_FENCED, "check_lock")
+        ),
+        "a restore under a freeze that has ended meanwhile": _at(
+            "restore-frozen-for-a-while 001", WithoutOperand(_RESTORE_AGAIN, "is_ended_freeze")
         ),
         "a write under a freeze by its creator": _at("freeze-copied", WithoutOperand(_CHECK_LOCK, "freeze")),
         "a delete whose lock is gone is acknowledged": _at(

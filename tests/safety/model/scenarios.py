@@ -136,15 +136,25 @@ def _came_back() -> Bucket:
 
 def _frozen() -> Bucket:
     """A state that is frozen, without an end."""
-    return _with_freeze(None)
+    return _with_freeze(None, _written())
+
+
+def _twice_frozen() -> Bucket:
+    """A state that was written twice, and is frozen without an end."""
+    return _with_freeze(None, _twice())
+
+
+def _twice_frozen_for_a_while() -> Bucket:
+    """The same with a freeze that ends."""
+    return _with_freeze(clients.FREEZE_ENDS, _twice())
 
 
 def _frozen_for_a_while() -> Bucket:
     """A state whose freeze ends."""
-    return _with_freeze(clients.FREEZE_ENDS)
+    return _with_freeze(clients.FREEZE_ENDS, _written())
 
 
-def _with_freeze(ends: int | None) -> Bucket:
+def _with_freeze(ends: int | None, bucket: Bucket) -> Bucket:
     freeze_id = clients.command_id("Z")
     until = time_of(ends) if ends is not None else None
     shown = f" until {until}" if until else ""
@@ -160,7 +170,7 @@ def _with_freeze(ends: int | None) -> Bucket:
     noted = {"locked-by": "token:Z", "freeze": freeze_id, **({"freeze-until": until} if until else {})}
     body = json.dumps(document, separators=(",", ":")).encode()
     put = Request("PutObject", LOCK_KEY, body=body, metadata=tuple(sorted(noted.items())))
-    return carry_out(_written(), put, -60)[0]
+    return carry_out(bucket, put, -60)[0]
 
 
 def _stuck() -> Bucket:
@@ -184,6 +194,7 @@ _CI_E: Final = Client("E", clients.delete, "ci")
 _NAMING: Final = Client("B", clients.impatient)
 _UNNAMING: Final = Client("B", clients.impatient_without_id)
 _RESTORER: Final = Client("R", clients.restore)
+_FROZEN_RESTORER: Final = Client("R", clients.restore_under_own_freeze)
 _BREAKER: Final = Client("K", clients.breaker)
 _REPLACER: Final = Client(REPLACER, clients.restore_lineage)
 _UNDECLARER: Final = Client("U", clients.undeclare)
@@ -404,6 +415,59 @@ PLANS: Final = (
     ),
     _plan(
         "restore-beside-delete", [_RESTORER, Client("D", clients.manage_delete)], "100", "010", before=_twice
+    ),
+    _plan("restore-frozen", [_WRITER, _FROZEN_RESTORER], "100 010", "110", before=_twice),
+    _plan(
+        "two-restores-frozen",
+        [
+            Client("R", clients.restore_under_the_freeze, "token:Z"),
+            Client("S", clients.restore_the_second_under_the_freeze, "token:Z"),
+        ],
+        "100 010",
+        "110 200",
+        before=_twice_frozen,
+    ),
+    _plan(
+        "two-restores-frozen-blindly",
+        [
+            Client("R", clients.restore_under_the_freeze, "token:Z"),
+            Client("S", clients.restore_under_the_freeze_without_a_look, "token:Z"),
+        ],
+        "000",
+        "100 010",
+        before=_twice_frozen,
+    ),
+    _plan(
+        "restore-frozen-for-a-while",
+        [_A, Client("R", clients.restore_under_the_freeze, "token:Z")],
+        "001",
+        "101 011",
+        before=_twice_frozen_for_a_while,
+    ),
+    _plan(
+        "restore-frozen-by-another",
+        [Client("R", clients.restore_under_the_freeze), Client("U", clients.unfreeze)],
+        "100",
+        "110",
+        before=_twice_frozen,
+    ),
+    _plan(
+        "restore-unfrozen",
+        [Client("R", clients.restore_under_the_freeze, "token:Z"), Client("U", clients.unfreeze), _A],
+        "000",
+        "100 010",
+        before=_twice_frozen,
+    ),
+    _plan(
+        "restore-frozen-again",
+        [
+            Client("R", clients.restore_under_own_freeze, "ci"),
+            Client("U", clients.unfreeze),
+            Client("G", clients.freeze, "ci"),
+        ],
+        "000",
+        "100 010",
+        before=_twice,
     ),
     _plan("manage-delete", [_A, Client("D", clients.manage_delete)], "100", "010 110"),
     _plan("break", [_A, _B, _BREAKER], "000", "100 010"),

@@ -550,7 +550,14 @@ class Search:
             told = change.acknowledged
             judge(
                 invariants.of_restored(
-                    point, reply, party, parties, bucket, told, any_push_counts=any_push_counts
+                    point,
+                    reply,
+                    party,
+                    parties,
+                    bucket,
+                    told,
+                    change.clock,
+                    any_push_counts=any_push_counts,
                 )
             )
         elif verb == "undelete":
