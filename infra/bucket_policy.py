@@ -34,7 +34,7 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
         bucket.arn_for_objects(f"{keys.folder(one)}*")
-        for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES)
+        for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES, keys.FREEZES)
     ]
 
     def blind(sid: str, resources: Sequence[str]) -> iam.PolicyStatement:

@@ -109,6 +109,7 @@ WORKSPACES: Final = replace(STATE_BUCKET, keys=keys.WORKSPACES, reason=_SCOPED)
 TOKENS: Final = replace(STATE_BUCKET, keys=keys.TOKENS, reason="The request names the token.")
 SESSIONS: Final = replace(STATE_BUCKET, keys=keys.SESSIONS, reason="The request names it, or its ID is new.")
 TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
+FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
 UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
 UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
 
@@ -119,6 +120,7 @@ REMOVE_LOCKS: Final = Grant("RemoveLocks", ("s3:DeleteObjectVersion",), (LOCKS,)
 """A release deletes the lock's own version, so that locking leaves no old versions."""
 TAG_LOCKS: Final = Grant("TagLocks", ("s3:PutObjectTagging",), (LOCKS,))
 RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES,), when="retention")
+FROZEN_PATTERNS: Final = Grant("FrozenPatterns", ("s3:GetObject",), (FREEZES,))
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
 """Without this grant S3 responds with 403 for an absent key, as it does for a missing permission."""
 SIGN_ADDRESSES: Final = Grant("SignAddresses", ("sts:AssumeRole",), (TRANSFERS_ROLE,))
@@ -148,6 +150,7 @@ FUNCTIONS: Final = (
             *(STATES_RW.also(PROBES), REMOVE_LOCKS.also(PROBES), TAG_LOCKS.also(PROBES)),
             RETAIN_STATES,
             Grant("DeclaredNames", ("s3:GetObject",), (WORKSPACES,), when="declared"),
+            FROZEN_PATTERNS,
             MISSING_KEYS_ARE_404,
             USE_KEY,
         ),
@@ -163,6 +166,7 @@ FUNCTIONS: Final = (
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
             Grant("Workspaces", _USE, (WORKSPACES,)),
+            FROZEN_PATTERNS,
             Grant("ReadUploads", ("s3:GetObject",), (UPLOADS,)),
             Grant("RemoveUploads", ("s3:DeleteObject",), (UPLOADS, UPLOADED_JSON)),
             MISSING_KEYS_ARE_404.also(STAGING_BUCKET),
@@ -182,6 +186,7 @@ FUNCTIONS: Final = (
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
             Grant("DeclareNames", _USE, (WORKSPACES,)),
+            Grant("FreezePatterns", ("s3:GetObject", "s3:PutObject"), (FREEZES,)),
             Grant("ListStatesAndVersions", ("s3:ListBucket", "s3:ListBucketVersions"), (STATE_BUCKET,)),
             Grant("ReadAuditTrail", ("logs:FilterLogEvents",), (AUDIT_TRAIL,)),
             *(SIGN_ADDRESSES, USE_KEY),

@@ -6,7 +6,7 @@ from holdfast.cloud import staging
 from holdfast.identity import trust
 from holdfast.identity.sessions import session_key
 from holdfast.identity.tokens import token_key
-from holdfast.names import RESERVED, StateName
+from holdfast.names import FROZEN_PATTERNS, RESERVED, StateName
 
 
 def folder(key: str) -> str:
@@ -28,6 +28,8 @@ SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY
 """The object that contains all trust records."""
 WORKSPACES: Final = StateName("*").record_key
+FREEZES: Final = FROZEN_PATTERNS
+"""The object that contains all frozen patterns."""
 
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
 """Uploaded states that are not committed yet, in the staging bucket."""

@@ -15,6 +15,9 @@ RESERVED: Final = "holdfast-doctor"
 RECORDS: Final = "workspaces/"
 """The key prefix of the workspaces' records."""
 
+FROZEN_PATTERNS: Final = "freezes/patterns.json"
+"""The key of the record of frozen patterns."""
+
 _PROBE_FOLDER: Final = f"{RESERVED}/"
 _PROBE_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)

@@ -177,3 +177,35 @@ def unfreeze(request: Request) -> Response:
     removed = freezing.unfreeze(request.store, request.name, freeze_id, request.caller)
     said = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed and removed.freeze else {}
     return Response(documents.answer(v1.Removed(name=request.name.value, removed=removed is not None)), said)
+
+
+def freeze_pattern(request: Request) -> Response:
+    """Freeze a pattern for names without a state, and respond with the names to freeze one by one."""
+    asked = request.document(*form.names(v1.FreezePattern))
+    frozen, names = freezing.freeze_pattern(
+        request.store,
+        text(asked, "pattern"),
+        text(asked, "id"),
+        text(asked, "reason"),
+        moment(asked["until"], "until") if "until" in asked else None,
+        request.caller,
+        now=datetime.now(UTC),
+    )
+    placed = frozen.freeze
+    ends = documents.time(placed.until) if placed.until else None
+    document = v1.FrozenPattern(
+        freeze=documents.pattern_freeze(frozen), names=tuple(name.value for name in names)
+    )
+    return Response(
+        documents.large(document, accepts_gzip=request.accepts_gzip),
+        logged={"state": frozen.pattern, "freeze": placed.id, "reason": placed.reason, "until": ends},
+    )
+
+
+def unfreeze_pattern(request: Request) -> Response:
+    """Remove the frozen pattern with the requested ID. Frozen states stay frozen."""
+    request.document()
+    freeze_id = text(request.parameters, "id")
+    lifted = freezing.unfreeze_pattern(request.store, freeze_id, request.caller)
+    said = {"state": lifted.pattern, "freeze": freeze_id, "held_by": lifted.by} if lifted else {}
+    return Response(documents.answer(v1.LiftedPattern(pattern=lifted.pattern if lifted else None)), said)

@@ -16,6 +16,7 @@ from holdfast.state import catalog
 from holdfast.state.description import Current, Description
 from holdfast.state.history import History, Version
 from holdfast.state.locks import Freeze, HeldLock
+from holdfast.state.pattern_freeze import PatternFreeze
 from holdfast.state.resolve import Match, Reference, Resolution
 
 _OF_CLIENT: Final = 200
@@ -70,6 +71,12 @@ def lock(held: HeldLock, *, longest: int | None = None) -> v1.Lock:
 def freeze(placed: Freeze) -> v1.PlacedFreeze:
     """Return a freeze, without the members that come from its lock."""
     return v1.PlacedFreeze(id=placed.id, reason=placed.reason, until=placed.until)
+
+
+def pattern_freeze(placed: PatternFreeze) -> v1.PatternFreeze:
+    """Return the document of a frozen pattern."""
+    of = placed.freeze
+    return v1.PatternFreeze(id=of.id, reason=of.reason, until=of.until, pattern=placed.pattern, by=placed.by)
 
 
 def states(page: catalog.Page) -> v1.StatePage:

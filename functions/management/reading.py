@@ -11,7 +11,7 @@ from holdfast.api.form import Document
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
 from holdfast.s3.store import Object, ObjectVersion
-from holdfast.state import catalog, declared, description, history, read
+from holdfast.state import catalog, declared, description, freeze, history, read
 from holdfast.state import locks as state_locks
 from holdfast.state import resolve as resolving
 from holdfast.state.operator import check_version_id
@@ -105,6 +105,12 @@ def lock(request: Request) -> Response:
     held = state_locks.read(request.store, request.name)
     document = v1.LockOfState(name=request.name.value, lock=documents.lock(held) if held else None)
     return _large(request, document)
+
+
+def freezes(request: Request) -> Response:
+    """Respond with the frozen patterns that the caller may unfreeze."""
+    found = freeze.frozen_patterns(request.store, request.caller)
+    return _large(request, v1.PatternFreezes(freezes=tuple(map(documents.pattern_freeze, found))))
 
 
 def whoami(request: Request) -> Response:

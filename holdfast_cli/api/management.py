@@ -85,7 +85,7 @@ class Api:
         have been made; the error's message or the interrupt's note says so.
         """
         body = b"" if document is None else json.dumps(form.write(document)).encode()
-        look = f"`holdfast state show {name}` shows whether it did."
+        look = f"`holdfast state show {name}` shows whether it did." if name else "Run the command again."
         try:
             return self._document(kind, self._send(method, _path(route, name, query), body), name)
         except ApiError:

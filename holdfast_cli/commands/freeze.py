@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 _PAUSE: Final = 5.0
 """Seconds between two reads of a lock whose release is awaited."""
-_DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen"})
+_DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen", "other_freeze"})
 _OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.LOCKED})
 """The HTTP statuses that refuse a change of one state. The command then continues with the next state."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The outcome for one state.
+    """The outcome for one state, or for a pattern.
 
-    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `locked` or `failed`. `said` is a
-    sentence about the result. `freeze` is the state's freeze, or the lifted freeze.
+    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `other_freeze`, `locked` or `failed`.
+    `said` is a sentence about the result. `freeze` is the state's freeze, or the lifted freeze.
     """
 
     name: str
@@ -58,12 +58,13 @@ _STATES: Final = option(
     "freeze",
     "freeze a state, so that nobody can change it",
     """\
-Freeze a state, or all existing states that match a pattern. A freeze is a lock:
-Terraform and OpenTofu print the reason at the next plan or apply, and no
-force-unlock through the API removes it. One whose time has come is lifted by the
-next command that acquires the lock. A state that is locked is not frozen. What is
-frozen already counts as done with a pattern, which can be repeated. Takes the role
-maintainer.""",
+Freeze a state, or all states that match a pattern, also those that are created
+later. A freeze is a lock: Terraform and OpenTofu print the reason at the next plan
+or apply, and no force-unlock through the API removes it. One whose time has come is
+lifted by the next command that acquires the lock. A state that is locked is not
+frozen: the freeze of a pattern holds only when none is left, which the command says.
+What is frozen already counts as done with a pattern, which can be repeated. Takes
+the role maintainer.""",
     """\
   holdfast state freeze network/prod --reason 'incident 4711'
   holdfast state freeze 'network/*' --reason 'release 8' --until 2h
@@ -87,7 +88,7 @@ maintainer.""",
     ),
     option("--yes", action="store_true", help="do not ask where all states would be frozen"),
     arguments.API,
-    arguments.as_json("one JSON array, with an object for each state"),
+    arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
 def _freeze(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
@@ -96,15 +97,34 @@ def _freeze(asked: argparse.Namespace) -> None:
     if "*" not in asked.states:
         _put(api, asked.states, wanted, asked)
         return
-    states = _matching(api, asked, "freezes")
+    if not asked.yes:
+        _matching(api, asked, "freezes")
+    pattern = v1.FreezePattern(pattern=asked.states, reason=wanted.reason, until=wanted.until, id=wanted.id)
+    placed = api.change(v1.FrozenPattern, "PUT", "freezes", None, pattern)
+    # A pattern that was frozen before keeps its freeze.
+    of_each = v1.Freeze(reason=placed.freeze.reason, until=placed.freeze.until, id=placed.freeze.id)
     # States without a lock are frozen first, so that no lock delays them.
     wait = asked.wait
     _each(
-        states,
-        lambda item: _freeze_one(api, item, wanted),
+        placed.names,
+        lambda name: _freeze_one(api, name, of_each),
         asked,
-        None if wait is None else lambda item: _freeze_one(api, item, wanted, wait),
+        None if wait is None else lambda name: _freeze_one(api, name, of_each, wait),
+        then=lambda left: _frozen_pattern(placed.freeze, wanted.id, left),
     )
+
+
+def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, left: bool) -> _Outcome:
+    """Return the outcome for a pattern; `left` says whether some of its states are not frozen."""
+    until = moment(freeze, "until")
+    said = f"{freeze.pattern} is frozen {f'until {until}' if until else 'until it is unfrozen'}"
+    if freeze.id != wanted:
+        said = f"{freeze.pattern} was frozen already by {freeze.by}: {freeze.reason}"
+    holds = "No state is created in it, but the freeze does not hold yet: see above."
+    if not left:
+        holds = "It holds, also for states that are created later."
+    result = "locked" if left else "frozen" if freeze.id == wanted else "already_frozen"
+    return _Outcome(freeze.pattern, result, f"{said}. {holds}", freeze)
 
 
 def _put(api: "Api", name: str, wanted: v1.Freeze, asked: argparse.Namespace) -> None:
@@ -118,14 +138,11 @@ def _put(api: "Api", name: str, wanted: v1.Freeze, asked: argparse.Namespace) ->
     _tell([_frozen(name, frozen)], asked)
 
 
-def _freeze_one(api: "Api", item: v1.StateItem, wanted: v1.Freeze, wait: timedelta | None = None) -> _Outcome:
-    name = item.name
-    if is_frozen(item.lock):
-        return _already(name, item.lock)
+def _freeze_one(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None = None) -> _Outcome:
     try:
         return _frozen(name, _acquire(api, name, wanted, wait))
     except ApiError as error:
-        if error.code == "frozen":  # after it was listed
+        if error.code == "frozen":
             return _already(name, _lock(api, name))
         if error.status not in _OF_ONE_STATE:
             raise
@@ -185,8 +202,8 @@ def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -
     "unfreeze",
     "lift the freeze of a state",
     """\
-Lift the freeze of a state, or of all that match a pattern. Other locks stay. Takes
-the role maintainer.""",
+Lift the freeze of a state, or the freeze of a pattern with all that it froze. Other
+freezes and locks stay; the command names these freezes. Takes the role maintainer.""",
     """\
   holdfast state unfreeze network/prod
   holdfast state unfreeze 'network/*'
@@ -195,15 +212,40 @@ the role maintainer.""",
     _STATES,
     option("--yes", action="store_true", help="do not ask where all states would be unfrozen"),
     arguments.API,
-    arguments.as_json("one JSON array, with an object for each state"),
+    arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
 def _unfreeze(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
     if "*" not in asked.states:
         _tell([_unfreeze_one(api, asked.states, _lock(api, asked.states))], asked)
         return
-    states = _matching(api, asked, "unfreezes")
-    _each(states, lambda item: _unfreeze_one(api, item.name, item.lock), asked)
+    lifted = [one for one in api.get(v1.PatternFreezes, "freezes").freezes if one.pattern == asked.states]
+    matching = _matching(api, asked, "unfreezes")
+    of_name = {item.name: item.lock for item in matching if item.lock and is_frozen(item.lock)}
+    if not lifted:
+        alone = ", ".join(of_name)
+        raise CommandError(
+            f"There is no freeze of the pattern {asked.states}: nothing was changed."
+            + (f" Frozen by others, one by one: {alone}." if alone else "")
+        )
+
+    def unfreeze(name: str) -> _Outcome:
+        freeze = of_name[name].freeze
+        if freeze and freeze.id not in {one.id for one in lifted}:
+            said = f"{name} stays frozen by {freeze.by or 'another program'}: {freeze.reason}."
+            return _Outcome(name, "other_freeze", said, freeze)
+        return _unfreeze_one(api, name, of_name[name])
+
+    def unfreeze_pattern(left: bool) -> _Outcome:
+        if left:
+            said = f"{asked.states} stays frozen for states that are created later, until all are unfrozen."
+            return _Outcome(asked.states, "failed", said, lifted[0])
+        for one in lifted:
+            api.change(v1.LiftedPattern, "DELETE", "freezes", None, id=one.id)
+        said = f"{asked.states} is not frozen any more; it was: {lifted[0].reason}."
+        return _Outcome(asked.states, "unfrozen", said, lifted[0])
+
+    _each(list(of_name), unfreeze, asked, then=unfreeze_pattern)
 
 
 def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
@@ -226,12 +268,7 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.State
     """Return the states that match a pattern. If all states match it, ask for confirmation, unless --yes."""
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(asked.states, item.name)]
-    if not found:
-        raise CommandError(
-            f"No state in your scope matches {asked.states}: nothing was changed. "
-            + ("`holdfast state list` shows the states in it." if listed else "There is no state in it.")
-        )
-    if len(found) == len(listed) and not asked.yes:
+    if found and len(found) == len(listed) and not asked.yes:
         asking.for_word(
             f"The pattern {asked.states} matches every state in your scope: this {verb} {len(found)}.",
             str(len(found)),
@@ -240,25 +277,30 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.State
 
 
 def _each(
-    states: Sequence[v1.StateItem],
-    do: Callable[[v1.StateItem], _Outcome],
+    states: Sequence[str],
+    do: Callable[[str], _Outcome],
     asked: argparse.Namespace,
-    wait_and_do: Callable[[v1.StateItem], _Outcome] | None = None,
+    wait_and_do: Callable[[str], _Outcome] | None = None,
+    *,
+    then: Callable[[bool], _Outcome],
 ) -> None:
-    """Call `do` for each state, then `wait_and_do` for the locked ones, and print the outcomes.
+    """Call `do` for each state, `wait_and_do` for the locked ones, and `then`, and print the outcomes.
+
+    `then` returns the outcome for the pattern; its argument says whether any state is left.
 
     Raise `CommandError` if any state failed. An error or a KeyboardInterrupt says how many states are done.
     """
     outcomes: list[_Outcome] = []
     progress = output.Progress()
     try:
-        for number, item in enumerate(states):
+        for number, name in enumerate(states):
             progress.show(f"{number} of {len(states)} states")
-            outcomes.append(do(item))
-        for number, item in enumerate(states if wait_and_do else ()):
+            outcomes.append(do(name))
+        for number, name in enumerate(states if wait_and_do else ()):
             if wait_and_do and outcomes[number].result == "locked":
                 progress.end()  # the wait shows its own
-                outcomes[number] = wait_and_do(item)
+                outcomes[number] = wait_and_do(name)
+        pattern = then(any(outcome.result not in _DONE for outcome in outcomes))
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(_remaining(states, outcomes))
         raise
@@ -266,18 +308,19 @@ def _each(
         raise CommandError(f"{failure} {_remaining(states, outcomes)}") from failure
     finally:
         progress.end()
-    _tell(outcomes, asked)
+    _tell(outcomes, asked, pattern)
 
 
-def _remaining(states: Sequence[v1.StateItem], outcomes: Sequence[_Outcome]) -> str:
+def _remaining(states: Sequence[str], outcomes: Sequence[_Outcome]) -> str:
     done = sum(outcome.result in _DONE for outcome in outcomes)
     return f"It is done for {done} of {len(states)} states; the command can be repeated."
 
 
-def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
-    """Print the outcomes. Raise `CommandError` if any state failed or is still locked."""
+def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace, pattern: _Outcome | None = None) -> None:
+    """Print the outcomes, at last the pattern's. Raise `CommandError` if one failed or is still locked."""
     left = [outcome for outcome in outcomes if outcome.result not in _DONE]
-    with output.after(_remaining_of(outcomes)):
+    shown = [*outcomes, pattern] if pattern else outcomes
+    with output.after(_remaining_of(shown)):
         if asked.json:
             documents = [
                 {
@@ -286,11 +329,11 @@ def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace) -> None:
                     "message": one.said,
                     "freeze": one.freeze.raw if one.freeze else None,
                 }
-                for one in outcomes
+                for one in shown
             ]
             output.write(json.dumps(documents, indent=2))
         else:
-            output.write("\n".join(output.wrapped(output.plain(one.said), hanging=2) for one in outcomes))
+            output.write("\n".join(output.wrapped(output.plain(one.said), hanging=2) for one in shown))
     if left:
         where = ", ".join(outcome.name for outcome in left[:5])
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""

@@ -22,7 +22,7 @@ from tests.contract.cloud_api import announced
 from tests.contract.conftest import NAME, PROBE, Answer, Bucket, Handle, Server, started
 from tests.support.documents import ADA, OPERATOR, lock_info, state
 from tests.support.events import Context, cloud_request, manage_request, request
-from tests.support.request_budget import ACQUIRE, READ, WRITE
+from tests.support.request_budget import ACQUIRE, FIRST_WRITE, LOOK, READ, WRITE
 
 BUCKET = "holdfast-declared"
 STATE = "states/network/prod.tfstate"
@@ -239,8 +239,13 @@ def read_it(bucket: Bucket) -> None:
         pytest.param([declare], acquire, ["GET", "GET", *ACQUIRE], id="acquire, without a state"),
         pytest.param([], lambda bucket: acquire(bucket, PROBE), ACQUIRE, id="acquire, of a probe"),
         pytest.param([declare, first_write], read_it, [*READ, *READ], id="read"),
-        pytest.param([declare], read_it, [*READ, "GET", *READ, "GET"], id="read, without a state"),
-        pytest.param([declare], first_write, ["GET", "GET", "GET", "PUT", "GET"], id="first write"),
+        pytest.param([declare], read_it, [*READ, "GET", *LOOK] * 2, id="read, without a state"),
+        pytest.param(
+            [declare],
+            first_write,
+            ["GET", *FIRST_WRITE[:4], *LOOK, *FIRST_WRITE[4:], *LOOK],
+            id="first write, unlocked",
+        ),
         pytest.param([declare, first_write], next_write, WRITE, id="next write"),
     ],
 )

@@ -107,6 +107,35 @@ def frozen(**more: object) -> dict[str, object]:
 # --- what each route does --------------------------------------------------------------------------
 
 
+def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_leaves_no_gap(
+    manage: Handle, bucket: Bucket, log: list[str]
+) -> None:
+    first, second = written(bucket, state(1), state(2))
+    placed = {**frozen(until="2999-01-01T00:00:00Z"), "pattern": "network/*"}
+    told = done(ask(manage, "PUT", "freezes", placed))
+    freeze = {**placed, "by": "token:operator"}
+    assert told == {"freeze": freeze, "names": ["network/prod"]}
+    assert done(ask(manage, "PUT", "freezes", {**placed, "id": ANOTHER_COMMAND})) == told
+    assert done(ask(manage, "GET", "freezes")) == {"freezes": [freeze]}
+
+    assert error(ask(manage, "GET", "content/network/new")) == (423, "frozen")
+    assert error(ask(manage, "POST", "create/network/new", caller=ADA)) == (423, "frozen")
+    done(ask(manage, "PUT", FREEZE, frozen()))
+    assert error(ask(manage, "POST", RESTORE, back_to(first, frozen=COMMAND))) == (400, "invalid_request")
+    back = back_to(first, frozen=COMMAND, current=second)
+    assert done(ask(manage, "POST", RESTORE, back))["serial"] == 3
+
+    assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == {"pattern": "network/*"}
+    assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == {"pattern": None}
+    lines = [json.loads(line) for line in log]
+    events = [(line["message"], line["state"], line["freeze"]) for line in lines if line.get("freeze")]
+    assert events == [
+        *(("state.frozen", "network/*", COMMAND),) * 2,
+        ("state.frozen", "network/prod", COMMAND),
+        ("state.unfrozen", "network/*", COMMAND),
+    ]
+
+
 def test_an_incident_from_freeze_to_restore_of_which_every_request_to_s3_names_the_account(
     manage: Handle, bucket: Bucket
 ) -> None:

@@ -85,7 +85,7 @@ def restored(
     seconds: float = 20.0,
     freeze_id: str | None = None,
 ) -> Restored:
-    wanted = Wanted(version_id, reason, command, base, freeze_id)
+    wanted = Wanted(version_id, reason, command, base, freeze_id=freeze_id)
     store = team.bucket.store(seconds=seconds)
     done = restore(store, NAME, wanted, caller, limit=LIMIT, retention=None)
     assert isinstance(done, Restored)

@@ -74,6 +74,9 @@ POST   undelete/{name}                         401     403     403    403    403
 DELETE locks/{name}?id=x&version=x             401     403     403    403    403        409 |    403       403
 PUT    freeze/{name}                           401     403     403    403    403        423 |    403       403
 DELETE freeze/{name}?id={command}              401     403     403    403    403        409 |    403       403
+PUT    freezes                                 401     403     403    403    403        400 |      -         -
+GET    freezes                                 401     403     403    403    403        200 |      -         -
+DELETE freezes?id=0123456789abcdef             401     403     403    403    403        200 |      -         -
 """,
     CLOUD: """
 request                                     nobody outputs auditor reader writer maintainer | beside elsewhere
@@ -135,6 +138,13 @@ BODIES: Final[Mapping[str, object]] = {
     "POST /manage/v1/delete/{name}": {"version": "{version}"},
     "POST /manage/v1/undelete/{name}": {"marker": "{version}"},
     "PUT /manage/v1/freeze/{name}": {"reason": "an incident", "id": _COMMAND},
+    # Nothing may change, so its end has passed.
+    "PUT /manage/v1/freezes": {
+        "pattern": "roles/inside/*",
+        "reason": "an incident",
+        "id": _COMMAND,
+        "until": "2020-01-01T00:00:00Z",
+    },
     "POST /api/v2/organizations/{organization}/projects": {},
     "POST /api/v2/organizations/{organization}/workspaces": {
         "data": {"type": "workspaces", "attributes": {"name": "{workspace}"}}

@@ -219,6 +219,10 @@ def management(team: Team, state: str) -> None:
     for version in ("", f"?version={first}"):
         ask("GET", f"content/{state}{version}")
 
+    pattern = {"pattern": f"{state}/later/*", "reason": "a test", "id": "f" * 32}
+    ask("PUT", "freezes", pattern)
+    ask("GET", "freezes")
+    ask("DELETE", f"freezes?id={'f' * 32}")
     ask("PUT", f"freeze/{state}", {"reason": "a test", "id": "f" * 32})
     ask("DELETE", f"freeze/{state}?id={'f' * 32}")
     restored = ask("POST", f"restore/{state}", {"version": first, "reason": "a test", "id": "0" * 32})

@@ -35,6 +35,7 @@ _FUNCTIONS: Final = tuple(spec.name for spec in FUNCTIONS)
 _STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
+_NAMES: Final = ("workspaces/*.json", "freezes/patterns.json")
 _AUDIT: Final = "arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any"
 _ANOTHERS_AUDIT: Final = (
     "arn:aws:logs:{region}:{account}:log-group:/holdfast/another-team/audit:log-stream:any"
@@ -51,7 +52,7 @@ REFUSED: Final = (
     Refused(
         ("authorizer", "sessions"),
         _USE,
-        (*_STATES, "workspaces/*.json", *_STAGED),
+        (*_STATES, *_NAMES, *_STAGED),
         "a hole in the sign-in reaches no state",
     ),
     Refused(
@@ -65,6 +66,12 @@ REFUSED: Final = (
         ("s3:PutObject", "s3:DeleteObject"),
         ("workspaces/*.json",),
         "a typing error declares no name",
+    ),
+    Refused(
+        ("backend", "cloud"),
+        ("s3:PutObject", "s3:DeleteObject"),
+        ("freezes/patterns.json",),
+        "a function that creates states lifts no freeze",
     ),
     Refused(
         ("management",),
@@ -87,13 +94,13 @@ REFUSED: Final = (
     Refused(
         (TRANSFERS.name,),
         ("s3:GetObject", "s3:DeleteObject"),
-        (*_STATES, *_RECORDS, "workspaces/*.json", *_STAGED),
+        (*_STATES, *_RECORDS, *_NAMES, *_STAGED),
         "an address reads a version of a state, or creates an upload, and does nothing else",
     ),
     Refused(
         (TRANSFERS.name,),
         ("s3:PutObject",),
-        (*_STATES, *_RECORDS, "workspaces/*.json"),
+        (*_STATES, *_RECORDS, *_NAMES),
         "an address writes no state, lock or record",
     ),
     Refused(
@@ -141,7 +148,7 @@ REFUSED: Final = (
     Refused(
         ("health", "audit_trail"),
         (*_USE, "s3:ListBucket"),
-        ("", *_STATES, *_RECORDS, "workspaces/*.json", *_STAGED),
+        ("", *_STATES, *_RECORDS, *_NAMES, *_STAGED),
         "anybody may call the one, and the other needs lines of logs alone",
     ),
     Refused(
@@ -172,7 +179,7 @@ REFUSED: Final = (
     Refused(
         _ALL,
         ("s3:DeleteObjectVersion",),
-        (*_RECORDS, "workspaces/*.json"),
+        (*_RECORDS, *_NAMES),
         "a record that was revoked or removed does not come back",
         by_bucket=True,
     ),
@@ -185,7 +192,7 @@ REFUSED: Final = (
     Refused(
         ("cloud", "management", TRANSFERS.name),
         ("s3:GetObjectVersion",),
-        (*_STATES[1:], *_RECORDS, "workspaces/*.json"),
+        (*_STATES[1:], *_RECORDS, *_NAMES),
         "they read versions of states and of nothing else",
     ),
     Refused(

@@ -185,51 +185,65 @@ def test_a_freeze_of_somebody_else_is_not_waited_for(
 # --- patterns ------------------------------------------------------------------------------------
 
 ALL = page("states", item("app"), item("network/eu"), item("network/prod", freeze()), item("network/us/a"))
+NAMES = ("network/eu", "network/prod", "network/us/a")
+ID = 32 * "b"
+
+
+def of_pattern(pattern: str = "network/*", *, names: tuple[str, ...] = NAMES, id_: str = ID) -> Reply:
+    placed = {"id": id_, "reason": "incident 4711", "until": None, "pattern": pattern, "by": "token:ada"}
+    return answer({"freeze": placed, "names": list(names)})
 
 
 @pytest.mark.parametrize("states", ["network/*", "network/"])
-def test_a_pattern_freezes_what_matches_and_counts_what_is_frozen(stub: ApiStub, states: str) -> None:
-    stub.reply(ALL, frozen("network/eu"), FROZEN, of_lock(freeze()), of_lock(freeze()))
+def test_a_pattern_is_frozen_first_and_then_each_state_with_its_freeze(stub: ApiStub, states: str) -> None:
+    stub.reply(
+        ALL, of_pattern(), frozen("network/eu"), FROZEN, *(of_lock(freeze()),) * 2, frozen("network/us/a")
+    )
 
     found = json.loads(output(stub, *FREEZE, states, *REASON, "--json"))
 
     assert [(one["name"], one["result"]) for one in found] == [
         ("network/eu", "frozen"),
         ("network/prod", "already_frozen"),
-        ("network/us/a", "already_frozen"),
+        ("network/us/a", "frozen"),
+        ("network/*", "already_frozen"),
     ]
     assert found[1]["freeze"]["reason"] == "incident 4711"
-    assert [asked.path for asked in stub.asked if asked.method == "PUT"] == [
-        "/manage/v1/freeze/network/eu",
-        "/manage/v1/freeze/network/us/a",
-    ]
+    first, *others = [asked for asked in stub.asked if asked.method == "PUT"]
+    assert (first.path, json.loads(first.body)["pattern"]) == ("/manage/v1/freezes", "network/*")
+    assert [asked.path for asked in others] == [f"/manage/v1/freeze/{name}" for name in NAMES]
+    # Somebody has frozen the pattern before, so their freeze counts.
+    assert {json.loads(asked.body)["id"] for asked in others} == {ID}
 
 
 def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stub: ApiStub) -> None:
-    stub.reply(ALL, LOCKED, of_lock(lock()), frozen("network/us/a"))
+    stub.reply(ALL, of_pattern(), LOCKED, of_lock(lock()), frozen("network/prod"), frozen("network/us/a"))
 
     done = run(stub, *FREEZE, "network/*", *REASON)
 
     assert done.returncode == 1
-    first, second, third = done.stdout.splitlines()
+    first, second, third, pattern = done.stdout.splitlines()
     assert first.startswith("network/eu: The state is locked by bob@desk")
-    assert second.startswith("network/prod was frozen already by token:ada, since 2026-11-20 12:00:00 UTC")
+    assert second.startswith("network/prod is frozen until")
     assert third.startswith("network/us/a is frozen until")
+    assert pattern.endswith("but the freeze does not hold yet: see above.")
     assert "not done for 1 of 3 states (network/eu)" in done.stderr
     assert "can be repeated" in done.stderr
 
 
 def test_what_nobody_holds_is_frozen_before_it_waits(stub: ApiStub) -> None:
     stub.reply(
-        *(ALL, LOCKED, of_lock(lock()), frozen("network/us/a")),
+        *(ALL, of_pattern(names=("network/eu", "network/us/a"))),
+        *(LOCKED, of_lock(lock()), frozen("network/us/a")),
         *(LOCKED, of_lock(lock()), of_lock(None), frozen("network/eu")),
     )
 
-    first, _, third = output(stub, *FREEZE, "network/*", *REASON, "--wait").splitlines()
+    first, second, third = output(stub, *FREEZE, "network/*", *REASON, "--wait").splitlines()
 
     assert first.startswith("network/eu is frozen until")
-    assert third.startswith("network/us/a is frozen until")
-    assert [asked.path.rpartition("freeze/")[2] for asked in stub.asked if asked.method == "PUT"] == [
+    assert second.startswith("network/us/a is frozen until")
+    assert third.endswith("It holds, also for states that are created later.")
+    assert [asked.path.rpartition("freeze/")[2] for asked in stub.asked if asked.method == "PUT"][1:] == [
         "network/eu",
         "network/us/a",
         "network/eu",
@@ -237,15 +251,9 @@ def test_what_nobody_holds_is_frozen_before_it_waits(stub: ApiStub) -> None:
     ]
 
 
-def test_an_ended_freeze_is_frozen_again(stub: ApiStub) -> None:
-    ended = item("network/eu", freeze(ended=True, until="2001-01-01T00:00:00Z"))
-    stub.reply(page("states", item("app"), ended), frozen("network/eu"))
-
-    assert "network/eu is frozen until" in output(stub, *FREEZE, "network/*", *REASON)
-
-
 def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: ApiStub) -> None:
-    stub.reply(ALL, frozen("network/eu"), refusal(403, "not_allowed", "The role 'writer' does not allow it."))
+    refused = refusal(403, "not_allowed", "The role 'writer' does not allow it.")
+    stub.reply(ALL, of_pattern(), frozen("network/eu"), frozen("network/prod"), refused)
 
     line = failure(stub, *FREEZE, "network/*", *REASON)
 
@@ -253,33 +261,29 @@ def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: A
     assert "It is done for 2 of 3 states" in line
 
 
-def test_a_pattern_that_matches_nothing_fails(stub: ApiStub) -> None:
-    stub.reply(ALL)
+def test_a_pattern_that_matches_nothing_yet_is_frozen(stub: ApiStub) -> None:
+    stub.reply(ALL, of_pattern("none/*", names=()))
 
-    for command in (("state", "unfreeze", "none/*"), (*FREEZE, "none/*", *REASON)):
-        assert "No state in your scope matches none/*" in failure(stub, *command)
+    said = output(stub, *FREEZE, "none/*", *REASON)
+    assert said.endswith("It holds, also for states that are created later.\n")
 
 
 @pytest.mark.parametrize("pattern", ["*", "*/*"])
 def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> None:
     both = page("states", item("network/eu"), item("network/prod"))
+    of_both = of_pattern(pattern, names=("network/eu", "network/prod"))
     stub.reply(both)
     line = failure(stub, *FREEZE, pattern, *REASON, code=2)
     assert f"The pattern {pattern} matches every state in your scope: this freezes 2." in line
     assert "--yes" in line
+    assert {asked.method for asked in stub.asked} == {"GET"}
 
-    stub.reply(both, frozen("network/eu"), frozen("network/prod"))
+    stub.reply(both, of_both, frozen("network/eu"), frozen("network/prod"))
     printed = terminal.run((HOLDFAST, *FREEZE, pattern, *REASON), environment(stub), columns=200, typed="2\n")
     assert printed.count("is frozen until") == 2
 
-    stub.reply(both, frozen("network/eu"), frozen("network/prod"))
+    stub.reply(of_both, frozen("network/eu"), frozen("network/prod"))
     assert output(stub, *FREEZE, pattern, *REASON, "--yes").count("is frozen until") == 2
-
-
-def test_what_no_name_of_a_state_is_does_not_match(stub: ApiStub) -> None:
-    stub.reply(page("states", item("a//b"), item("app")), frozen("app"))
-
-    assert "app is frozen" in output(stub, *FREEZE, "*", *REASON)
 
 
 # --- unfreeze ------------------------------------------------------------------------------------
@@ -312,10 +316,46 @@ def test_another_freeze_that_came_meanwhile_stays(stub: ApiStub) -> None:
     assert (done.returncode, done.stdout) == (1, "network/prod: Another freeze is held now.\n")
 
 
-def test_a_pattern_unfreezes_what_is_frozen(stub: ApiStub) -> None:
-    stub.reply(ALL, answer({"name": NAME, "removed": False}))
+def freezes(*patterns: str) -> Reply:
+    placed = {"id": 32 * "a", "reason": "incident 4711", "until": None, "by": "token:ada"}
+    return answer({"freezes": [{**placed, "pattern": pattern} for pattern in patterns]})
 
-    found = json.loads(output(stub, "state", "unfreeze", "network/*", "--json"))
 
-    assert [one["result"] for one in found] == 3 * ["not_frozen"]
-    assert [asked.method for asked in stub.asked] == ["GET", "DELETE"]
+OTHER = freeze() | {"freeze": freeze()["freeze"] | {"id": 32 * "c", "reason": "an audit"}}
+SOME = page(
+    "states", item("network/eu", freeze()), item("network/prod", OTHER), item("network/us/a"), item("app")
+)
+
+
+def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: ApiStub) -> None:
+    lifted = answer({"pattern": "network/*"})
+    stub.reply(freezes("app/*", "network/*"), SOME, answer({"name": NAME, "removed": True}), lifted)
+
+    first, second, third = output(stub, "state", "unfreeze", "network/*").splitlines()
+
+    assert first == "network/eu is not frozen any more; it was: incident 4711."
+    assert second == "network/prod stays frozen by token:ada: an audit."
+    assert third == "network/* is not frozen any more; it was: incident 4711."
+    assert [asked.path for asked in stub.asked if asked.method == "DELETE"] == [
+        f"/manage/v1/freeze/network/eu?id={32 * 'a'}",
+        f"/manage/v1/freezes?id={32 * 'a'}",
+    ]
+
+
+def test_the_record_of_a_pattern_stays_while_a_state_could_not_be_unfrozen(stub: ApiStub) -> None:
+    stub.reply(freezes("network/*"), SOME, refusal(409, "lock_not_matched", "Another freeze is held now."))
+
+    done = run(stub, "state", "unfreeze", "network/*", "--json")
+
+    assert done.returncode == 1
+    assert [one["result"] for one in json.loads(done.stdout)] == ["failed", "other_freeze", "failed"]
+    assert "freezes?id" not in stub.asked[-1].path
+
+
+def test_a_pattern_that_nobody_froze_names_what_is_frozen_one_by_one(stub: ApiStub) -> None:
+    stub.reply(freezes("app/*"), SOME)
+
+    line = failure(stub, "state", "unfreeze", "network/*")
+
+    assert "There is no freeze of the pattern network/*" in line
+    assert line.endswith("one by one: network/eu, network/prod.")

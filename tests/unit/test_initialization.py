@@ -18,6 +18,7 @@ from holdfast.cloud.ids import WorkspaceId
 from holdfast.identity import trust
 from holdfast.identity.trust import Records
 from local_aws import loopback
+from tests.support import documents
 from tests.support.certificates import create_certificates
 from tests.support.environment import SETTINGS
 from tests.support.events import cloud_request, manage_request, request, sign_in
@@ -136,7 +137,9 @@ def aws(tmp_path: Path) -> Iterator[Aws]:
 
 
 def event(function: str, aws: Aws) -> str:
-    """Return an event that makes the function read from S3."""
+    """Return an event that makes the function read from S3, which then holds the states that are read."""
+    for name in ("a", "a/b"):
+        aws.objects[f"/bucket/states/{name}.tfstate"] = documents.state(1)
     if function == "terraform_http":
         caller = Caller("token:x", (Grant(Role.READER, ("*",)),))
         return json.dumps(request("GET", "/states/{name+}", "a", caller=caller))
@@ -166,8 +169,8 @@ def publish(aws: Aws) -> None:
 
 
 EXPECTED: Final[Mapping[str, tuple[str, int]]] = {
-    "terraform_http": ("/bucket/states/a.tfstate", 204),
-    "cloud": ("/bucket/states/a/b.tfstate", 404),
+    "terraform_http": ("/bucket/states/a.tfstate", 200),
+    "cloud": ("/bucket/states/a/b.tfstate", 200),
     "management": ("/bucket/states/a.tfstate.tflock", 200),
     "authorizer": (f"/bucket/{trust.KEY}", 200),
     "session_exchange": (f"/bucket/{trust.KEY}", 403),

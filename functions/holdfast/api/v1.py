@@ -325,6 +325,36 @@ class Frozen(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PatternFreeze(PlacedFreeze):
+    """A frozen pattern: no state that matches it may be created."""
+
+    pattern: str  # the pattern of names
+    by: str  # the principal who froze it
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FrozenPattern(Document):
+    """A frozen pattern, and the names that are to be frozen one by one, with the ID of the freeze."""
+
+    freeze: PatternFreeze  # the freeze; with another ID an earlier freeze of the pattern
+    names: tuple[str, ...]  # the names that match and have a state or a lock, in order
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PatternFreezes(Document):
+    """The frozen patterns that the caller may unfreeze."""
+
+    freezes: tuple[PatternFreeze, ...]  # in the order in which they were frozen
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LiftedPattern(Document):
+    """The result of unfreezing a pattern. Frozen states stay frozen."""
+
+    pattern: str | None  # the pattern; null if no frozen pattern has this ID
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Activity(Document):
     """A page of the audit trail."""
 
@@ -415,3 +445,10 @@ class Freeze(Document):
     reason: _Reason  # one line
     until: Annotated[datetime | None, Presence.OPTIONAL]  # when the freeze ends, a time in the future
     id: _CommandId  # random for each command; a retry has the same
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FreezePattern(Freeze):
+    """A pattern to freeze."""
+
+    pattern: str  # as in a scope, with a `*`

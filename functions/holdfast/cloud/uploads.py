@@ -14,7 +14,7 @@ from holdfast.cloud.ids import UploadId, WorkspaceId
 from holdfast.errors import TooLarge, UploadAltered, UploadMissing
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
-from holdfast.state import declared, document, fence, guards, write
+from holdfast.state import document, fence, guards, write
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.locks import HeldLock
@@ -53,8 +53,8 @@ def create(
     guards.check_lock(lock, workspace.lock_id, caller, require_lock=True)
     if not _may_be_current(announced, body, current, lock):
         guards.check_succession(announced, current, lock, force=force)
-    if declared_only and current is None:
-        declared.require_record(store, name, caller)
+    if current is None:
+        fence.require_creatable(store, name, caller, declared_only=declared_only)
     return UploadId(
         name=name,
         lock_id=workspace.lock_id,

@@ -10,7 +10,7 @@ from holdfast.cloud.names import organization_and_workspace
 from holdfast.errors import InvalidState, NoState, NoVersion, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Object, ObjectVersion, Store
-from holdfast.state import declared, document
+from holdfast.state import document, fence
 from holdfast.state.current_state import noted
 from holdfast.state.document import Output, Revision
 from holdfast.state.read import require_not_empty
@@ -118,7 +118,6 @@ def _gone() -> NoVersion:
 
 
 def _no_state(store: Store, name: StateName, caller: Caller, *, declared_only: bool) -> NoState:
-    if declared_only:
-        declared.require_record(store, name, caller)
+    fence.require_creatable(store, name, caller, declared_only=declared_only)
     organization, workspace = organization_and_workspace(name) or ("", name.value)
     return NoState(f"The workspace '{workspace}' of the organization '{organization}' has no state yet.")

@@ -139,6 +139,7 @@ def create(
     checked = records.check_tags(tags)
     if declared_only:
         declared.require(store, name, caller)
+    fence.require_creatable(store, name, caller)
     record = records.create(store, name, checked, caller.principal)
     return _found(store, name, record)
 
@@ -156,6 +157,7 @@ def declare(store: Store, name: StateName, caller: Caller) -> bool:
         raise InvalidName("This is a probe of 'holdfast doctor', which needs no declaration.")
     if any(store.read_version(key) for key in (name.state_key, name.record_key)):
         return False
+    fence.require_creatable(store, name, caller)
     with suppress(WorkspaceExists, UnreadableRecord):  # somebody created it meanwhile
         records.create(store, name, {}, caller.principal)
         return True

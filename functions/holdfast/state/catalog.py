@@ -78,6 +78,21 @@ def states(store: Store, prefix: str) -> Iterator[StateName]:
             yield name
 
 
+def locked_or_stored(store: Store, pattern: str) -> Sequence[StateName]:
+    """Return the names that match a scope pattern and have a lock or a state.
+
+    A first write that releases its lock between the lists has written a state for the second list.
+    """
+    found = _with(_locked_by, store, pattern)
+    found |= _with(_state_of, store, pattern)
+    return sorted(found, key=lambda name: name.value)
+
+
+def _with(named: Callable[[str], StateName | None], store: Store, pattern: str) -> set[StateName]:
+    keys = store.list_keys(_FOLDER + pattern.partition("*")[0])
+    return {name for key in keys if (name := named(key)) and matches(pattern, name)}
+
+
 def page_of_states(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:

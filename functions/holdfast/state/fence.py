@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import IfAbsent, IfMatch, ObjectVersion, Store, Stored
-from holdfast.state import guards, locks
+from holdfast.state import declared, guards, locks
 from holdfast.state.current_state import CurrentState, version_metadata
 from holdfast.state.document import StateDocument
 from holdfast.state.lock_info import LockInfo
@@ -77,6 +77,32 @@ def put_fenced(
         return None
     check_lock(locks.read(store, name))
     return stored.version
+
+
+def require_creatable(
+    store: Store,
+    name: StateName,
+    caller: Caller,
+    *,
+    declared_only: bool = False,
+    check_lock: Callable[[HeldLock | None], None] | None = None,
+) -> None:
+    """Raise `NotDeclared` or `Frozen` if no state may be created under a name, which has none.
+
+    It sends one request, with `declared_only` two.
+
+    Args:
+        check_lock: raises an error if the lock has changed; None if no PutObject follows. The lock is read
+            once more, so that a PutObject is sent only directly after a read of the lock.
+    """
+    # Imported here, because requests for existing states never need it.
+    from holdfast.state import pattern_freeze
+
+    if declared_only:
+        declared.require_record(store, name, caller)
+    pattern_freeze.require_not_frozen(store, name, caller)
+    if check_lock:
+        check_lock(locks.read(store, name))
 
 
 @contextmanager

@@ -1,14 +1,24 @@
-"""Freeze a state by a lock object with a mark, which no force-unlock through the API removes."""
+"""Freeze a state by a lock object with a mark, which no force-unlock through the API removes.
 
+The states that match a pattern are frozen one by one; a record refuses those that do not exist yet.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
-from holdfast.access import Action, Caller
-from holdfast.errors import InvalidRequest
-from holdfast.names import StateName
+from holdfast.access import Action, Caller, check_pattern
+from holdfast.errors import InvalidRequest, RacedWriter
+from holdfast.names import FROZEN_PATTERNS, MAX_SEGMENTS, RESERVED, StateName
 from holdfast.s3.store import Store
-from holdfast.state import lock_info, locks
+from holdfast.state import catalog, lock_info, locks, pattern_freeze
 from holdfast.state.locks import Freeze, HeldLock
 from holdfast.state.operator import check_id, check_reason
+from holdfast.state.pattern_freeze import PatternFreeze
+
+MAX_PATTERNS: Final = 100
+
+_ATTEMPTS: Final = 5
 
 
 def freeze(
@@ -33,13 +43,10 @@ def freeze(
         Frozen: another command froze the state. A freeze cannot be changed: unfreeze first.
     """
     caller.require(Action.FREEZE, name)
-    check_id(freeze_id)
-    check_reason(reason)
-    if until is not None and until <= now:
-        raise InvalidRequest("'until' must be in the future.")
+    _check(freeze_id, reason, until, now=now)
     if name.is_probe:
         raise InvalidRequest("This is a probe of 'holdfast doctor', which removes it; it is not frozen.")
-    info = lock_info.of_freeze(freeze_id, reason, until, caller)
+    info = lock_info.of_freeze(freeze_id, reason, until, caller.principal)
     frozen = Freeze(freeze_id, reason, until)
     locks.acquire_own(store, name, info, caller, frozen)
     return frozen
@@ -56,3 +63,110 @@ def unfreeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> H
     """
     caller.require(Action.FREEZE, name)
     return locks.unfreeze(store, name, check_id(freeze_id))
+
+
+def freeze_pattern(
+    store: Store,
+    pattern: str,
+    freeze_id: str,
+    reason: str,
+    until: datetime | None,
+    caller: Caller,
+    *,
+    now: datetime,
+) -> tuple[PatternFreeze, Sequence[StateName]]:
+    """Freeze a pattern for names that have no state, and return the names that are to be frozen one by one.
+
+    A pattern that is frozen already stays as it is: the result is that freeze.
+
+    Raises:
+        RacedWriter: others kept changing the record.
+        UnreadableRecord: the record is not valid, or of a later version.
+    """
+    _require(pattern, caller)
+    _check(freeze_id, reason, until, now=now)
+    wanted = PatternFreeze(pattern, Freeze(freeze_id, reason, until), caller.principal, None)
+    frozen = _recorded(store, wanted)
+    names = catalog.locked_or_stored(store, pattern)
+    return frozen, names
+
+
+def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
+    """Return the frozen patterns that the caller may unfreeze."""
+    caller.require_somewhere(Action.FREEZE)
+    found = store.read(FROZEN_PATTERNS)
+    return [
+        one
+        for one in pattern_freeze.entries(found)
+        if found and not one.has_ended(found.read_at) and _may(one.pattern, caller)
+    ]
+
+
+def unfreeze_pattern(store: Store, freeze_id: str, caller: Caller) -> PatternFreeze | None:
+    """Remove a pattern from the record; None if it is not there. The frozen states stay frozen."""
+    caller.require_somewhere(Action.FREEZE)
+    for _ in range(_ATTEMPTS):
+        found = store.read(FROZEN_PATTERNS)
+        entries = pattern_freeze.entries(found)
+        lifted = next((one for one in entries if one.freeze.id == freeze_id), None)
+        if lifted is None:
+            return None
+        _require(lifted.pattern, caller)
+        if pattern_freeze.is_stored(store, found, [one for one in entries if one is not lifted]):
+            return lifted
+    raise _raced()
+
+
+def _recorded(store: Store, wanted: PatternFreeze) -> PatternFreeze:
+    """Add a frozen pattern to the record, without the ended ones; return the pattern's freeze."""
+    for _ in range(_ATTEMPTS):
+        found = store.read(FROZEN_PATTERNS)
+        entries = [
+            one for one in pattern_freeze.entries(found) if not (found and one.has_ended(found.read_at))
+        ]
+        there = next((one for one in entries if one.pattern == wanted.pattern), None)
+        if there:
+            return there
+        if len(entries) >= MAX_PATTERNS:
+            raise InvalidRequest(f"At most {MAX_PATTERNS} patterns can be frozen; unfreeze one first.")
+        if pattern_freeze.is_stored(store, found, [*entries, wanted]):
+            return wanted
+    raise _raced()
+
+
+def _check(freeze_id: str, reason: str, until: datetime | None, *, now: datetime) -> None:
+    check_id(freeze_id)
+    check_reason(reason)
+    if until is not None and until <= now:
+        raise InvalidRequest("'until' must be in the future.")
+
+
+def _names_of(pattern: str) -> list[StateName]:
+    """Return names in place of all that match a pattern, one of each length: a `*` is any text."""
+    segments = pattern.count("/") + 1
+    deeper = MAX_SEGMENTS - segments if pattern.rpartition("/")[2] == "*" else 0
+    return [StateName(pattern + "/*" * more) for more in range(deeper + 1)]
+
+
+def _may(pattern: str, caller: Caller) -> bool:
+    return all(caller.may(Action.FREEZE, name) for name in _names_of(pattern))
+
+
+def _require(pattern: str, caller: Caller) -> None:
+    """Raise an error unless a pattern is valid, and the caller may freeze every name that matches it."""
+    try:
+        check_pattern(pattern)
+    except ValueError as broken:
+        raise InvalidRequest(str(broken).replace("the scope pattern", "The 'pattern'", 1)) from None
+    if "*" not in pattern:
+        raise InvalidRequest("The 'pattern' has no '*': freeze this name itself.")
+    if pattern.startswith(f"{RESERVED}/"):
+        raise InvalidRequest(
+            "These are probes of 'holdfast doctor', which removes them; they are not frozen."
+        )
+    for name in _names_of(pattern):
+        caller.require(Action.FREEZE, name)
+
+
+def _raced() -> RacedWriter:
+    return RacedWriter("Others kept changing the record of frozen patterns. Run the command again.")

@@ -92,7 +92,7 @@ def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockI
     )
 
 
-def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Caller) -> LockInfo:
+def of_freeze(freeze_id: str, reason: str, until: datetime | None, principal: str) -> LockInfo:
     """Return the lock info of a freeze. It depends on the arguments alone.
 
     Clients show the user `ID` and `Info`, older clients the ID alone.
@@ -107,7 +107,7 @@ def of_freeze(freeze_id: str, reason: str, until: datetime | None, caller: Calle
             "ID": f"{shown}{end}",
             "Operation": FREEZE,
             "Info": f"frozen{ends}: {reason}",
-            "Who": caller.principal,
+            "Who": principal,
             "Version": "",
             "Created": _ZERO_TIME,
             "Path": "",

@@ -4,7 +4,7 @@ from holdfast.access import Action, Caller
 from holdfast.errors import InvalidState, NoState, NoSuchVersion, TooLarge, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.store import Larger, Object, ObjectVersion, Store
-from holdfast.state import declared, document
+from holdfast.state import document, fence
 from holdfast.state.memory import Memory
 from holdfast.state.operator import no_such_version
 
@@ -55,7 +55,7 @@ def read_version(
     if isinstance(found, Larger):
         found = store.read_version(name.state_key, version_id)
     if found is None:
-        raise _missing(name, version_id)
+        raise _missing(store, name, version_id, caller)
     return found
 
 
@@ -70,7 +70,7 @@ def read_outputs_of_version(
     caller.require(Action.READ_OUTPUTS, name)
     found = store.read_at_most(name.state_key, limit, version_id)
     if found is None:
-        raise _missing(name, version_id)
+        raise _missing(store, name, version_id, caller)
     if isinstance(found, Larger):
         raise TooLarge(
             f"The state has {found.size} bytes; one of at most {limit} is reduced to its outputs. Read it "
@@ -79,8 +79,11 @@ def read_outputs_of_version(
     return found.version, _reduced(found.body)
 
 
-def _missing(name: StateName, version_id: str | None) -> NoState | NoSuchVersion:
+def _missing(
+    store: Store, name: StateName, version_id: str | None, caller: Caller
+) -> NoState | NoSuchVersion:
     if version_id is None:
+        fence.require_creatable(store, name, caller)
         return NoState(f"There is no state '{name}'.")
     return no_such_version(name, version_id)
 
@@ -99,8 +102,7 @@ def _current(
     if memory:
         memory.learn(name, found.version if found else None)
     if found is None:
-        if declared_only:
-            declared.require_record(store, name, caller)
+        fence.require_creatable(store, name, caller, declared_only=declared_only)
         return None
     require_not_empty(len(found.body))
     return found.body

@@ -165,8 +165,11 @@ def _write_again(
         require_own(lock)
         if made is None:
             raise
+        # Its PutObject may have taken effect after a freeze of a pattern listed what there is.
+        fence.require_creatable(store, name, caller)
         return made
     require_own(lock)
+    fence.require_creatable(store, name, caller, check_lock=require_own)
     sha256 = hashlib.sha256(body).hexdigest()
     seen = (None, lock)
     version = fence.put_fenced(

@@ -14,7 +14,7 @@ from holdfast.errors import Conflict, RacedWriter
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Store
-from holdfast.state import declared, document, fence, guards
+from holdfast.state import document, fence, guards
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.guards import Upload
@@ -82,6 +82,8 @@ def write(
 
     def check_same_lock(lock: HeldLock | None) -> None:
         guards.check_same_lock(first, lock, lock_id)
+        if lock is None and current is None:  # no lock told a freeze of a pattern to wait for this write
+            fence.require_creatable(store, name, caller)
 
     for attempt in range(_ATTEMPTS + bool(remembered)):
         guess = remembered if attempt == 0 else None
@@ -110,8 +112,10 @@ def write(
                 if guess:
                     continue  # a cached version may be outdated, so it refuses no write
                 raise
-        if declared_only and current is None:
-            declared.require_record(store, name, caller)
+        if current is None:
+            fence.require_creatable(
+                store, name, caller, declared_only=declared_only, check_lock=check_same_lock
+            )
         version = fence.put_fenced(
             store,
             name,

@@ -15,6 +15,7 @@ STATE: Final = "network/prod"
 STATE_KEY: Final = f"states/{STATE}.tfstate"
 LOCK_KEY: Final = f"{STATE_KEY}.tflock"
 RECORD_KEY: Final = f"workspaces/{STATE}.json"
+PATTERNS_KEY: Final = "freezes/patterns.json"
 LINEAGE: Final = "lineage-1"
 FREEZE_ENDS: Final = 10
 """The end of a freeze that has one, in seconds of S3's clock."""
@@ -301,6 +302,35 @@ def unfreeze_another(me: Client) -> Session:
     yield HttpRequest("unfreeze", STATE, me.caller, id=command_id(me.name))
 
 
+def freeze_pattern(me: Client) -> Session:
+    """`holdfast state freeze 'network/*' --wait`: the record, then the names that have a lock or a state."""
+    yield from _freeze_pattern(me, None)
+
+
+def freeze_pattern_until(me: Client) -> Session:
+    """The same with an end."""
+    yield from _freeze_pattern(me, FREEZE_ENDS)
+
+
+def unfreeze_pattern(me: Client) -> Session:
+    """Removes F's pattern from the record."""
+    yield HttpRequest("unfreeze-pattern", STATE, me.caller, id=command_id("F"))
+
+
+def apply_that_reads_first(me: Client) -> Session:
+    """`terraform apply` of a client that reads the state before it locks it, and not again."""
+    reply = yield HttpRequest("read", STATE, me.caller)
+    if reply is None or reply.status not in (200, 204):
+        return
+    serial = json.loads(reply.body)["serial"] if reply.status == 200 else 0
+    document = lock_document(me.name)
+    reply = yield HttpRequest("lock", STATE, me.caller, document)
+    if reply is not None and reply.status == 200:
+        body = state_document(me.name, serial + 1)
+        yield HttpRequest("write", STATE, me.caller, body, f"lock-{me.name}")
+        yield HttpRequest("unlock", STATE, me.caller, document)
+
+
 def lock_says_freeze(me: Client) -> Session:
     """Sends a lock info with the operation "freeze", and applies if it gets the lock."""
     yield from _locked_work(me, "freeze", saves=1)
@@ -376,10 +406,27 @@ def _restore(
 
 
 def _freeze(me: Client, ends: int | None) -> Session:
+    yield from _frozen(me, ends)
+
+
+def _frozen(me: Client, ends: int | None) -> Generator[HttpRequest, Reply | None, Reply | None]:
     document = {"reason": me.name, "id": command_id(me.name)}
     if ends is not None:
         document["until"] = time_of(ends)
-    yield HttpRequest("freeze", STATE, me.caller, json.dumps(document).encode())
+    return (yield HttpRequest("freeze", STATE, me.caller, json.dumps(document).encode()))
+
+
+def _freeze_pattern(me: Client, ends: int | None) -> Session:
+    document = {"pattern": "network/*", "reason": me.name, "id": command_id(me.name)}
+    if ends is not None:
+        document["until"] = time_of(ends)
+    reply = yield HttpRequest("freeze-pattern", STATE, me.caller, json.dumps(document).encode())
+    if reply is None or reply.status != 200 or not json.loads(reply.body)["names"]:
+        return
+    for _ in range(3):  # then it gives up, and says that the freeze does not hold
+        reply = yield from _frozen(me, ends)
+        if reply is None or reply.status != 423:
+            return
 
 
 def _impatient(

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE_KEY
+from tests.safety.model.clients import LOCK_KEY, PATTERNS_KEY, RECORD_KEY, STATE_KEY
 from tests.safety.model.production import READERS, WRITERS, HttpRequest, Point, Reply, seconds_of
 from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
@@ -39,12 +39,14 @@ REPLACER: Final = "L"
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
-    *("undelete", "undeclare", "restore", "break", "freeze", "unfreeze", "cloud-force-unlock")
+    *("undelete", "undeclare", "restore", "break", "freeze", "unfreeze", "cloud-force-unlock"),
+    *("freeze-pattern", "unfreeze-pattern"),
 }
 """The verbs that need the role maintainer. A writer removes only their own lock, by its whole lock info."""
 _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
 _LATE: Final = b"deleted late at "
+_FROZEN: Final = b"frozen until "
 _LOCK_LEFT: Final = re.compile(r" The lock \S+ of this \w+ may be left:.*'holdfast lock break'\.")
 _UNTOLD: Final = frozenset({LOST, 409, 500, 503})
 """The statuses of S3 that leave the outcome unknown, or make the code retry."""
@@ -214,8 +216,10 @@ def of_answered_role(request: HttpRequest) -> Iterable[Violation]:
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer was answered with success")
 
 
-def of_read(body: bytes, bucket: Bucket) -> Iterable[Violation]:
-    """Judge a read that was answered just now."""
+def of_read(point: Point, body: bytes, bucket: Bucket) -> Iterable[Violation]:
+    """Judge a read that was answered just now. Without a state it then looks for frozen patterns."""
+    if not body and any(answer.status == 404 for answer, _ in point.answers[:-1]):
+        return
     current = bucket.current(STATE_KEY)
     if body != ((current.body if current else None) or b""):
         yield Violation(Invariant.KEPT, "a read was answered with another document than the current state")
@@ -627,6 +631,46 @@ def of_acknowledged(
     yield from _forward(entries, acknowledged, any_push_counts=any_push_counts)
 
 
+def holding(reply: Reply, bucket: Bucket) -> frozenset[bytes]:
+    """Return a mark if a freeze of a pattern was answered without names: it holds until somebody lifts it."""
+    told, record = _document(reply.body.encode()), bucket.current(PATTERNS_KEY)
+    until = told["freeze"]["until"]
+    holds = not told["names"] and record is not None and told["freeze"]["id"].encode() in (record.body or b"")
+    return frozenset({_FROZEN + str(seconds_of(until) if until else 10**9).encode()} if holds else ())
+
+
+def without_holding(acknowledged: frozenset[bytes]) -> frozenset[bytes]:
+    """Return the marks without those of frozen patterns."""
+    return frozenset(mark for mark in acknowledged if not mark.startswith(_FROZEN))
+
+
+def of_pattern(
+    verb: str, writer: Party, bucket: Bucket, acknowledged: frozenset[bytes], now: int
+) -> Iterable[Violation]:
+    """Judge a write that was answered with success, beside a freeze of a pattern that holds.
+
+    `acknowledged` includes its document. A first write that was refused, and had released its lock, can still
+    create the state afterwards: `fencing.md`.
+    """
+    entries = bucket.key(STATE_KEY).entries
+    deleted = [place for place, entry in enumerate(entries) if entry.body is None]
+    first = entries[deleted[-1] + 1 if deleted else 0 :][:1]
+    if verb != "undelete" and first and not _counts(first[0], acknowledged):
+        return
+    if any(int(mark.removeprefix(_FROZEN)) > now for mark in acknowledged if mark.startswith(_FROZEN)):
+        what = f"a {verb} by {writer.name} was acknowledged, and a freeze of its pattern was said to hold"
+        yield Violation(Invariant.HELD, what)
+
+
+def _may_refuse(bucket: Bucket, lock: Entry) -> bool:
+    """Return whether a frozen pattern may have refused the first write under a lock that is no older."""
+    return any(
+        lock.modified >= (seconds_of(one["since"]) if one["since"] else record.modified)
+        for record in bucket.key(PATTERNS_KEY).entries
+        for one in _document(record.body or b"")["freezes"]
+    )
+
+
 def _is_blind(entry: Entry) -> bool:
     """Return whether a restore wrote a version blindly. It counts as having seen the version before."""
     return _operation(entry) == "restore" and author(entry) == BLIND
@@ -778,6 +822,10 @@ def of_refused_write(
             last = None
         elif _counts(entry, acknowledged):
             last = entry
+    # An earlier try of the first write can take effect after this try has found no state.
+    is_first = last is None or all(entry.body is None or author(entry) == writer.name for entry in entries)
+    if is_first and _may_refuse(bucket, lock):
+        return
     if last is not None and last.body not in writer.seen and author(last) != writer.name:
         return  # it has not read the last acknowledged state
     operation = _document(lock.body or b"").get("Operation")

@@ -94,6 +94,10 @@ _IS_ENDED: Final = "holdfast.state.locks:HeldLock.is_ended_freeze"
 _UNFREEZE: Final = "holdfast.state.locks:unfreeze"
 _FREEZE_VERB: Final = "holdfast.state.freeze:freeze"
 _UNFREEZE_VERB: Final = "holdfast.state.freeze:unfreeze"
+_FREEZE_PATTERN: Final = "holdfast.state.freeze:freeze_pattern"
+_LOCKED_OR_STORED: Final = "holdfast.state.catalog:locked_or_stored"
+_REQUIRE_NOT_FROZEN: Final = "holdfast.state.pattern_freeze:require_not_frozen"
+_IS_OLDER: Final = "holdfast.state.pattern_freeze:_is_older"
 _BREAK: Final = "holdfast.state.locks:break_exactly"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
 _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
@@ -555,6 +559,41 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             OnlyIf(_WRITE, "check_lock", "not (upload and upload.force)"),
             OnlyIf(_WRITE, "check_upload_lock", "not upload.force"),
         ),
+        "what matches a pattern is listed before the record of the freeze": _at(
+            "freeze-pattern", Swapped(_FREEZE_PATTERN, "_recorded", "locked_or_stored")
+        ),
+        "a freeze of a pattern does not list locks": _at(
+            "freeze-pattern",
+            Replaced(_LOCKED_OR_STORED, "found = _with(_locked_by, store, pattern)", "found = set()"),
+        ),
+        "a freeze of a pattern lists states before locks": _at(
+            "freeze-pattern-two",
+            Replaced(
+                _LOCKED_OR_STORED,
+                "found = _with(_locked_by, store, pattern)",
+                "found = _with(_state_of, store, pattern)",
+            ),
+            Replaced(
+                _LOCKED_OR_STORED,
+                "found |= _with(_state_of, store, pattern)",
+                "found |= _with(_locked_by, store, pattern)",
+            ),
+        ),
+        "a first write does not look for frozen patterns": _at(
+            "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable", which=(1, 2))
+        ),
+        "an undelete does not look for frozen patterns": _at(
+            "freeze-pattern-undelete", WithoutCall(_UNDELETE_AGAIN, "require_creatable", which=(0, 2))
+        ),
+        "an undelete does not look for frozen patterns when its first try took effect late": _at(
+            "freeze-pattern-undelete 100", WithoutCall(_UNDELETE_AGAIN, "require_creatable", which=(1, 2))
+        ),
+        "a lock of the record's own second counts as older": _at(
+            "freeze-pattern", Compares(_IS_OLDER, "<", "<=")
+        ),
+        "a freeze of a pattern ends by another clock than S3's": _at(
+            "freeze-pattern-until", Argument(_REQUIRE_NOT_FROZEN, "has_ended", 0, "datetime.now(UTC)")
+        ),
         "a restore under any freeze of its caller": _at(
             "restore-frozen-again", WithoutOperand(_OWN_FREEZE, "freeze_id")
         ),
@@ -642,6 +681,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "an undeclare releases its lock before it deletes": _at(
             "undeclare", Before(_UNDECLARE, "read", "locks.release_own(store, name, acquired)")
+        ),
+        "a frozen pattern refuses a first write whatever the ages": _at(
+            "freeze-pattern 001", Returns(_IS_OLDER, "False")
         ),
         "a freeze is told by its operation": _at(
             "says-freeze",

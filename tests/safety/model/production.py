@@ -44,7 +44,7 @@ class HttpRequest(NamedTuple):
         body: the body. For `create` and `commit`, the document that the client wants to write.
         lock_id: the client's `ID` parameter, or the `id` parameter of `break`.
         id: the ID in the address of a request of `cloud {}`; the version that `break` names; the freeze that
-            `unfreeze` names; the key of a request to S3 itself.
+            `unfreeze` or `unfreeze-pattern` names; the key of a request to S3 itself.
         force: whether an upload is forced.
         client: the client from whose name the random part of a new ID is made.
         attempt: the number of the try, for a request whose response differs from try to try.
@@ -104,6 +104,8 @@ MANAGED: Final[Mapping[str, tuple[str, str]]] = {
     "break": ("DELETE", "locks"),
     "freeze": ("PUT", "freeze"),
     "unfreeze": ("DELETE", "freeze"),
+    "freeze-pattern": ("PUT", "freezes"),
+    "unfreeze-pattern": ("DELETE", "freezes"),
 }
 """The verbs of an operator's commands. The verbs `see-*` read one object with the library's code."""
 _DRAWS: Final = frozenset({"workspace", "create", "write-at-once"})
@@ -286,7 +288,7 @@ class Production:
 
     def _manage(self, request: HttpRequest, s3: "Replay") -> Reply:
         method, route = MANAGED[request.verb]
-        path = {"path": f"{route}/{request.state}"}
+        path = {"path": route if route == "freezes" else f"{route}/{request.state}"}
         event = self._event(request, method, "/manage/v1/{path+}", path)
         if request.verb == "break":
             event["queryStringParameters"] = {"id": request.lock_id or "", "version": request.id}
@@ -613,6 +615,11 @@ class Replay:
                     }
                 )
         return {"Versions": versions, "DeleteMarkers": markers, "IsTruncated": False}
+
+    def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
+        answer = self._answer(Request("ListObjectsV2", Prefix))
+        listed = [{"Key": key.name} for key in answer.history]
+        return {"Contents": listed, "IsTruncated": False}
 
     def _answer(self, request: Request) -> Answer:
         if self.asked is not None:

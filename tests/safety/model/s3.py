@@ -57,7 +57,7 @@ class Key(NamedTuple):
 class Request(NamedTuple):
     """A request, with everything that the model looks at.
 
-    `operation` is the SDK's name. `key` is the prefix for ListObjectVersions. `if_match` is the ETag that has
+    `operation` is the SDK's name. `key` is the prefix for a listing. `if_match` is the ETag that has
     to be current; with `if_none_match` no object may be current. `metadata` is in pairs. `first_byte`: a
     GetObject of the first byte only. `staged`: the request goes to the staging bucket.
     """
@@ -158,6 +158,9 @@ def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answe
         case "ListObjectVersions":
             history = tuple(key for key in bucket.keys if key.name.startswith(request.key) and key.entries)
             return bucket, Answer(200, history=history), None
+        case "ListObjectsV2":
+            keys = (key for key in bucket.keys if key.name.startswith(request.key))
+            return bucket, Answer(200, history=tuple(key for key in keys if bucket.current(key.name))), None
         case other:
             raise ValueError(f"the model has no {other}")
 

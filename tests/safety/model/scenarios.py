@@ -195,6 +195,7 @@ _NAMING: Final = Client("B", clients.impatient)
 _UNNAMING: Final = Client("B", clients.impatient_without_id)
 _RESTORER: Final = Client("R", clients.restore)
 _FROZEN_RESTORER: Final = Client("R", clients.restore_under_own_freeze)
+_PATTERN_FREEZER: Final = Client("F", clients.freeze_pattern)
 _BREAKER: Final = Client("K", clients.breaker)
 _REPLACER: Final = Client(REPLACER, clients.restore_lineage)
 _UNDECLARER: Final = Client("U", clients.undeclare)
@@ -512,6 +513,45 @@ PLANS: Final = (
         "001",
         "101 011",
         before=_frozen_for_a_while,
+    ),
+    _plan("freeze-pattern", [_WRITER, _PATTERN_FREEZER], "001 100 010", "101 110 011", before=Bucket),
+    _plan("freeze-pattern-two", [_A, _B, _PATTERN_FREEZER], "000", "001 100", before=Bucket),
+    _plan(
+        "freeze-pattern-read-before",
+        [Client("A", clients.apply_that_reads_first), _PATTERN_FREEZER],
+        "001 100",
+        "101 110",
+        before=Bucket,
+    ),
+    _plan("freeze-pattern-cloud", [_CLOUD, _PATTERN_FREEZER], "001 100", "101 110", before=_recorded),
+    _plan("freeze-pattern-written", [_A, _PATTERN_FREEZER], "000", "100 010 001"),
+    _plan(
+        "freeze-pattern-undelete",
+        [Client("U", clients.undelete), _PATTERN_FREEZER],
+        "100 001",
+        "110 101",
+        before=_deleted,
+    ),
+    _plan(
+        "freeze-pattern-until",
+        [Client("A", clients.apply_that_reads_first), Client("F", clients.freeze_pattern_until)],
+        "001",
+        "101 011",
+        before=Bucket,
+    ),
+    _plan(
+        "two-freezes-of-a-pattern",
+        [_A, _PATTERN_FREEZER, Client("G", clients.freeze_pattern)],
+        "000",
+        "001 100",
+        before=Bucket,
+    ),
+    _plan(
+        "unfreeze-pattern",
+        [_A, _PATTERN_FREEZER, Client("U", clients.unfreeze_pattern)],
+        "000",
+        "001 100",
+        before=Bucket,
     ),
     _plan("frozen-almost-over", [_WRITER], "001", "111", before=_frozen_for_a_while, tick=9),
     _plan(

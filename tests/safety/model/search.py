@@ -511,7 +511,7 @@ class Search:
         change.known = self._with(change.known, point)
         # With declared names a read that finds no state takes two requests, and is true of the first.
         if verb == "read" and reply.status in (200, 204) and not request.declared_only:
-            judge(invariants.of_read(reply.body.encode(), bucket))
+            judge(invariants.of_read(point, reply.body.encode(), bucket))
         elif verb == "download" and reply.status == 200:
             judge(invariants.of_download(request, reply.body.encode(), bucket))
         elif verb == "create" and reply.status == 201:
@@ -525,6 +525,11 @@ class Search:
             judge(invariants.of_released(point, lock, bucket))
         if verb == "workspace-create":
             judge(invariants.of_created(request, bucket))
+        if verb == "freeze-pattern":
+            change.acknowledged |= invariants.holding(reply, bucket)
+        elif verb in invariants.WRITES or verb == "undelete":
+            told = change.acknowledged | {request.body}
+            judge(invariants.of_pattern(verb, party, bucket, told, change.clock))
         if verb in {*invariants.DELETES, "undeclare"}:
             late = map(self._production.point, invariants.sent_by_late_deletes(change.acknowledged))
             judge(invariants.of_deleted(point, bucket, late))
@@ -606,6 +611,8 @@ class Search:
                 change.acknowledged |= invariants.late_delete(effect, point, parties)
             judge(invariants.of_workspace_effect(effect, request, party.name, change.acknowledged))
             change.acknowledged |= invariants.since_deleted(effect, request, party.name, change.acknowledged)
+        if request.verb == "unfreeze-pattern":
+            change.acknowledged = invariants.without_holding(change.acknowledged)
         if effect.key != LOCK_KEY:
             return
         if not is_native:

@@ -29,9 +29,9 @@ KEYS: Final = {
         "elsewhere/a.tfstate.tflock",
         "probes/0123456789abcdef0123456789abcdef.tflock",
     ),
-    "token, session, trust record, workspace": (
+    "token, session, trust record, workspace, freeze": (
         *("tokens/5gk2.json", "sessions/session-7hd1.json", "trust/records.json"),
-        "workspaces/network/prod.json",
+        *("workspaces/network/prod.json", "freezes/patterns.json"),
     ),
     "probe": ("probes/0123456789abcdef0123456789abcdef",),
 }

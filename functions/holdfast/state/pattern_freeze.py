@@ -1,0 +1,135 @@
+"""The record of frozen patterns, which refuses the creation of states.
+
+States that exist, and names that are locked, are frozen one by one, by locks. A record of all frozen patterns
+refuses what begins a state: `require_not_frozen` reads it wherever a verb finds no state.
+
+A freeze writes the record first, and then lists locks and states. A first write whose lock
+is not in the list acquired it after the record, and finds the record. A first write whose lock is older than
+the record may have created everything already, so it is not refused: its lock is listed, and is waited for.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from holdfast import json_object
+from holdfast.access import Caller, check_pattern, matches
+from holdfast.errors import Frozen, UnreadableRecord
+from holdfast.names import FROZEN_PATTERNS, StateName
+from holdfast.s3.store import IfAbsent, IfMatch, Object, Store, Stored
+from holdfast.state import lock_info, locks
+from holdfast.state.locks import Freeze, HeldLock
+
+_SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PatternFreeze:
+    """A frozen pattern.
+
+    Attributes:
+        by: the principal who froze it.
+        since: when S3 stored the first record with it; None if it is not stored yet.
+    """
+
+    pattern: str
+    freeze: Freeze
+    by: str
+    since: datetime | None
+
+    def has_ended(self, now: datetime) -> bool:
+        return self.freeze.until is not None and self.freeze.until <= now
+
+    def to_json(self) -> Mapping[str, str | None]:
+        times = {"until": self.freeze.until, "since": self.since}
+        return {
+            "pattern": self.pattern,
+            "id": self.freeze.id,
+            "reason": self.freeze.reason,
+            "by": self.by,
+            **{name: at.astimezone(UTC).isoformat() if at else None for name, at in times.items()},
+        }
+
+    def refusal(self) -> Frozen:
+        freeze = self.freeze
+        holder = lock_info.of_freeze(freeze.id, freeze.reason, freeze.until, self.by).for_client()
+        ends = f" It ends at {freeze.until:%Y-%m-%dT%H:%M:%SZ}." if freeze.until else ""
+        return Frozen(
+            holder,
+            f"No state that matches {self.pattern} may be created: it is frozen by {self.by}: "
+            f"{freeze.reason}.{ends} 'holdfast state unfreeze' of this pattern lifts it.",
+        )
+
+
+def require_not_frozen(store: Store, name: StateName, caller: Caller) -> None:
+    """Raise `Frozen` if a name that has no state matches a frozen pattern, with one request.
+
+    The caller's lock that is older than the record is no reason to refuse; reading it takes one request more.
+    S3's times are in whole seconds: a lock of the same second counts as younger.
+    """
+    if name.is_probe:
+        return
+    found = store.read(FROZEN_PATTERNS)
+    if found is None:
+        return
+    for one in entries(found):
+        if not matches(one.pattern, name) or one.has_ended(found.read_at):
+            continue
+        if not _is_older(locks.read(store, name), one, caller):
+            raise one.refusal()
+
+
+def is_stored(store: Store, found: Object | None, of: Iterable[PatternFreeze]) -> bool:
+    """Store the record if it has not changed. A new pattern has the time of the object."""
+    document = {"schema": _SCHEMA, "freezes": [one.to_json() for one in of]}
+    condition = IfMatch(found.version.etag) if found else IfAbsent()
+    stored = store.write(FROZEN_PATTERNS, json.dumps(document).encode(), condition, metadata={})
+    return isinstance(stored, Stored)
+
+
+def entries(found: Object | None) -> Sequence[PatternFreeze]:
+    """Parse the record.
+
+    Raises:
+        UnreadableRecord: something in it is not understood, so it may freeze any name.
+    """
+    if found is None:
+        return []
+    try:
+        document: Mapping[str, Any] = json_object.parse(found.body)
+        _check_schema(document)
+        return [_entry(one, found.version.last_modified) for one in document["freezes"]]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UnreadableRecord(
+            f"The object {FROZEN_PATTERNS} in the bucket is not a record of frozen patterns that this "
+            "version understands, so no state is created. Upgrade Holdfast, or delete the object; earlier "
+            "versions stay."
+        ) from error
+
+
+def _check_schema(document: Mapping[str, Any]) -> None:
+    if document["schema"] != _SCHEMA:
+        raise ValueError("is of a later version")
+
+
+def _entry(document: Mapping[str, Any], stored: datetime) -> PatternFreeze:
+    until, since = (
+        datetime.fromisoformat(document[name]) if document[name] is not None else None
+        for name in ("until", "since")
+    )
+    if any(at is not None and at.tzinfo is None for at in (until, since)):
+        raise ValueError("has a time without an offset")
+    texts = [document[name] for name in ("pattern", "id", "reason", "by")]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("has another value than a text")
+    pattern, freeze_id, reason, by = texts
+    return PatternFreeze(check_pattern(pattern), Freeze(freeze_id, reason, until), by, since or stored)
+
+
+def _is_older(lock: HeldLock | None, frozen: PatternFreeze, caller: Caller) -> bool:
+    """Return whether a lock is the caller's, and was acquired before a pattern was frozen."""
+    if lock is None or lock.freeze is not None or lock.principal != caller.principal:
+        return False
+    return frozen.since is not None and lock.version.last_modified < frozen.since

@@ -1,0 +1,285 @@
+"""A freeze of a pattern, and what begins a state below it, on real S3 servers."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+
+from holdfast.access import Caller, Grant, Role
+from holdfast.cloud import locking, uploads, versions, workspaces
+from holdfast.cloud.ids import WorkspaceId
+from holdfast.errors import Frozen, HoldfastError, InvalidRequest, NotAllowed, RacedWriter, UnreadableRecord
+from holdfast.names import FROZEN_PATTERNS, StateName
+from holdfast.state import freeze as freezing
+from holdfast.state import locks, pattern_freeze
+from holdfast.state.document import Revision
+from holdfast.state.pattern_freeze import PatternFreeze
+from holdfast.state.read import read, read_outputs, read_version
+from holdfast.state.undelete import undelete
+from holdfast.state.write import write
+from tests.contract.conftest import COMMAND, KEY, NAME, ONE, PROBE, Bucket, Team
+from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, state
+from tests.support.s3_fault_proxy import Fault
+
+NOW = datetime(2020, 1, 1, tzinfo=UTC)
+ENDED = NOW + timedelta(hours=1)
+"""S3's clock is past it."""
+LATER_COMMAND = "fedcba9876543210" * 2
+
+
+def frozen(
+    bucket: Bucket,
+    pattern: str = "network/*",
+    *,
+    freeze_id: str = COMMAND,
+    until: datetime | None = None,
+    caller: Caller = OPERATOR,
+) -> tuple[PatternFreeze, list[str]]:
+    store = bucket.store()
+    done, found = freezing.freeze_pattern(store, pattern, freeze_id, "an incident", until, caller, now=NOW)
+    return done, [name.value for name in found]
+
+
+def next_second() -> None:
+    """Wait until S3's clock, in whole seconds, has moved on."""
+    time.sleep(1.0 - time.time() % 1 + 0.05)
+
+
+def entries(bucket: Bucket) -> list[PatternFreeze]:
+    return list(pattern_freeze.entries(bucket.direct_store().read(FROZEN_PATTERNS)))
+
+
+def upload(bucket: Bucket) -> object:
+    workspace = WorkspaceId.mint(NAME)
+    announced = Revision(1, LINEAGE)
+    locking.lock(bucket.direct_store(), workspace, ADA)
+    return uploads.create(bucket.store(), workspace, announced, "0" * 32, ADA, force=False)
+
+
+def locked_write(bucket: Bucket) -> object:
+    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    return write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
+
+
+BEGINNINGS: dict[str, Callable[[Bucket], object]] = {
+    "read": lambda bucket: read(bucket.store(), NAME, ADA),
+    "outputs": lambda bucket: read_outputs(bucket.store(), NAME, ADA),
+    "content": lambda bucket: read_version(bucket.store(), NAME, None, ADA, limit=1),
+    "write": locked_write,
+    "unlocked write": lambda bucket: write(bucket.store(), NAME, state(1), None, ADA, require_lock=False),
+    "create": lambda bucket: workspaces.create(bucket.store(), "network", "prod", {}, ADA),
+    "declare": lambda bucket: workspaces.declare(bucket.store(), NAME, ADA),
+    "current": lambda bucket: versions.current(bucket.store(), NAME, ADA),
+    "upload": upload,
+}
+
+
+@pytest.mark.parametrize("verb", BEGINNINGS)
+def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, verb: str) -> None:
+    assert frozen(bucket)[1] == []
+    with pytest.raises(Frozen) as refused:
+        BEGINNINGS[verb](bucket)
+    assert refused.value.message == (
+        "No state that matches network/* may be created: it is frozen by token:operator: an incident. "
+        "'holdfast state unfreeze' of this pattern lifts it."
+    )
+    assert refused.value.holder["ID"] == f"frozen: an incident [{COMMAND}]"
+    assert bucket.bodies(KEY) == []
+    assert bucket.history(NAME.record_key) == []
+
+    freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR)
+    bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.lock_key)
+    try:
+        BEGINNINGS[verb](bucket)
+    except HoldfastError as error:
+        assert error.code == "no_state"  # noqa: PT017 what is read has no state
+
+
+def test_an_undelete_brings_nothing_back_that_matches_a_frozen_pattern(team: Team) -> None:
+    team.deleted()
+    frozen(team.bucket)
+    with pytest.raises(Frozen):
+        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
+    assert (len(team.versions()), team.held()) == (2, None)
+
+
+@pytest.mark.parametrize("pattern", ["app/*", "network/p", "network/*/eu", "*x"])
+def test_what_does_not_match_is_not_refused(bucket: Bucket, pattern: str) -> None:
+    if "*" in pattern:
+        frozen(bucket, pattern)
+    assert read(bucket.store(), NAME, ADA) is None
+    assert read(bucket.store(), PROBE, OPERATOR) is None
+
+
+def test_a_state_that_exists_needs_no_request_more(team: Team) -> None:
+    team.written(state(1))
+    frozen(team.bucket)
+    store = team.bucket.store()
+    assert read(store, NAME, ADA) == state(1)
+    assert store.requests == ["GetObject"]
+
+
+def test_a_lock_from_before_the_freeze_writes_its_first_state_and_a_later_one_does_not(team: Team) -> None:
+    team.lock()
+    next_second()
+    assert frozen(team.bucket)[1] == ["network/prod"]
+    # Terraform reads once more before it writes a first state.
+    assert read(team.bucket.store(), NAME, ADA) is None
+    with pytest.raises(Frozen):
+        read(team.bucket.store(), NAME, BOB)
+    team.unlock()
+    next_second()
+    team.lock()
+    with pytest.raises(Frozen):
+        team.write(state(1))
+    team.unlock()
+
+
+def test_the_holder_from_before_is_waited_for(team: Team) -> None:
+    team.lock()
+    next_second()
+    frozen(team.bucket)
+    assert team.write(state(1)).new_version
+
+
+def test_another_frozen_pattern_leaves_the_time_of_the_first(bucket: Bucket) -> None:
+    frozen(bucket)
+    [first] = entries(bucket)
+    next_second()
+    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    next_second()
+    frozen(bucket, "app/*", freeze_id=LATER_COMMAND)
+    assert entries(bucket)[0] == first
+    with pytest.raises(Frozen):  # the lock is younger than its pattern's freeze, though older than the object
+        write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
+    freezing.unfreeze_pattern(bucket.store(), LATER_COMMAND, OPERATOR)
+    assert entries(bucket) == [first]
+
+
+def test_a_freeze_ends_by_the_clock_of_s3_and_is_then_replaced(bucket: Bucket) -> None:
+    frozen(bucket, until=ENDED)
+    assert read(bucket.store(), NAME, ADA) is None
+    assert freezing.frozen_patterns(bucket.store(), OPERATOR) == []
+    assert frozen(bucket, freeze_id=LATER_COMMAND)[0].freeze.id == LATER_COMMAND
+    assert [one.freeze.id for one in entries(bucket)] == [LATER_COMMAND]
+
+
+def test_the_second_of_two_freezes_at_once_keeps_the_first(bucket: Bucket) -> None:
+    other = partial(
+        frozen, replace(bucket), freeze_id=LATER_COMMAND, caller=replace(OPERATOR, principal="token:x")
+    )
+    bucket.proxy.before("PUT", FROZEN_PATTERNS, other)
+    done, _ = frozen(bucket)
+    assert (done.freeze.id, done.by) == (LATER_COMMAND, "token:x")
+    assert len(entries(bucket)) == 1
+
+
+def test_a_freeze_whose_answer_was_lost_is_there_once(bucket: Bucket) -> None:
+    bucket.proxy.fail("PUT", FROZEN_PATTERNS, Fault.ANSWER_LOST)
+    assert frozen(bucket)[0].freeze.id == COMMAND
+    assert len(entries(bucket)) == 1
+    assert freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR) is not None
+    assert freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR) is None
+
+
+def test_what_has_a_lock_or_a_state_is_named(bucket: Bucket) -> None:
+    for name in ("network/eu", "network/a/b", "app/eu", "networks"):
+        bucket.s3.put_object(Bucket=bucket.name, Key=StateName(name).state_key, Body=state(1))
+    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    assert frozen(bucket)[1] == ["network/a/b", "network/eu", "network/prod"]
+
+
+def test_an_unlocked_first_write_beside_the_freeze_is_not_acknowledged(bucket: Bucket) -> None:
+    """No lock tells the freeze to wait for it."""
+    bucket.proxy.before("PUT", KEY, partial(frozen, replace(bucket)))
+    with pytest.raises(Frozen):
+        write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
+
+
+@pytest.mark.parametrize(
+    ("scope", "pattern", "allowed"),
+    [
+        (("*",), "*", True),
+        (("network/*",), "network/*", True),
+        (("network/*",), "network/*/eu", True),
+        (("network/*",), "network/eu-*", True),
+        (("network/*",), "*", False),
+        (("network/*",), "*/prod", False),
+        (("network/*",), "net*/prod", False),
+        (("network/eu",), "network/e*", False),
+        (("network/**",), "network/*", False),
+        (("**",), "*", False),
+        (("a/**", "a/*/**"), "a/*", False),
+        (("*/prod",), "*/prod", True),
+        (("*/prod",), "*/*", False),
+    ],
+)
+def test_who_freezes_a_pattern_may_freeze_all_that_it_can_match(
+    bucket: Bucket, scope: tuple[str, ...], pattern: str, allowed: bool
+) -> None:
+    caller = Caller("token:m", (Grant(Role.MAINTAINER, scope),))
+    if allowed:
+        frozen(bucket, pattern, caller=caller)
+        assert len(freezing.frozen_patterns(bucket.store(), caller)) == 1
+        return
+    with pytest.raises(NotAllowed):
+        frozen(bucket, pattern, caller=caller)
+    frozen(bucket, pattern)
+    assert freezing.frozen_patterns(bucket.store(), caller) == []
+    with pytest.raises(NotAllowed):
+        freezing.unfreeze_pattern(bucket.store(), COMMAND, caller)
+
+
+@pytest.mark.parametrize("pattern", ["network/prod", "a//*", "holdfast-doctor/*", "", "*" * 300])
+def test_what_is_no_pattern_of_states_is_refused(bucket: Bucket, pattern: str) -> None:
+    with pytest.raises(InvalidRequest):
+        frozen(bucket, pattern)
+    assert bucket.history(FROZEN_PATTERNS) == []
+
+
+ENTRY = {"pattern": "x/*", "id": COMMAND, "reason": "r", "by": "b", "until": None, "since": None}
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"schema": 2, "freezes": []},
+        {"freezes": []},
+        {"schema": 1, "freezes": [{"pattern": "app/*"}]},
+        {"schema": 1, "freezes": [{**ENTRY, "pattern": "a//b"}]},
+        {"schema": 1, "freezes": [{**ENTRY, "until": "2026-11-20T10:00:00"}]},
+        {"schema": 1, "freezes": [{**ENTRY, "by": 7}]},
+        {"schema": 1, "freezes": "all"},
+        [],
+    ],
+)
+def test_a_record_that_is_not_understood_refuses_every_first_state(bucket: Bucket, stored: object) -> None:
+    bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=json.dumps(stored).encode())
+    for refused in (BEGINNINGS["read"], BEGINNINGS["unlocked write"], frozen):
+        with pytest.raises(UnreadableRecord):
+            refused(bucket)
+
+
+def test_a_record_that_others_keep_changing_gives_up(bucket: Bucket) -> None:
+    def change(number: int) -> None:
+        patterns = [{**ENTRY, "pattern": f"x{number}/*"}]
+        body = json.dumps({"schema": 1, "freezes": patterns}).encode()
+        bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=body)
+        if number:
+            bucket.proxy.before("PUT", FROZEN_PATTERNS, partial(change, number - 1))
+
+    bucket.proxy.before("PUT", FROZEN_PATTERNS, partial(change, 4))
+    with pytest.raises(RacedWriter):
+        frozen(bucket)
+
+
+def test_there_is_a_limit_to_the_patterns(bucket: Bucket) -> None:
+    many = [{**ENTRY, "pattern": f"x{number}/*"} for number in range(freezing.MAX_PATTERNS)]
+    stored = json.dumps({"schema": 1, "freezes": many}).encode()
+    bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=stored)
+    with pytest.raises(InvalidRequest, match="100 patterns"):
+        frozen(bucket)
