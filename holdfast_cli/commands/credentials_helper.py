@@ -61,7 +61,7 @@ def _run(asked: argparse.Namespace) -> None:
 
 
 def _show(failure: CommandError) -> None:
-    """Print a failure on the terminal: under `cloud {}`, Terraform only says that there is no token."""
+    """Print a failure on the terminal: under `cloud {}`, Terraform reports a missing token alone."""
     if not sys.stderr.isatty():
         with suppress(OSError), Path("/dev/tty").open("w", errors="replace") as terminal:
             terminal.write(f"holdfast: {output.plain(hidden(str(failure), sys.argv, longest=None))}\n")
