@@ -15,7 +15,7 @@ from gateway import downloads, function, logged, payload, requests
 from gateway.payload import Payload
 from gateway.responses import Response, respond
 from gateway.router import ANY_CALLER, Route, Router, Target
-from holdfast.access import Action
+from holdfast.access import Action, named
 from holdfast.audit import Event
 from holdfast.cloud import locking, staging, uploads, versions, workspaces
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
@@ -113,8 +113,9 @@ def _create_project(request: Request, organization: str) -> Response:
 
 
 def _account(request: Request) -> Response:
-    principal = request.caller.principal
-    data = {"id": principal, "type": "users", "attributes": {"username": principal}}
+    caller = request.caller
+    shown = {"username": named(caller.principal, caller.owner)}
+    data = {"id": caller.principal, "type": "users", "attributes": shown}
     return Response(documents.answer(data))
 
 

@@ -18,6 +18,7 @@ class Key(StrEnum):
     """The names of the texts in the context."""
 
     PRINCIPAL = "principal"
+    OWNER = "owner"
     ROLE = "role"
     SOURCE = "source"
     TRUST = "trust"
@@ -42,6 +43,7 @@ def encode(authenticated: Authenticated) -> dict[str, str]:
     caller = authenticated.caller
     return {
         Key.PRINCIPAL.value: caller.principal,
+        **({Key.OWNER.value: caller.owner} if caller.owner else {}),
         **_of_grants(caller.grants),
         Key.SOURCE.value: authenticated.method.value,
         Key.TRUST.value: authenticated.trust,
@@ -73,7 +75,8 @@ def decode(context: object) -> Authenticated | None:
     if not isinstance(context, Mapping):
         return None
     try:
-        caller = Caller(_text(context, Key.PRINCIPAL), _grants(context))
+        owner = _text(context, Key.OWNER, "")
+        caller = Caller(_text(context, Key.PRINCIPAL), _grants(context), owner)
         method = AuthMethod(_text(context, Key.SOURCE))
         # For a token these are empty, and it is not documented whether API Gateway keeps empty texts.
         nothing, never = ("", "0") if method is AuthMethod.TOKEN else (None, None)

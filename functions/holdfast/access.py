@@ -1,7 +1,7 @@
 """Who may do what to which states: roles, scopes and callers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -162,6 +162,15 @@ def described(grants: Sequence[Grant]) -> dict[str, Any]:
     }
 
 
+def named(principal: str, owner: str) -> str:
+    """Return a principal for people, after the owner of its credentials if there is one.
+
+    >>> named("token:3pk3z36v6m9s030dnljz", "bea@example.com")
+    'bea@example.com (token:3pk3z36v6m9s030dnljz)'
+    """
+    return f"{owner} ({principal})" if owner else principal
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """An authenticated caller. They may do what at least one of their grants allows.
@@ -170,10 +179,13 @@ class Caller:
 
     Attributes:
         principal: the same in every retry, such as `token:3f9a…`.
+        owner: whom the record of the credentials names, such as `bea@example.com`; empty if it names nobody.
+            It is unproved and may change between retries, so it is only shown, never compared.
     """
 
     principal: str
     grants: tuple[Grant, ...]
+    owner: str = field(default="", compare=False)
 
     def may(self, action: Action, name: StateName) -> bool:
         return any(grant.allows(action) and grant.covers(name) for grant in self.grants)

@@ -112,7 +112,7 @@ def changed_a_state(event: Event) -> bool:
 WRITES: Final = tuple(filter(changed_a_state, Event))
 
 FIELDS: Final = (
-    *("principal", "subject", "source", "role", "trust"),
+    *("principal", "owner", "subject", "source", "role", "trust"),
     *("state", "lock_id", "held_by", "operation", "who"),
     *(
         "serial_before",

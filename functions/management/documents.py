@@ -52,6 +52,7 @@ def lock(held: HeldLock, *, longest: int | None = None) -> v1.Lock:
         version=held.identity.version_id,
         who=held.info.who[:longest],
         principal=held.principal,
+        owner=held.owner or None,
         operation=held.info.operation[:longest],
         info=held.info.text[:longest],
         since=since,
@@ -124,6 +125,7 @@ def state(name: StateName, found: Description, record: ObjectVersion | None) -> 
         lineage=lineage,
         terraform_version=writer or None,
         principal=metadata.get("written-by"),
+        owner=metadata.get("owner"),
         who=metadata.get("who"),
         operation=metadata.get("operation"),
         status=current.status.value if current else None,
@@ -194,6 +196,7 @@ def caller(authenticated: Authenticated) -> v1.Principal:
     one = grants[0] if len(grants) == 1 else None
     return v1.Principal(
         principal=who.principal,
+        owner=who.owner or None,
         role=one.role if one else None,
         scope=one.scope if one else None,
         grants=grants,

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final
 
+from holdfast.access import named
 from holdfast.api import form, v1
 from holdfast.api.form import Document
 from holdfast_cli.terminal import output
@@ -64,15 +65,27 @@ def described(version: v1.Version | v1.ResolvedVersion) -> str:
 def writer(version: v1.Version | v1.StateDescription) -> str:
     """Return who wrote a version: the principal, and in brackets the client's `who` if both differ."""
     principal, who = version.principal, version.who
+    if principal and version.owner:
+        by = named(principal, version.owner)
+        return f"{by}, {who}" if who and who != principal else by
     return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
 
 
 def holder(lock: v1.Lock) -> str:
     """Return who holds a lock: the client's `who`, and in brackets the principal if both differ."""
     who, principal = lock.who, lock.principal
+    if principal and lock.owner:
+        by = named(principal, lock.owner)
+        return f"{who}, {by}" if who and who != principal else by
     return (
         f"{who} ({principal})" if who and principal and who != principal else who or principal or "somebody"
     )
+
+
+def frozen_by(lock: v1.Lock) -> str:
+    """Return who froze a state."""
+    by = lock.freeze.by if lock.freeze else None
+    return named(by, lock.owner or "") if by else holder(lock)
 
 
 def lock_words(lock: v1.Lock | None, now: datetime | None = None) -> str:
@@ -109,7 +122,7 @@ def lock_fields(lock: v1.Lock, now: datetime) -> list[tuple[str, str]]:
             ", which has passed: the next command that acquires the lock lifts it" if freeze.ended else ""
         )
         return [
-            ("frozen by", freeze.by or holder(lock)),
+            ("frozen by", frozen_by(lock)),
             ("since", moment(lock, "since", now) or "-"),
             ("until", f"{moment(freeze, 'until', now) or 'it is unfrozen'}{passed}"),
             ("reason", freeze.reason),

@@ -46,6 +46,7 @@ def create(
     grants: "Sequence[Grant]",
     description: str,
     expiry: "When | None",
+    owner: str,
 ) -> tuple[Token, str]:
     """Create a token in a team's bucket. Return its record and its secret, which is not stored."""
     unknown = "run the command again. A record that was stored all the same is of no use without its secret."
@@ -62,6 +63,7 @@ def create(
                 created_by=identity,
                 now=now,
                 expires=expiry.after(now) if expiry else now + tokens.DEFAULT_LIFETIME,
+                owner=owner,
             )
         except ValueError as error:
             raise CommandError(f"The token cannot be created: {error}.") from error

@@ -67,8 +67,9 @@ def update(
     *,
     change_grants: Change,
     description: str | None,
+    owner: str | None,
 ) -> "tuple[Trust, Trust]":
-    """Change a record's grants or description; None is no change. Return the record before and after.
+    """Change a record's grants, description or owner; None is no change. Return the record before and after.
 
     The write is retried only after concurrent changes of other records. After another update of the same
     record, a retry could grant again what that update had removed.
@@ -103,6 +104,7 @@ def update(
                     there,
                     change=change_grants,
                     description=description,
+                    owner=owner,
                     updated_by=identity,
                     now=datetime.now(UTC),
                 )

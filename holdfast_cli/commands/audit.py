@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from holdfast.access import named
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
 from holdfast_cli.bucket import audit, stack
@@ -30,7 +31,9 @@ DETAILS = (
     *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
 )
 """The fields of an event that the last column of the table shows."""
-NOT_DETAILS = frozenset({"principal", "subject", "state", "source", "marker_left", "status", "request_id"})
+NOT_DETAILS = frozenset(
+    {"principal", "owner", "subject", "state", "source", "marker_left", "status", "request_id"}
+)
 """The fields that have their own column, and the fields that only --json shows."""
 
 COMMAND = Command()
@@ -200,8 +203,9 @@ def _time(event: Mapping[str, Any], now: datetime | None) -> str:
 
 
 def _who(event: Mapping[str, Any]) -> str:
-    """Return the principal, or the subject if the caller was denied before it had a principal."""
-    return _text(event, "principal") or _text(event, "subject")
+    """Return the principal with its owner, or the subject of a caller who was denied before having one."""
+    principal = _text(event, "principal") or _text(event, "subject")
+    return named(principal, _text(event, "owner"))
 
 
 def _text(event: Mapping[str, Any], name: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.api import v1
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import holder, is_frozen, lock_words, moment
+from holdfast_cli.api.state_texts import frozen_by, is_frozen, lock_words, moment
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -158,7 +158,7 @@ def _frozen(name: str, frozen: v1.Frozen) -> _Outcome:
 def _already(name: str, lock: v1.Lock | None) -> _Outcome:
     if lock is None or lock.freeze is None:
         return _Outcome(name, "already_frozen", f"{name} was frozen already.")
-    by, since = lock.freeze.by or holder(lock), moment(lock, "since") or "-"
+    by, since = frozen_by(lock), moment(lock, "since") or "-"
     said = f"{name} was frozen already by {by}, since {since}: {lock.freeze.reason}."
     return _Outcome(name, "already_frozen", said, lock.freeze)
 

@@ -56,11 +56,13 @@ when --expires says. {_NEEDS.format(what="write to")}""",
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
   holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
   holdfast token create --grant writer:'apps/*' --grant outputs:'network/*' --expires 12h
+  holdfast token create --role writer --scope 'apps/*' --for bea@example.com
   holdfast token create --role maintainer --scope '*' --expires never --json
 """,
     arguments.grants(),
     _expires_option(f"default: {rules.shown(DEFAULT_LIFETIME)}"),
     arguments.description(),
+    arguments.owner(),
     arguments.TEAM,
     arguments.as_json(),
 )
@@ -68,7 +70,7 @@ def _create(asked: argparse.Namespace) -> None:
     grants = arguments.granted(asked)
     session, found = stack.open_team(settings.resolve(asked))
     deployed.check_grants(found, grants)
-    token, secret = tokens.create(session, found, grants, asked.description, asked.expires)
+    token, secret = tokens.create(session, found, grants, asked.description, asked.expires, asked.owner)
     with output.after(
         f"The token {token.id} was created and its secret is lost: revoke it with "
         f"`holdfast token revoke {token.id} --team {found.team}`."
@@ -223,6 +225,7 @@ def _document(token: "Token", now: datetime) -> dict[str, Any]:
         **described(token.grants),
         "expires": _time(token.expires),
         "description": token.description,
+        "owner": token.owner,
         "created": _time(token.created),
         "created_by": token.created_by,
         "rotated": _time(token.rotated),
@@ -241,6 +244,7 @@ def _with_secret(stack: "Stack", token: "Token", secret: str) -> dict[str, Any]:
         "expires": _time(token.expires),
         "team": stack.team,
         "description": token.description,
+        "owner": token.owner,
         "address": stack.api_address,
         "cloud": cloud_config.credentials_document(stack.api_address, token.id, secret),
     }
@@ -298,6 +302,7 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
         *granted.fields(token.grants),
         ("expires", _expires(token, now)),
         ("description", token.description or "-"),
+        ("for", token.owner or "-"),
         ("created", f"{output.moment(token.created, now)} by {token.created_by}"),
     ]
     if token.rotated is not None:
@@ -317,9 +322,10 @@ def _table(shown: "list[Token]", now: datetime) -> str:
             *granted.cells(token.grants),
             output.word(token.expires, now) if token.expires else "never",
             token.status(now),
+            token.owner,
             token.description,
         ]
         for token in shown
     ]
-    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "DESCRIPTION")
+    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", "DESCRIPTION")
     return output.table(headings, rows)

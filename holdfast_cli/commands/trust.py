@@ -76,7 +76,7 @@ claims applies.
     --claim repository=acme/network --claim ref=refs/heads/main
   holdfast trust add network-gitlab --role writer --scope 'network/*' \\
     --issuer https://gitlab.com --audience https://holdfast.example.com --claim project_path=acme/network
-  holdfast trust add developers --role reader --scope '*' --aws-role Developer
+  holdfast trust add developers --role reader --scope '*' --aws-role Developer --for 'platform team'
 """,
     option("name", metavar="NAME", help="lower-case letters, digits and '-'"),
     arguments.grants(),
@@ -109,6 +109,7 @@ claims applies.
         help="a claim that the ID tokens have; may be repeated, then they have all of them",
     ),
     arguments.description(),
+    arguments.owner(),
     arguments.TEAM,
     arguments.as_json(),
 )
@@ -149,8 +150,8 @@ def _list(asked: argparse.Namespace) -> None:
     if asked.json:
         text = _json([_document(record) for record in shown])
     elif shown:
-        rows = [[record.name, *granted.cells(record.grants), _who(record)] for record in shown]
-        text = output.table(("NAME", "ROLE", "SCOPE", "WHO"), rows)
+        rows = [[record.name, *granted.cells(record.grants), record.owner, _who(record)] for record in shown]
+        text = output.table(("NAME", "ROLE", "SCOPE", "FOR", "WHO"), rows)
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
     try:
@@ -168,7 +169,7 @@ def _list(asked: argparse.Namespace) -> None:
     "update",
     "change a trust record; its sessions stay valid",
     f"""\
-Change what a trust record grants, or its description. Who signed in by it stays
+Change what a trust record grants, its description or owner. Who signed in by it stays
 signed in, and has the new grants within 60 seconds.
 
 Who may sign in by it cannot be changed, because a session would outlive the
@@ -178,10 +179,12 @@ condition that it was granted under: add a record, then remove this one.
   holdfast trust update network-main --role reader
   holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
   holdfast trust update network-main --grant writer:'network/*' --grant outputs:'dns/*'
+  holdfast trust update network-main --for 'network team'
 """,
     option("name", metavar="NAME", help="the record's name"),
     arguments.grants(replace=True),
     arguments.description(default=None),
+    arguments.owner(default=None),
     *(
         option(name, action=_Fixed, help=argparse.SUPPRESS)
         for name in ("--issuer", "--audience", "--claim", "--aws-role")
@@ -190,8 +193,8 @@ condition that it was granted under: add a record, then remove this one.
     arguments.as_json(),
 )
 def _update(asked: argparse.Namespace) -> None:
-    if (asked.role, asked.scope, asked.grant, asked.description) == (None, None, None, None):
-        raise UsageError("There is nothing to change: name --role, --scope, --grant or --description.")
+    if {asked.role, asked.description, asked.owner} == {None} and not (asked.scope or asked.grant):
+        raise UsageError("There is nothing to change: name --role, --scope, --grant, --description or --for.")
     change = arguments.changed_grants(asked)
 
     session, found = stack.open_team(settings.resolve(asked))
@@ -202,6 +205,7 @@ def _update(asked: argparse.Namespace) -> None:
         asked.name,
         change_grants=change,
         description=asked.description,
+        owner=asked.owner,
     )
     record = f"the trust record {after.name} of the team {found.team}"
     done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
@@ -242,6 +246,7 @@ def _new(asked: argparse.Namespace) -> "Trust":
     common: dict[str, Any] = {
         "grants": arguments.granted(asked),
         "description": asked.description,
+        "owner": asked.owner,
         "created_by": "",
         "now": datetime.now(UTC),
     }
@@ -284,6 +289,7 @@ def _document(record: "Trust | Unreadable") -> Any:
         **of_kind,
         **described(record.grants),
         "description": record.description,
+        "owner": record.owner,
         "created": record.created.isoformat(timespec="seconds"),
         "created_by": record.created_by,
         "updated": record.updated and record.updated.isoformat(timespec="seconds"),
@@ -306,7 +312,9 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
     """Return the text `done`, followed by a line for each changed field with its old and new value."""
     old, new = (
-        dict([*granted.fields(one.grants), ("description", one.description or "-")])
+        dict(
+            [*granted.fields(one.grants), ("description", one.description or "-"), ("for", one.owner or "-")]
+        )
         for one in (before, after)
     )
     changed = [(name, f"{old[name]} -> {new[name]}") for name in new if old[name] != new[name]]

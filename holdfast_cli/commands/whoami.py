@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from holdfast.access import named
 from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import moment
@@ -33,7 +34,7 @@ def _run(asked: argparse.Namespace) -> None:
         output.write(json.dumps({**caller.raw, "address": api.address}, indent=2))
         return
     fields = [
-        ("principal", caller.principal or "-"),
+        ("principal", named(caller.principal or "-", caller.owner or "")),
         *grants.fields(caller.grants or [v1.Grant(role=caller.role or "-", scope=caller.scope or ())]),
         ("signed in", caller.method or "-"),
         *([("trust", caller.trust)] if caller.trust else []),

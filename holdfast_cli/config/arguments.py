@@ -209,3 +209,16 @@ def description(*, default: str | None = "") -> Option:
         metavar="TEXT",
         help="a note on what it is for",
     )
+
+
+def owner(*, default: str | None = "") -> Option:
+    """Return the option --for."""
+    return option(
+        "--for",
+        dest="owner",
+        default=default,
+        type=rules.owner,
+        metavar="WHO",
+        help="who uses it, as bea@example.com; all who see its locks and versions are shown this, and "
+        "nothing proves it",
+    )

@@ -13,6 +13,7 @@ from holdfast import names
 from holdfast import team as teams
 from holdfast.access import Grant, Role, check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
+from holdfast.identity import records
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli.config import backend_config
@@ -204,6 +205,15 @@ def freeze_id(value: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{value[:60]!r} is not the ID of a freeze: 32 digits of 0-9 and a-f"
         ) from None
+
+
+def owner(value: str) -> str:
+    """Check the owner of a token or a trust record, and return it. Others see it with locks and versions."""
+    _refuse_secret(value)
+    try:
+        return records.owner(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} cannot be shown to others: {error}") from error
 
 
 def count(value: str) -> int:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
+from holdfast.access import named
 from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.names import StateName
@@ -140,7 +141,8 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
         return " (the role maintainer sees by whom)"
     for event in form.read(v1.Activity, asked.json()).events:
         if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
-            return f" by {output.plain(form.text(event.get('principal')) or 'somebody')}"
+            principal, owner = (form.text(event.get(member)) for member in ("principal", "owner"))
+            return f" by {output.plain(named(principal or 'somebody', owner))}"
     return " (the audit trail does not say by whom)"
 
 

@@ -486,7 +486,7 @@ def test_every_request_leaves_one_line_with_what_the_audit_trail_keeps_and_no_co
     told = [{name: line[name] for name in line.keys() & set(audit.FIELDS)} for line in lines]
     for line in told:
         assert line.pop("request_id")
-        common = ("principal", "source", "role", "state", "source_ip", "token", "status", "trust")
+        common = ("principal", "owner", "source", "role", "state", "source_ip", "token", "status", "trust")
         who = {name: line.pop(name, None) for name in common}
         assert (who["principal"], who["role"], who["state"]) == (
             "token:operator",

@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
@@ -26,7 +26,8 @@ from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, loc
 from tests.support.events import Context, manage_request
 
 BUCKET = "holdfast-management-reading"
-ELSEWHERE = Caller("token:elsewhere", (Grant(Role.MAINTAINER, ("billing/*",)),))
+ELSEWHERE = Caller("token:elsewhere", (Grant(Role.MAINTAINER, ("billing/*",)),), "the billing team")
+BEA = replace(ADA, owner="bea@example.com")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Api:
     def write(self, body: bytes, name: names.StateName = NAME, lock_id: str | None = None) -> str:
         """Write, and return the ID of the version."""
         store = self.bucket.direct_store()
-        return write(store, name, body, lock_id, ADA, require_lock=False).version_id
+        return write(store, name, body, lock_id, BEA, require_lock=False).version_id
 
 
 @pytest.fixture(scope="module")
@@ -93,13 +94,14 @@ def tracked(serial: int) -> bytes:
 
 def test_a_list_has_states_and_locks_and_says_who_holds_them(api: Api) -> None:
     api.write(state(1))
-    locks.acquire(api.bucket.direct_store(), names.parse("network/new"), lock_info("one"), ADA)
+    locks.acquire(api.bucket.direct_store(), names.parse("network/new"), lock_info("one"), BEA)
     found = api.get("states", prefix="network/")
     new, prod = sorted(found["states"], key=lambda one: str(one["name"]))
     assert found["next"] is None
     lock = new.pop("lock")
     assert new == {"name": "network/new", "size": None, "modified": None, "deleted": False}
     assert (lock["id"], lock["who"], lock["principal"]) == ("one", "ada@laptop", "token:ada")
+    assert lock["owner"] == "bea@example.com"
     assert (lock["operation"], lock["freeze"]) == ("OperationTypeApply", None)
     assert (prod["name"], prod["size"], prod["lock"]) == ("network/prod", len(state(1)), None)
     assert prod["modified"].endswith("Z")
@@ -160,7 +162,7 @@ def test_a_page_of_a_thousand_states_with_the_longest_locks_fits_a_response(func
     documents, payload = import_module("management.documents"), import_module("gateway.payload")
     for text in ('"\\\n' * 9000, "\U0001f512" * 9000, "\0" * 9000):
         info = LockInfo({"ID": "i" * 200, "Who": text, "Info": text, "Operation": text})
-        version = ObjectVersion("", "v" * 32, 1, datetime.now(UTC), {}, has_own_etag=True)
+        version = ObjectVersion("", "v" * 32, 1, datetime.now(UTC), {"owner": "o" * 200}, has_own_etag=True)
         held = HeldLock(LockIdentity("v" * 32, info, "p" * 200), version, version.last_modified)
         listed = [Listed(names.StateName("n" * 200), 10**8, version.last_modified, lock=held)] * 1000
         for page in (documents.states(Page(listed, "c" * 3000)), documents.locks(Page(listed, "c" * 3000))):
@@ -183,6 +185,7 @@ def test_one_state_says_what_it_is_and_who_wrote_it(api: Api) -> None:
         "lineage": LINEAGE,
         "terraform_version": "1.15.5",
         "principal": "token:ada",
+        "owner": "bea@example.com",
         "who": "ada@laptop",
         "operation": "OperationTypeApply",
         "status": "acknowledged",
@@ -258,6 +261,7 @@ def test_the_history_says_who_wrote_each_version_and_pages_through(api: Api) -> 
         "lineage": LINEAGE,
         "terraform_version": "1.15.5",
         "principal": "token:ada",
+        "owner": "bea@example.com",
         "who": None,
         "operation": None,
         "lock_id": None,
@@ -316,8 +320,10 @@ def test_what_does_not_fit_a_response_is_at_an_address_of_s3_and_small_answers_a
 
 
 def test_the_caller_learns_who_they_are(api: Api) -> None:
+    assert api.get("whoami")["owner"] is None
     assert api.get("whoami", ELSEWHERE) == {
         "principal": "token:elsewhere",
+        "owner": "the billing team",
         "role": "maintainer",
         "scope": ["billing/*"],
         "grants": [{"role": "maintainer", "scope": ["billing/*"]}],
@@ -356,8 +362,9 @@ def test_every_answer_is_an_event_of_the_audit_trail(api: Api, log: list[str]) -
         api.ask(path)
     for path in ("locks", "locks/network/prod", "whoami"):
         api.ask(path)
-    api.ask("content/network/prod", ONLY_OUTPUTS)
+    api.ask("content/network/prod", replace(ONLY_OUTPUTS, owner="Béa"))
     lines = [json.loads(line) for line in log]
+    assert [line["owner"] for line in lines] == [*[""] * 7, "Béa"]
     assert [(line["message"], line.get("state")) for line in lines] == [
         ("states.listed", None),
         ("state.described", "network/prod"),

@@ -101,7 +101,8 @@ def test_an_identity_in_the_request_changes_nothing(
     )
     path = f"/states/{state}?{query}&ID={documents.lock_id(info)}"
     assert with_header(strict, writer.header, path, "POST", body=documents.state(2), **more).status == 200
-    assert strict.versions(state)[-1].metadata["written-by"] == f"token:{token.id}"
+    noted = strict.versions(state)[-1].metadata
+    assert (noted["written-by"], noted["owner"]) == (f"token:{token.id}", "B%C3%A9a")
 
     session = with_header(strict, oidc.bearer(issuer.token()), f"/sessions?{query}", "POST", **more)
     assert (session.status, session.json()["role"], session.json()["scope"]) == (200, "writer", ["ci/*"])

@@ -32,6 +32,7 @@ def new_token(
         created_by="a test",
         now=datetime.now(UTC),
         expires=expires,
+        owner="Béa",
     )
     team.put(token.key, token.to_json())
     return token, Credentials(token.id, secret)

@@ -35,7 +35,7 @@ def test_the_context_has_these_names_and_texts() -> None:
         "expires": "1789999940",
         "access_log": "oidc:https://issuer.example%23repo:acme/%22x%22",
     }
-    assert set(encode(BEARER)) == set(Key) - {Key.GRANTS}
+    assert set(encode(BEARER)) == set(Key) - {Key.GRANTS, Key.OWNER}
 
 
 @pytest.mark.parametrize("role", Role)
@@ -57,13 +57,14 @@ def test_what_is_not_a_context_stands_for_nobody(context: object) -> None:
 
 
 NEEDED = (Key.PRINCIPAL, Key.ROLE, Key.SOURCE, Key.SCOPE)
+OPTIONAL = (Key.ACCESS_LOG, Key.EXPIRES, Key.GRANTS, Key.OWNER)
 TOKEN = Authenticated(BEARER.caller, AuthMethod.TOKEN)
 
 
 @pytest.mark.parametrize(
     ("bearer", "key"),
     [
-        *((BEARER, key) for key in Key if key not in (Key.ACCESS_LOG, Key.EXPIRES, Key.GRANTS)),
+        *((BEARER, key) for key in Key if key not in OPTIONAL),
         *((TOKEN, key) for key in NEEDED),
     ],
 )

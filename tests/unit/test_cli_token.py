@@ -54,6 +54,7 @@ def for_a_client(token_id: str, secret: str, **more: object) -> dict[str, object
         "role": "writer",
         "grants": [{"role": "writer", "scope": more["scope"]}],
         "team": "payments",
+        "owner": "",
         "address": "https://payments.example.com",
     }
     return {**own, "cloud": cloud, **more}
@@ -144,6 +145,21 @@ def test_the_json_has_all_that_a_client_needs_and_the_record_lets_its_secret_in(
     assert timedelta(days=89, hours=23) < left <= timedelta(days=90)
     more = {"scope": ["network/*", "shared"], "description": "Ada's"}
     assert made == for_a_client(token_id, secret, **more)
+
+
+def test_a_token_is_for_somebody_and_for_nobody_whose_name_deceives(aws: Aws) -> None:
+    made = json.loads(aws.output(*CREATE, "--for", "Zoë Müller", "--json"))
+
+    assert made["owner"] == "Zoë Müller"
+    assert "  for          Zoë Müller\n" in aws.output("token", "show", made["id"])
+    assert "  active  Zoë Müller  -\n" in aws.output("token", "list")
+    before = aws.records("payments")
+    for name in ("bea\nadmin", "\x1b[31mbea", "\u202ebea", "<b>", "x" * 201, "holdfast_" + "0" * 49):
+        done = aws.run(*CREATE, "--for", name, AWS_ENDPOINT_URL="http://127.0.0.1:1")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "argument --for: " in done.stderr
+        assert "\x1b" not in done.stderr
+    assert aws.records("payments") == before
 
 
 def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws) -> None:

@@ -108,6 +108,7 @@ def test_the_json_of_a_record_is_the_same_from_every_command(
         "scope": ["network/*"],
         "grants": [{"role": "writer", "scope": ["network/*"]}],
         "description": "x",
+        "owner": "",
         "created_by": MOTOS_ARN,
         "updated": None,
         "updated_by": "",
@@ -182,7 +183,7 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
         ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
         (["trust", "add"], "NAME"),
         (["trust", "remove"], "NAME"),
-        (["trust", "update", "x"], "name --role, --scope, --grant or --description"),
+        (["trust", "update", "x"], "--scope, --grant, --description or --for"),
         *(
             (["trust", "update", "x", "--role", "reader", option, "a=b"], "add another record, then remove")
             for option in ("--issuer", "--audience", "--claim", "--aws-role")
@@ -208,14 +209,16 @@ def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
     assert aws.output("trust", "list", "--json") == "[]\n"
 
     aws.output(*ADD, *FROM_GITHUB)
-    assert "AWS role  Developer" in aws.output("trust", "add", "developers", *ADD[3:], *FROM_AWS)
+    assert "AWS role  Developer" in aws.output(
+        *("trust", "add", "developers", *ADD[3:], *FROM_AWS, "--for", "ada")
+    )
 
     lines = aws.output("trust", "list").splitlines()
 
-    assert [line.split(maxsplit=3) for line in lines] == [
-        ["NAME", "ROLE", "SCOPE", "WHO"],
-        ["developers", "writer", "network/*", "AWS role Developer"],
-        ["network-main", "writer", "network/*", f"{GITHUB} repository=acme/network"],
+    assert [line.split(maxsplit=4) for line in lines] == [
+        ["NAME", "ROLE", "SCOPE", "FOR", "WHO"],
+        ["developers", "writer", "network/*", "ada", "AWS role Developer"],
+        ["network-main", "writer", "network/*", "-", f"{GITHUB} repository=acme/network"],
     ]
 
 
@@ -239,7 +242,8 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
     [before] = [record for record in stored(aws) if record.name == "network-main"]
 
     text = aws.output(
-        *UPDATE, "--role", "reader", "--scope", "network/prod", "--scope", "shared", "--description", "CI"
+        *(*UPDATE, "--role", "reader", "--scope", "network/prod", "--scope", "shared"),
+        *("--description", "CI", "--for", "Béa's team"),
     )
 
     assert text == (
@@ -248,6 +252,7 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
         "  role         writer -> reader\n"
         "  scope        network/* -> network/prod, shared\n"
         "  description  - -> CI\n"
+        "  for          - -> Béa's team\n"
     )
     assert [*stored(aws)][:2] == [first, last]
     [after] = [record for record in stored(aws) if record.name == "network-main"]
@@ -255,11 +260,13 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
         before,
         grants=(Grant(Role.READER, ("network/prod", "shared")),),
         description="CI",
+        owner="Béa's team",
         updated=after.updated,
         updated_by=MOTOS_ARN,
     )
     assert after.updated is not None
     assert timedelta(0) <= datetime.now(UTC) - after.updated < timedelta(minutes=1)
+    assert "  for  Béa's team -> -\n" in aws.output(*UPDATE, "--for", "")
 
 
 def test_a_record_with_several_grants_is_added_changed_as_a_whole_and_shown(

@@ -151,7 +151,7 @@ def largest_metadata(character: str, *, is_restored: bool, is_frozen: bool = Fal
     cut = character * 1000  # what is cut to fit
     whole = "x" * object_metadata.VALUE_LIMIT  # what is refused if it does not fit
     revision = Revision(LARGEST_SERIAL, whole)
-    caller = Caller(whole, (Grant(Role.MAINTAINER, ("*",)),))
+    caller = Caller(whole, (Grant(Role.MAINTAINER, ("*",)),), owner=whole)
     info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
     if is_restored and not is_frozen:
         info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info=cut)
@@ -161,9 +161,13 @@ def largest_metadata(character: str, *, is_restored: bool, is_frozen: bool = Fal
     superseded = Superseded(revision, over_refused=True)
     if not is_restored:
         return version_metadata(document, "0" * 64, superseded, lock, caller, {"upload": "0" * 32})
-    notes = {"operation": restore.OPERATION, "who": "" if is_frozen else whole}
-    noted = version_metadata(document, "0" * 64, superseded, lock, caller, notes)
-    return {**noted, "restored-from": "x" * operator.LONGEST_VERSION_ID, "reason": cut}
+    notes = {
+        "operation": restore.OPERATION,
+        "who": "" if is_frozen else whole,
+        "restored-from": "x" * operator.LONGEST_VERSION_ID,
+        "reason": cut,
+    }
+    return version_metadata(document, "0" * 64, superseded, lock, caller, notes)
 
 
 @pytest.mark.parametrize(("is_restored", "is_frozen"), [(False, False), (True, False), (True, True)])
@@ -185,6 +189,7 @@ def test_a_version_has_the_listed_metadata_and_no_other() -> None:
 
     assert written.keys() | restored.keys() == set(object_metadata.VERSION_FIELDS)
     assert restored.keys() - written.keys() == {"restored-from", "reason"}
+    assert written.keys() - restored.keys() == {"upload", "owner"}, "only where it fits beside the rest"
 
 
 # --- form -------------------------------------------------------------------------------------------

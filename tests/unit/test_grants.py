@@ -22,6 +22,7 @@ from holdfast.identity import records, tokens, trust
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.tokens import Token
 from holdfast.names import parse
+from holdfast.s3.object_metadata import VALUE_LIMIT
 from tests.support import release_0_2
 from tests.support.id_tokens import aws_record, record
 
@@ -305,7 +306,7 @@ def test_what_a_record_may_hold_fits_into_a_context_with_the_longest_identity() 
     assert check_grants(grants) == grants
     subject = f"https://token.actions.githubusercontent.com#{'s' * 1000}"
     somebody = Authenticated(
-        Caller("oidc-sha256:" + 200 * "p", grants),
+        Caller("oidc-sha256:" + 200 * "p", grants, owner="o" * VALUE_LIMIT),
         AuthMethod.SESSION,
         trust="t" * 63,
         trust_id="i" * 20,

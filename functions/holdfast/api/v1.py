@@ -50,6 +50,7 @@ class Lock(Document):
     version: str  # the version ID of the lock object, which identifies exactly this lock
     who: str  # the user and the machine, as the client says
     principal: str | None  # who acquired the lock; null if another program than Holdfast acquired it
+    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
     operation: str  # the operation for which the client acquired the lock, as the client says
     info: str  # a further text from the client
     since: Time  # when the lock was acquired
@@ -103,6 +104,7 @@ class StateDescription(Document):
     lineage: str | None  # the lineage of the current version
     terraform_version: str | None  # the version of the client that wrote the current version
     principal: str | None  # who wrote the current version; null for another program's version
+    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
     who: str | None  # the user and the machine, as the client says
     operation: str | None  # what the client did
     status: _Status  # the outcome of the write of the current version
@@ -126,6 +128,7 @@ class Version(Document):
     lineage: str | None  # the lineage
     terraform_version: str | None  # the version of the client that wrote this version
     principal: str | None  # who wrote the version
+    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
     who: str | None  # the user and the machine, as the client says
     operation: str | None  # what the client did
     lock_id: str | None  # the ID of the lock under which the version was written
@@ -378,6 +381,7 @@ class Principal(Document):
     """The caller."""
 
     principal: str  # who they are
+    owner: str | None  # who uses their credentials, as the creator said; null if unsaid
     role: Annotated[str | None, Rule(words=_ROLES)]  # what they may do; null if they have several grants
     scope: tuple[str, ...] | None  # the patterns of the states to which the role applies
     grants: tuple[Grant, ...]  # all that they have been granted; they may do what any of these allows

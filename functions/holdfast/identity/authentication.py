@@ -40,7 +40,7 @@ class DenialReason(StrEnum):
     TOO_LARGE = "too_large"
 
 
-LOGGED: Final = ("principal", "role", "source", "trust", "subject")
+LOGGED: Final = ("principal", "owner", "role", "source", "trust", "subject")
 """The fields of a log line that identify the caller."""
 
 
@@ -73,7 +73,10 @@ class Authenticated:
     def log_fields(self) -> dict[str, str]:
         """Return the `LOGGED` fields."""
         roles = ", ".join(grant.role for grant in self.caller.grants)
-        values = (self.caller.principal, roles, self.method.value, self.trust, self.subject)
+        values = (
+            *(self.caller.principal, self.caller.owner, roles),
+            *(self.method.value, self.trust, self.subject),
+        )
         return dict(zip(LOGGED, values, strict=True))
 
 

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from holdfast import json_object
 from holdfast.access import Grant, Role, check_pattern
+from holdfast.s3 import object_metadata
 
 FIRST_SCHEMA: Final = 1
 SCHEMA: Final = 2
@@ -70,6 +71,19 @@ def text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("expected text")
     return value
+
+
+def owner(value: object) -> str:
+    """Return an owner unchanged; raise `ValueError` if it cannot be shown to others safely and as a whole.
+
+    `str.isprintable` is false for line breaks, escapes and bidirectional marks.
+    """
+    name = text(value)
+    if not name.isprintable() or not {"<", ">"}.isdisjoint(name) or name != name.strip():
+        raise ValueError("an owner is one line of printable characters without '<', '>' and spaces around it")
+    if not object_metadata.fits(name):
+        raise ValueError(f"an owner has at most {object_metadata.VALUE_LIMIT} bytes, percent-encoded")
+    return name
 
 
 def items(value: object) -> list[Any]:

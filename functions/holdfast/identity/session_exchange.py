@@ -86,7 +86,7 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
             denial=DenialReason.TRUST_UNREADABLE,
         )
     return Authenticated(
-        Caller(principal(arn), record.grants),
+        Caller(principal(arn), record.grants, record.owner),
         AuthMethod.AWS,
         trust=record.name,
         trust_id=record.id,

@@ -148,7 +148,7 @@ def authenticate(
     if isinstance(record, Unreadable):
         return Denied(DenialReason.TRUST_UNREADABLE)
     return Authenticated(
-        Caller(session.principal, record.grants),
+        Caller(session.principal, record.grants, record.owner),
         AuthMethod.SESSION,
         trust=session.trust,
         trust_id=session.trust_id,

@@ -40,6 +40,7 @@ class Token:
         id: the user name of HTTP Basic.
         rotated: when the token was last rotated.
         previous: the secret before that rotation; None if the rotation ended its validity at once.
+        owner: for whom the token was created, as its creator says; empty if they said nothing.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Token:
     previous: Previous | None = None
     revoked: datetime | None = None
     revoked_by: str = ""
+    owner: str = ""
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -62,7 +64,7 @@ class Token:
 
     @property
     def caller(self) -> Caller:
-        return Caller(f"token:{self.id}", self.grants)
+        return Caller(f"token:{self.id}", self.grants, self.owner)
 
     def status(self, now: datetime) -> Status:
         """Return the token's status at a time. An expired token that was revoked has the status "revoked"."""
@@ -92,6 +94,7 @@ class Token:
             and {"secret_sha256": previous.secret_sha256, "until": written(previous.until)},
             "revoked": written(self.revoked),
             "revoked_by": self.revoked_by,
+            "owner": self.owner,
         }
 
     @classmethod
@@ -114,6 +117,8 @@ class Token:
                 previous=_previous(document.get("previous")),
                 revoked=records.optional_time(document.get("revoked")),
                 revoked_by=records.text(document.get("revoked_by", "")),
+                # Not in the records of earlier versions. They ignore it.
+                owner=records.owner(document.get("owner", "")),
             )
             return replace(token, newer=records.newer(document, token._members()))
         except (KeyError, TypeError, ValueError) as error:
@@ -144,10 +149,11 @@ def create(
     created_by: str,
     now: datetime,
     expires: datetime | None,
+    owner: str = "",
 ) -> tuple[Token, str]:
     """Create an access token; return its record and its secret.
 
-    Raise `ValueError` for invalid grants (see `check_grants`) or an `expires` in the past.
+    Raise `ValueError` for invalid grants (see `check_grants`), an invalid owner or an `expires` in the past.
     """
     secret = new_secret()
     token = Token(
@@ -158,6 +164,7 @@ def create(
         created=whole_seconds(now),
         created_by=created_by,
         expires=_end(expires, now),
+        owner=records.owner(owner),
     )
     return token, secret
 

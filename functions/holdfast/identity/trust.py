@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from holdfast import json_object
@@ -76,7 +76,10 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trust:
-    """The common fields of trust records. The name is unique within the team."""
+    """The common fields of trust records. The name is unique within the team.
+
+    The owner is whom the record's creator names as responsible for its callers; empty if nobody.
+    """
 
     name: str
     id: str
@@ -86,6 +89,7 @@ class _Trust:
     created_by: str
     updated: datetime | None = None
     updated_by: str = ""
+    owner: str = ""
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -308,6 +312,7 @@ class Granted(TypedDict):
     grants: Sequence[Grant]
     description: str
     created_by: str
+    owner: NotRequired[str]
     now: datetime
 
 
@@ -363,21 +368,24 @@ def update(
     *,
     change: Change,
     description: str | None,
+    owner: str | None = None,
     updated_by: str,
     now: datetime,
 ) -> Trust:
-    """Return a trust record with other grants or another description, or the same record if nothing changes.
+    """Return a trust record with other grants, description or owner, or the same record if nothing changes.
 
     The record keeps its ID, so existing sessions get the change. The trusted identity cannot be changed:
     sessions would outlive the condition under which they were granted.
 
     Args:
         description: the new description; None means no change.
+        owner: the new owner; None means no change.
     """
     changed = replace(
         record,
         grants=change.of(record.grants),
         description=record.description if description is None else description,
+        owner=record.owner if owner is None else owner,
     )
     if changed == record:
         return record
@@ -458,6 +466,7 @@ def _checked_aws(record: AwsTrust) -> AwsTrust:
 
 
 def _check(record: Trust) -> None:
+    records.owner(record.owner)
     if not is_name(record.name):
         raise ValueError(
             f"{record.name!r} is not a valid name of a trust record: lower-case letters, digits and '-', 63 "
@@ -490,6 +499,8 @@ def _document(record: Trust) -> dict[str, Any]:
     }
     if record.updated is not None:
         document |= {"updated": written(record.updated), "updated_by": record.updated_by}
+    if record.owner:
+        document["owner"] = record.owner
     return document
 
 
@@ -518,6 +529,8 @@ def _record(document: Mapping[str, Any]) -> Trust:
         # Not in a record that was never updated.
         "updated": records.optional_time(document.get("updated")),
         "updated_by": records.text(document.get("updated_by", "")),
+        # Not in the records of earlier versions. They ignore it.
+        "owner": records.text(document.get("owner", "")),
         "newer": records.newer(document, _MEMBERS),
     }
     match document["kind"]:

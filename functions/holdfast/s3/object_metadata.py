@@ -6,7 +6,10 @@ from typing import Final
 from urllib.parse import quote
 
 VALUE_LIMIT: Final = 200
-"""The maximum size of an encoded metadata value in bytes; S3 accepts 2 KB of metadata for an object."""
+"""The maximum size of an encoded metadata value in bytes."""
+TOTAL_LIMIT: Final = 2048
+"""The maximum size of an object's metadata in bytes. Here, `PREFIX` counts; S3 does not say if it does."""
+PREFIX: Final = "x-amz-meta-"
 REASON_LIMIT: Final = 500
 """The maximum size of an encoded `reason` in bytes. It is higher, because each space takes three bytes."""
 
@@ -37,6 +40,7 @@ VERSION_FIELDS: Final[Mapping[str, Field]] = {
     "who": Field("who"),
     "operation": Field("operation"),
     "written-by": Field("principal"),
+    "owner": Field("owner"),
     "over-serial": Field(hidden_because=_FOR_FENCE),
     "over-lineage": Field(hidden_because=_FOR_FENCE),
     "over-refused": Field(hidden_because=_FOR_FENCE),
@@ -63,6 +67,19 @@ def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
 def encode_named(name: str, value: str) -> str:
     """Percent-encode a metadata value, cut to the limit of its field."""
     return encode(value, VERSION_FIELDS[name].limit if name in VERSION_FIELDS else VALUE_LIMIT)
+
+
+def with_owner(metadata: Mapping[str, str], owner: str) -> dict[str, str]:
+    """Return metadata, with the owner of the caller's credentials unless it is empty or does not fit.
+
+    The owner is left out, not cut: a part of a name can be somebody else's name.
+    """
+    more = {**metadata, "owner": owner}
+    return more if owner and _size(more) <= TOTAL_LIMIT else dict(metadata)
+
+
+def _size(metadata: Mapping[str, str]) -> int:
+    return sum(len(PREFIX) + len(name) + len(encode_named(name, value)) for name, value in metadata.items())
 
 
 def fits(value: str) -> bool:

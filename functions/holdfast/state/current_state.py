@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from holdfast.access import Caller
 from holdfast.errors import InvalidState
 from holdfast.names import StateName
+from holdfast.s3 import object_metadata
 from holdfast.s3.store import ObjectVersion, Store
 from holdfast.state import document
 from holdfast.state.document import Revision, StateDocument
@@ -134,4 +135,5 @@ def version_metadata(
             "over-lineage": superseded.revision.lineage,
             "over-refused": "yes" if superseded.over_refused else "",
         }
-    return {name: value for name, value in metadata.items() if value}
+    noted = {name: value for name, value in metadata.items() if value}
+    return object_metadata.with_owner(noted, caller.owner)

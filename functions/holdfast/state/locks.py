@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action, Caller, named
 from holdfast.errors import (
     Frozen,
     HoldfastError,
@@ -31,6 +31,7 @@ from holdfast.errors import (
     UnlockOutcomeUnknown,
 )
 from holdfast.names import StateName
+from holdfast.s3 import object_metadata
 from holdfast.s3.store import Deleted, IfAbsent, IfMatch, ObjectVersion, Store, Stored, is_unique
 from holdfast.state import declared, lock_info
 from holdfast.state.lock_info import LockInfo
@@ -109,9 +110,24 @@ class HeldLock:
     def principal(self) -> str | None:
         return self.identity.principal
 
+    @property
+    def owner(self) -> str:
+        """The owner of the holder's credentials when the lock was acquired; empty if nobody was named."""
+        return self.version.metadata.get("owner", "")
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lock, for people: the client's `Who`, and the principal if it has an owner."""
+        who = self.info.who
+        if not self.owner:
+            return who
+        by = named(self.principal or "somebody", self.owner)
+        return f"{who}, {by}" if who not in ("", self.principal) else by
+
 
 def refusal(held: HeldLock) -> Locked:
-    holder = held.info.for_client()
+    # The stored document never has the owner: it is what releases the lock, also after the owner changed.
+    holder = {**held.info.for_client(), "Who": held.holder}
     freeze = held.freeze
     if freeze is None:
         return Locked(holder)
@@ -122,7 +138,8 @@ def refusal(held: HeldLock) -> Locked:
     else:
         ends = f" It ends at {freeze.until.strftime(_UNTIL)}." if freeze.until else ""
         then = f"{ends} 'holdfast state unfreeze' lifts it; no force-unlock does.".lstrip()
-    return Frozen(holder, f"The state is frozen by {held.principal or 'somebody'}: {freeze.reason}. {then}")
+    by = named(held.principal or "somebody", held.owner)
+    return Frozen(holder, f"The state is frozen by {by}: {freeze.reason}. {then}")
 
 
 def identity(lock: HeldLock | None) -> LockIdentity | None:
@@ -181,6 +198,7 @@ def acquire_own(
         OutcomeUnknown: also if other clients kept acquiring and releasing the lock.
     """
     info = _with_path(info, store, name)
+    metadata = {"locked-by": caller.principal, **(freeze.metadata() if freeze else {})}
     freeze_id = freeze.id if freeze else None
     lifted = ""
     for _ in range(_ATTEMPTS):
@@ -189,7 +207,7 @@ def acquire_own(
             name.lock_key,
             info.to_json(),
             IfAbsent(),
-            metadata={"locked-by": caller.principal, **(freeze.metadata() if freeze else {})},
+            metadata=object_metadata.with_owner(metadata, caller.owner),
             tags=TAGS,
         )
         if isinstance(stored, Stored):
@@ -333,7 +351,7 @@ def break_exactly(
     raise _unless_frozen(
         held,
         "The lock that is held now is not the named lock. "
-        f"{held.info.who or 'Somebody'} holds it, lock ID {held.info.id}; it stays.",
+        f"{held.holder or 'Somebody'} holds it, lock ID {held.info.id}; it stays.",
     )
 
 
@@ -354,7 +372,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
         return held
     if held.freeze is None:
         raise NotFrozen(
-            f"The state is not frozen. {held.info.who or 'Somebody'} holds its lock, lock ID "
+            f"The state is not frozen. {held.holder or 'Somebody'} holds its lock, lock ID "
             f"{held.info.id}; it stays."
         )
     raise LockNotMatched(
@@ -429,7 +447,7 @@ def _unless_frozen(held: HeldLock, message: str) -> HoldfastError:
 
 def _next_holder(gone: str, held: HeldLock, logged: Mapping[str, Any] | None = None) -> LockNotMatched:
     return LockNotMatched(
-        f"{gone}, and {held.info.who or 'somebody'} has locked the state since, lock ID {held.info.id}; "
+        f"{gone}, and {held.holder or 'somebody'} has locked the state since, lock ID {held.info.id}; "
         "their lock stays.",
         logged,
     )

@@ -104,7 +104,7 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
         return Denied(DenialReason.NOT_TRUSTED)
     subject = f"{claims['iss']}#{claims['sub']}"
     return Authenticated(
-        Caller(principal(f"oidc:{subject}"), record.grants),
+        Caller(principal(f"oidc:{subject}"), record.grants, record.owner),
         AuthMethod.OIDC,
         trust=record.name,
         trust_id=record.id,
