@@ -23,13 +23,13 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 31_100,
-    "tests, lines": 55_400,
+    "product, lines": 33_600,
+    "tests, lines": 60_000,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
-    "words of documents": 25_800,
+    "words of documents": 27_000,
 }
 """The highest allowed value of each figure, by name."""
 
