@@ -9,7 +9,7 @@ from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import colour, holder, lock_fields, lock_words, word
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
 COMMAND = Command(
@@ -102,14 +102,21 @@ def _show(asked: argparse.Namespace) -> None:
     """\
 Remove exactly the lock that is named. Another lock that somebody has acquired
 since stays, also if it has the same ID. A client that still works under the removed
-lock cannot write any more. This needs the role maintainer. A freeze is not removed:
-`holdfast state unfreeze` does that.""",
+lock cannot write any more. Without an ID this shows the lock and asks. Another's lock
+needs the role maintainer, your own the role writer, unless the team forbids it. A
+freeze is not removed: `holdfast state unfreeze` does that.""",
     """\
-  holdfast lock show network/prod
+  holdfast lock break network/prod
   holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11
 """,
     arguments.STATE,
-    option("id", type=rules.unicode_text, metavar="ID", help="the lock's ID, as `holdfast lock show` has it"),
+    option(
+        "id",
+        type=rules.unicode_text,
+        metavar="ID",
+        nargs="?",
+        help="the lock's ID, as `holdfast lock show` has it; needed without a terminal",
+    ),
     arguments.API,
     arguments.as_json(),
 )
@@ -118,21 +125,27 @@ def _break(asked: argparse.Namespace) -> None:
     lock = api.get(v1.LockOfState, "locks", asked.state).lock
     removed = form.read(v1.Removed, {"name": asked.state.value, "removed": False})
     if lock:
-        if lock.id != asked.id:
-            if lock.freeze:
-                raise CommandError(
-                    f"The lock of the state {asked.state} is a freeze: {lock.freeze.reason}. `holdfast state "
-                    f"unfreeze {asked.state}` lifts it. Nothing was removed."
-                )
+        if lock.freeze and lock.id != asked.id:
+            raise CommandError(
+                f"The lock of the state {asked.state} is a freeze: {lock.freeze.reason}. `holdfast state "
+                f"unfreeze {asked.state}` lifts it. Nothing was removed."
+            )
+        if asked.id is None:
+            asking.for_word(
+                f"This removes the lock {lock.id} of the state {asked.state}, which is {lock_words(lock)}.",
+                asked.state.value,
+                f"name the lock: `holdfast lock break {asked.state} {shlex.quote(lock.id)}`",
+            )
+        elif lock.id != asked.id:
             raise CommandError(
                 f"The lock of the state {asked.state} is another one: it is {lock_words(lock)}, lock ID "
                 f"{shlex.quote(lock.id)}. Nothing was removed."
             )
-        removed = api.change(v1.Removed, "DELETE", "locks", asked.state, id=asked.id, version=lock.version)
+        removed = api.change(v1.Removed, "DELETE", "locks", asked.state, id=lock.id, version=lock.version)
     is_removed = removed.removed is True
     done = (
-        f"The lock {asked.id} of the state {asked.state} is removed."
-        if is_removed
+        f"The lock {lock.id} of the state {asked.state} is removed."
+        if lock and is_removed
         else f"The state {asked.state} is not locked any more: nothing was removed."
     )
     with output.after(done):

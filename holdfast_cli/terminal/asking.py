@@ -9,13 +9,14 @@ from holdfast_cli.terminal import output
 _NOTHING = "Nothing was changed."
 
 
-def for_word(question: str, word: str) -> None:
+def for_word(question: str, word: str, instead: str = "--yes says that it is meant") -> None:
     """Ask the user to type a word to confirm.
 
-    `question` says in sentences what will happen. After Ctrl-C a note says that nothing was changed.
+    `question` says in sentences what will happen, and `instead` how to confirm it without a terminal. After
+    Ctrl-C a note says that nothing was changed.
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
-        raise UsageError(f"{question} Without a terminal to ask on, --yes says that it is meant. {_NOTHING}")
+        raise UsageError(f"{question} Without a terminal to ask on, {instead}. {_NOTHING}")
     output.tell(f"{question} Type {word} to go on.")
     try:
         print("> ", end="", file=sys.stderr, flush=True)

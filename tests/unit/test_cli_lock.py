@@ -7,12 +7,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support import api_stub
+from tests.support import api_stub, terminal
 from tests.support.api_stub import ApiStub
+from tests.support.cli_account import HOLDFAST
 from tests.support.management import (
     NAME,
     ago,
     answer,
+    environment,
     failure,
     freeze,
     held,
@@ -136,6 +138,32 @@ def test_what_a_break_does_not_remove_is_told(
     assert [part for part in said if part not in line] == []
     assert "lock break" not in line
     assert len(stub.asked) == len(replies)
+
+
+def test_without_an_id_a_terminal_is_asked_about_the_lock_that_is_shown(stub: ApiStub) -> None:
+    for typed, code in ((f"{NAME}\n", 0), ("y\n", 1)):
+        stub.reply(of_lock(lock()), *([answer({"name": NAME, "removed": True})] if code == 0 else []))
+        printed = terminal.run(
+            [HOLDFAST, "lock", "break", NAME], environment(stub), columns=200, typed=typed, code=code
+        )
+        assert "removes the lock 4fe1c2a0" in printed
+        assert "locked by bob@desk" in printed
+        assert ("is removed" in printed) is (code == 0)
+    assert [asked.method for asked in stub.asked] == ["GET", "DELETE", "GET"]
+    assert parse_qs(stub.asked[1].path.partition("?")[2]) == {"id": ["4fe1c2a0"], "version": ["lock-version"]}
+
+
+@pytest.mark.parametrize(
+    ("held_lock", "code", "said"),
+    [(lock(), 2, "name the lock: `holdfast lock break network/prod 4fe1c2a0`"), (freeze(), 1, "unfreeze")],
+)
+def test_without_an_id_and_a_terminal_nothing_is_removed(
+    stub: ApiStub, held_lock: object, code: int, said: str
+) -> None:
+    stub.reply(of_lock(held_lock))
+
+    assert said in failure(stub, "lock", "break", NAME, code=code)
+    assert [asked.method for asked in stub.asked] == ["GET"]
 
 
 @pytest.mark.parametrize("replies", [[of_lock(None)], [of_lock(lock()), answer({"removed": False})]])
