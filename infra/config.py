@@ -211,6 +211,11 @@ class TeamConfig:
         "With `declared`, a name without a state is refused until `holdfast state create` declares it.",
         default="any",
     )
+    own_locks: Literal["named", "any", False] = setting(
+        word("named", "any", False),
+        "The [own locks](../use/access.md#own-locks) that a `writer` may remove.",
+        default="named",
+    )
     native_clients: bool = setting(
         flag(),
         'The bucket accepts the writes of `backend "s3"`, which have no condition.',

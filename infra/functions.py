@@ -134,8 +134,8 @@ USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
 _LARGE_STATES: Final = (
-    *(*_BUCKET, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_RETENTION"),
-    *("HOLDFAST_PRESIGN_ENDPOINT", "HOLDFAST_TRANSFERS_ROLE"),
+    *(*_BUCKET, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
+    *("HOLDFAST_RETENTION", "HOLDFAST_PRESIGN_ENDPOINT", "HOLDFAST_TRANSFERS_ROLE"),
 )
 
 FUNCTIONS: Final = (
@@ -145,7 +145,10 @@ FUNCTIONS: Final = (
         purpose="Handles Terraform's requests: reads and writes states, acquires and releases locks.",
         memory="backend",
         seconds=25,  # below the gateway's 30 s, so that it always sends our response
-        environment=(*_BUCKET, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_RETENTION"),
+        environment=(
+            *(*_BUCKET, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
+            "HOLDFAST_RETENTION",
+        ),
         grants=(
             *(STATES_RW.also(PROBES), REMOVE_LOCKS.also(PROBES), TAG_LOCKS.also(PROBES)),
             RETAIN_STATES,

@@ -82,6 +82,7 @@ class Functions(Construct):
             "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
             "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
             "HOLDFAST_NEW_STATES": team.new_states,
+            "HOLDFAST_OWN_LOCKS": team.own_locks or "none",
             "HOLDFAST_MAX_STATE_MB": str(team.max_state_mb),
             "HOLDFAST_RETENTION": retention,
             "HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint,

@@ -191,9 +191,13 @@ def one_of(numbers: Collection[int]) -> Scalar:
     return Scalar(f"{', '.join(others)} or {last}", lambda value: type(value) is int and value in numbers)
 
 
-def word(*words: str) -> Scalar:
-    """Return a `Kind` that accepts each of `words`."""
-    return Scalar(" or ".join(map(as_toml, words)), lambda value: value in words, lambda: words)
+def word(*words: str | bool) -> Scalar:
+    """Return a `Kind` that accepts each of `words`; `true` or `false` can be one of them."""
+    return Scalar(
+        " or ".join(map(as_toml, words)),
+        lambda value: isinstance(value, str | bool) and value in words,
+        lambda: [each for each in words if isinstance(each, str)],
+    )
 
 
 def word_of(written: str, words: Callable[[], Collection[str]]) -> Scalar:

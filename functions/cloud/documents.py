@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.payload import Payload
 from holdfast import json_object
-from holdfast.access import Action, Caller
+from holdfast.access import Action, Caller, OwnLocks
 from holdfast.cloud.ids import OutputId, UploadId, VersionId
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.cloud.versions import Outputs, Version
@@ -97,7 +97,7 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
 # Responses.
 
 
-def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
+def workspace(found: Workspace, caller: Caller, own_locks: OwnLocks) -> Mapping[str, Any]:
     """Return a workspace, with the caller's permissions for it."""
     organization, name = organization_and_workspace(found.name) or ("", "")
     writes = caller.may(Action.WRITE, found.name)
@@ -125,7 +125,7 @@ def workspace(found: Workspace, caller: Caller) -> Mapping[str, Any]:
                 "can-update": writes,
                 "can-lock": caller.may(Action.LOCK, found.name),
                 "can-unlock": caller.may(Action.UNLOCK, found.name),
-                "can-force-unlock": caller.may(Action.FORCE_UNLOCK, found.name),
+                "can-force-unlock": caller.may(own_locks.needs, found.name),
                 "can-destroy": deletes,
                 # If this member is present, clients request a safe delete, unless -force is used.
                 "can-force-delete": deletes,
@@ -143,11 +143,11 @@ def locked_by(principal: str) -> Mapping[str, Any]:
     return {"data": {"id": principal, "type": "users"}}
 
 
-def page(found: Sequence[Workspace], number: int, size: int, caller: Caller) -> Payload:
+def page(found: Sequence[Workspace], number: int, size: int, caller: Caller, own_locks: OwnLocks) -> Payload:
     """Return one page of a list of workspaces."""
     pages = max(1, -(-len(found) // size))
     return answer(
-        [workspace(one, caller) for one in found[(number - 1) * size : number * size]],
+        [workspace(one, caller, own_locks) for one in found[(number - 1) * size : number * size]],
         meta={
             "pagination": {
                 "current-page": number,
@@ -271,13 +271,12 @@ def new_workspace(body: bytes) -> tuple[str, Mapping[str, str]]:
     return name, tags
 
 
-def check_change(body: bytes, found: Workspace, caller: Caller) -> None:
-    """Raise `InvalidDocument` if a request changes more than the Terraform version of a workspace.
+def check_change(body: bytes, current: Mapping[str, Any]) -> None:
+    """Raise `InvalidDocument` if a request changes more than the Terraform version of a `workspace`.
 
     Clients set the Terraform version after they create a workspace. It is ignored, and remains "latest".
     """
     data = _resource(_data(body), "workspaces")
-    current = workspace(found, caller)
     for name, value in _object(data.get("attributes"), "attributes").items():
         if name != "terraform-version" and value is not None and value != current["attributes"].get(name):
             raise InvalidDocument(

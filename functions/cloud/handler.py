@@ -48,6 +48,7 @@ _LARGEST_STATE: Final = function.largest_state()
 _API_ADDRESS: Final = os.environ.get("HOLDFAST_API_ADDRESS", "https://{domain}")
 """The API's base URL, with `{api}` for its ID and `{domain}` for its host name."""
 _DECLARED_ONLY: Final = function.declared_only()
+_OWN_LOCKS: Final = function.own_locks()
 _RETENTION: Final = function.write_retention()
 
 _API_VERSION: Final = "2.5"
@@ -131,7 +132,7 @@ def _list_workspaces(request: Request, organization: str) -> Response:
         found.reverse()
     if not query.keys().isdisjoint(("filter[project][id]", "filter[current-run][status]")):
         found = []  # no workspace is in a project, or has a run
-    return Response(documents.page(found, number, size, caller))
+    return Response(documents.page(found, number, size, caller, _OWN_LOCKS))
 
 
 def _read_workspace(request: Request, organization: str, workspace: str) -> Response:
@@ -163,7 +164,7 @@ def _create_workspace(request: Request, organization: str) -> Response:
 def _change_workspace(request: Request, workspace: WorkspaceId) -> Response:
     request.caller.require(Action.WRITE, workspace.name)
     found = workspaces.read_by_id(request.store, workspace, request.caller)
-    documents.check_change(request.body(), found, request.caller)
+    documents.check_change(request.body(), documents.workspace(found, request.caller, _OWN_LOCKS))
     return _workspace(request, found)
 
 
@@ -186,7 +187,7 @@ def _deleted(removed: "Removed") -> Response:
 
 
 def _workspace(request: Request, found: "Workspace", status: int = 200) -> Response:
-    return Response(documents.answer(documents.workspace(found, request.caller)), status=status)
+    return Response(documents.answer(documents.workspace(found, request.caller, _OWN_LOCKS)), status=status)
 
 
 # Tags.
@@ -228,7 +229,7 @@ def _change_tags(
 
 def _lock(request: Request, workspace: WorkspaceId) -> Response:
     acquired = locking.lock(request.store, workspace, request.caller, declared_only=_DECLARED_ONLY)
-    found = documents.workspace(workspaces.Workspace(workspace), request.caller)
+    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _OWN_LOCKS)
     found["attributes"]["locked"] = True
     found["relationships"]["locked-by"] = documents.locked_by(request.caller.principal)
     return Response(documents.answer(found), logged.of_acquired(acquired))
@@ -241,12 +242,12 @@ def _unlock(request: Request, workspace: WorkspaceId) -> Response:
 
 
 def _force_unlock(request: Request, workspace: WorkspaceId) -> Response:
-    removed = locking.force_unlock(request.store, workspace, request.caller)
+    removed = locking.force_unlock(request.store, workspace, request.caller, own_locks=_OWN_LOCKS)
     return _unlocked(request, workspace, logged.of_removed(removed))
 
 
 def _unlocked(request: Request, workspace: WorkspaceId, said: Mapping[str, Any]) -> Response:
-    found = documents.workspace(workspaces.Workspace(workspace), request.caller)
+    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _OWN_LOCKS)
     return Response(documents.answer(found), said)
 
 
@@ -459,7 +460,7 @@ _ROUTES: Final = [
         "POST",
         _force_unlock,
         Event.LOCK_FORCE_UNLOCKED,
-        needs=Action.FORCE_UNLOCK,
+        needs=Action.UNLOCK,
     ),
     Route(
         f"{_BY_ID}/actions/safe-delete", "POST", _safe_delete, Event.WORKSPACE_DELETED, needs=Action.DELETE

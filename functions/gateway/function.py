@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import names
+from holdfast.access import OwnLocks
 from holdfast.s3 import retention, snapshot
 from holdfast.s3.store import READ_TIMEOUT, Store, connect, deadline
 
@@ -75,6 +76,11 @@ def declared_only() -> bool:
     if value not in _DECLARED_ONLY:
         raise ValueError(f"HOLDFAST_NEW_STATES: {value!r} is neither 'any' nor 'declared'")
     return _DECLARED_ONLY[value]
+
+
+def own_locks() -> OwnLocks:
+    """Return which own locks a writer may remove."""
+    return OwnLocks(os.environ["HOLDFAST_OWN_LOCKS"])
 
 
 def write_retention() -> retention.Retention | None:

@@ -33,6 +33,21 @@ class Action(Enum):
     READ_ACTIVITY = auto()
 
 
+class OwnLocks(StrEnum):
+    """The locks that a caller with the action UNLOCK may remove: those of the same principal."""
+
+    NONE = "none"
+    NAMED = "named"
+    """Only the lock that the request names."""
+    ANY = "any"
+    """Also the current lock, by a request that names no lock."""
+
+    @property
+    def needs(self) -> Action:
+        """The action that a caller needs at least to remove a lock which the request names."""
+        return Action.FORCE_UNLOCK if self is OwnLocks.NONE else Action.UNLOCK
+
+
 class Role(StrEnum):
     """A named set of actions. Each role but `auditor` includes `outputs`, and then the roles before it."""
 

@@ -142,7 +142,12 @@ def break_lock(request: Request) -> Response:
     asked = request.parameters
     request.document()
     removed = locks.break_exactly(
-        request.store, request.name, text(asked, "id"), text(asked, "version"), request.caller
+        request.store,
+        request.name,
+        text(asked, "id"),
+        text(asked, "version"),
+        request.caller,
+        own_locks=environment.OWN_LOCKS,
     )
     return Response(
         documents.answer(v1.Removed(name=request.name.value, removed=removed.info is not None)),

@@ -119,7 +119,7 @@ _ROUTES: Final = [
         "DELETE",
         changing.break_lock,
         Event.LOCK_FORCE_UNLOCKED,
-        needs=Action.FORCE_UNLOCK,
+        needs=Action.UNLOCK,
         query="id version",
     ),
     Route("/create/{name+}", "POST", changing.create, Event.STATE_DECLARED, needs=Action.WRITE),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
 _DECLARED_ONLY: Final = function.declared_only()
+_OWN_LOCKS: Final = function.own_locks()
 _RETENTION: Final = function.write_retention()
 
 _memory = Memory()
@@ -89,7 +90,8 @@ def _acquire(request: Request) -> Response:
 
 
 def _release(request: Request) -> Response:
-    match locks.release(request.store, request.name, request.body(), request.caller):
+    body = request.body()
+    match locks.release(request.store, request.name, body, request.caller, own_locks=_OWN_LOCKS):
         case locks.Released(lock_id, marker_created):
             return Response(logged={"lock_id": lock_id, "marker_left": marker_created})
         case locks.ForceUnlocked() as removed:

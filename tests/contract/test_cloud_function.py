@@ -101,8 +101,9 @@ def test_a_workspace_says_what_its_reader_may_do(cloud: Handle, role: Role) -> N
         "terraform-version": "latest",
         "tag-names": [],
     }
-    writer = {"can-update", "can-lock", "can-unlock"} if role in (Role.WRITER, Role.MAINTAINER) else set()
-    maintainer = {"can-force-unlock", "can-destroy", "can-force-delete"} if role is Role.MAINTAINER else set()
+    may_write = role in (Role.WRITER, Role.MAINTAINER)
+    writer = {"can-update", "can-lock", "can-unlock", "can-force-unlock"} if may_write else set()
+    maintainer = {"can-destroy", "can-force-delete"} if role is Role.MAINTAINER else set()
     granted = {name for name, may in permissions.items() if may}
     assert granted == {"can-read-settings", *writer, *maintainer}
     assert isinstance(permissions["can-force-delete"], bool), "clients delete without looking"

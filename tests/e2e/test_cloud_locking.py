@@ -15,9 +15,9 @@ from tests.support.waiting import wait_until
 SECOND = 'resource "terraform_data" "second" {}\n'
 
 
-def checkout(new_project: NewProject, team: Team, state: str, main: str) -> Project:
+def checkout(new_project: NewProject, team: Team, state: str, main: str, role: str = "maintainer") -> Project:
     """A checkout under `cloud {}`."""
-    return new_project.ready(team, None, team.token("maintainer"), main=main, backend=cloud(team, state))
+    return new_project.ready(team, None, team.token(role), main=main, backend=cloud(team, state))
 
 
 def over_http(new_project: NewProject, team: Team, state: str, main: str) -> Project:
@@ -115,7 +115,7 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
 ) -> None:
     failing, killed = f"{state}-failing", f"{state}-killed"
     project = checkout(new_project, strict, failing, SECOND)
-    victim = checkout(new_project, strict, killed, SECOND)
+    victim = checkout(new_project, strict, killed, SECOND, "writer")  # it frees its own lock
 
     # The upload is gone before the commit, so the commit fails.
     with strict.gateway.holding_writes() as write, project.start("apply", "-auto-approve") as apply:

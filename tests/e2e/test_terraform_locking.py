@@ -3,10 +3,12 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from holdfast.state.locks import FORCE_UNLOCK_MIN_AGE
 from local_aws.terraform import Product
-from tests.support import documents
-from tests.support.project import WAITS, NewProject, Project, backend
+from tests.support import access_commands, documents
+from tests.support.project import WAITS, NewProject, Project, backend, sign_in
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
@@ -158,6 +160,35 @@ def test_a_writer_cannot_force_anothers_lock(strict: Team, state: str, new_proje
     assert "403" in project.refused("force-unlock", "-force", documents.lock_id(info))
 
     assert (strict.lock(state) or {})["ID"] == documents.lock_id(info)
+
+
+@pytest.mark.parametrize("name", ["strict", "loose"])  # own_locks = "named" and "any"
+def test_a_writer_frees_the_lock_of_their_own_killed_apply(
+    teams: dict[str, Team], name: str, state: str, new_project: NewProject
+) -> None:
+    team, token = teams[name], teams[name].token("writer")
+    killed = new_project.ready(team, state, token, main=WAITS)
+    with killed.applying() as apply:
+        held = team.lock(state)
+        assert held is not None
+        apply.kill()
+    wait_until_force_unlock_may_remove(team, state)
+
+    done = killed.run("force-unlock", "-force", held["ID"])
+
+    client = killed.terraform.client
+    if name == "loose" or (client.product is Product.OPENTOFU and client.version >= (1, 10, 0)):
+        assert done.code == 0, done.text
+    else:
+        assert "403" in done.text
+        assert team.lock(state) == held
+        command = ("lock", "break", state, held["ID"], "--address", team.gateway.address)
+        access_commands.holdfast(team, *command, environment=sign_in(team, token))
+    assert team.lock(state) is None
+    # As OpenTofu names a lock, with every installed Terraform.
+    by_hand = documents.only_id(documents.lock_id(team.locked(state)))
+    assert team.client("writer").request("POST", f"/unlocks/{state}", by_hand).status == 200
+    killed.ok("plan")
 
 
 def test_where_a_gateway_refuses_chunks_a_request_by_hand_frees_the_lock(

@@ -10,6 +10,7 @@ SETTINGS: Final = {
     "HOLDFAST_BUCKET": "bucket",
     "HOLDFAST_MAX_STATE_MB": "100",
     "HOLDFAST_NEW_STATES": "any",
+    "HOLDFAST_OWN_LOCKS": "named",
     "HOLDFAST_REQUIRE_LOCK": "true",
     "HOLDFAST_STAGING_BUCKET": "staging",
     "HOLDFAST_TRANSFERS_ROLE": "arn:aws:iam::123456789012:role/Holdfast-network-eu-central-1-transfers",

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from cloud import documents
 from gateway import authorizer_context
 from gateway.authorizer_context import decode, encode
-from holdfast.access import MAX_SCOPES, Action, Caller, Grant, Role, allowed, check_grants, described
+from holdfast.access import (
+    MAX_SCOPES,
+    Action,
+    Caller,
+    Grant,
+    OwnLocks,
+    Role,
+    allowed,
+    check_grants,
+    described,
+)
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.cloud.names import require_organization
 from holdfast.cloud.workspaces import Workspace
@@ -81,7 +91,7 @@ def check_union(grants: Sequence[Grant]) -> None:
 
 
 def permissions(name: str, who: Caller = caller(*ONE)) -> dict[str, bool]:  # noqa: B008 it is frozen
-    found: Any = documents.workspace(Workspace(WorkspaceId.mint(parse(name))), who)
+    found: Any = documents.workspace(Workspace(WorkspaceId.mint(parse(name))), who, OwnLocks.NAMED)
     granted: dict[str, bool] = found["attributes"]["permissions"]
     return granted
 

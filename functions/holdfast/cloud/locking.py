@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action, Caller, OwnLocks
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.s3.store import Store
 from holdfast.state import declared, locks
@@ -52,10 +52,13 @@ def unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> Released:
     return locks.release_exactly(store, workspace.name, lock_info(workspace, caller), caller)
 
 
-def force_unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> ForceUnlocked:
+def force_unlock(
+    store: Store, workspace: WorkspaceId, caller: Caller, *, own_locks: OwnLocks = OwnLocks.NONE
+) -> ForceUnlocked:
     """Remove exactly the lock that was held when the ID was minted. Succeeds also if it is already gone.
 
     Raises:
         LockNotMatched: another lock is held, this lock is too young, or no lock was held at that time.
     """
-    return locks.force_unlock_version(store, workspace.name, workspace.seen_lock, caller)
+    seen = workspace.seen_lock
+    return locks.force_unlock_version(store, workspace.name, seen, caller, own_locks=own_locks)

@@ -184,7 +184,7 @@ def undeclare(store: Store, name: StateName, seen: str, caller: Caller) -> bool:
     info = lock_info.of_verb(
         f"{store.bucket}/{name.record_key}?versionId={seen}",
         caller,
-        operation="undeclare",
+        operation=lock_info.Verb.UNDECLARE,
         info="holdfast state undeclare",
     )
     # As for a delete: while the DeleteObject may still take effect, the lock should stay.

@@ -12,7 +12,7 @@ from holdfast.state import fence, lock_info, locks
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import identity
 
-_OPERATION: Final = "delete"
+_OPERATION: Final = lock_info.Verb.DELETE
 """The operation in the info of the lock that a delete acquires."""
 
 

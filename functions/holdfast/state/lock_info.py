@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
@@ -27,6 +28,18 @@ FREEZE: Final = "freeze"
 _FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+class Verb(StrEnum):
+    """The verbs that acquire a lock of their own, as the operations of their locks."""
+
+    DELETE = "delete"
+    UNDELETE = "undelete"
+    UNDECLARE = "undeclare"
+    RESTORE = "restore"
+
+
+VERBS: Final = frozenset(map(str, Verb))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +86,7 @@ class LockInfo:
         return {**fields, "Created": _time(fields["Created"])}
 
 
-def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockInfo:
+def of_verb(version: str, caller: Caller, *, operation: Verb, info: str) -> LockInfo:
     """Return the lock info of a verb that acquires its own lock. It depends on the arguments alone.
 
     `version` identifies the object version on which the verb acts: `<bucket>/<key>?versionId=<id>`. Clients
@@ -82,7 +95,7 @@ def of_verb(version: str, caller: Caller, *, operation: str, info: str) -> LockI
     return LockInfo(
         {
             "ID": str(uuid5(NAMESPACE_URL, f"{version}#{caller.principal}")),
-            "Operation": operation,
+            "Operation": operation.value,
             "Info": info,
             "Who": caller.principal,
             "Version": "",

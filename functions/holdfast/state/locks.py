@@ -18,13 +18,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from holdfast.access import Action, Caller, named
+from holdfast.access import Action, Caller, OwnLocks, named
 from holdfast.errors import (
     Frozen,
     HoldfastError,
     InvalidLockInfo,
     Locked,
     LockNotMatched,
+    NotAllowed,
     NotFrozen,
     OutcomeUnknown,
     StorageRefused,
@@ -156,7 +157,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ForceUnlocked:
-    """A maintainer removed a lock; `info` is None if the state was not locked."""
+    """A lock was removed by force; `info` is None if the state was not locked."""
 
     info: LockInfo | None
     principal: str | None
@@ -238,21 +239,28 @@ def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
         _delete_by_etag(store, name, held)
 
 
-def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Released | ForceUnlocked:
-    """Release the caller's lock, or force-unlock on behalf of a maintainer.
+def release(
+    store: Store, name: StateName, body: bytes, caller: Caller, *, own_locks: OwnLocks = OwnLocks.NONE
+) -> Released | ForceUnlocked:
+    """Release the caller's lock, or force-unlock.
 
     The body decides: the document that acquired the lock releases it. An empty body (Terraform's
     `force-unlock`), an ID alone (OpenTofu's), or the ID with another document or caller is a force-unlock.
     The result is `Released` also if the lock is already gone and somebody else has locked the state since.
 
     Raises:
-        NotAllowed: also if the caller may unlock, but not force-unlock.
+        NotAllowed: also if the caller may unlock, but may not remove this lock by force.
         UnlockOutcomeUnknown: the outcome of a force-unlock without an ID is unknown.
     """
     caller.require(Action.UNLOCK, name)
     if not body:  # Terraform's force-unlock, which does not name a lock
-        caller.require(Action.FORCE_UNLOCK, name)
-        return _force_unlock(store, name, read(store, name), _is_old_enough, _too_young, retry_is_safe=False)
+        if own_locks is OwnLocks.NAMED:
+            note = f"This request names no lock; 'holdfast lock break {name}' removes a lock of your own."
+            _require_force_unlock(name, caller, note)
+        caller.require(own_locks.needs, name)
+        held = read(store, name)
+        _check_removal(held, name, caller, own_locks)
+        return _force_unlock(store, name, held, _is_old_enough, _too_young, retry_is_safe=False)
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
@@ -264,14 +272,14 @@ def release(store: Store, name: StateName, body: bytes, caller: Caller) -> Relea
     if info.id != held.info.id and not received.names_only_its_id:
         return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
-    caller.require(Action.FORCE_UNLOCK, name)
+    _check_removal(held, name, caller, own_locks)
     return _force_unlock(
         store,
         name,
         held,
         lambda lock: lock.info.id == info.id,
-        lambda lock: _unless_frozen(
-            lock, f"The lock that is held now has the ID {lock.info.id}, not {info.id}. Nothing was unlocked."
+        lambda lock: LockNotMatched(
+            f"The lock that is held now has the ID {lock.info.id}, not {info.id}. Nothing was unlocked."
         ),
         retry_is_safe=True,
     )
@@ -290,13 +298,15 @@ def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Calle
     return Released(info.id, marker_created=removed)
 
 
-def force_unlock_version(store: Store, name: StateName, version_id: str, caller: Caller) -> ForceUnlocked:
+def force_unlock_version(
+    store: Store, name: StateName, version_id: str, caller: Caller, *, own_locks: OwnLocks = OwnLocks.NONE
+) -> ForceUnlocked:
     """Force-unlock exactly the lock object that the client has seen; `version_id` is empty if it saw no lock.
 
     The result is `ForceUnlocked` also if the state is no longer locked, so a retry is safe. `LockNotMatched`
     is raised also if the client saw no lock, or the lock is too young.
     """
-    caller.require(Action.FORCE_UNLOCK, name)
+    caller.require(own_locks.needs, name)
     if not is_unique(version_id):
         raise LockNotMatched(
             "The state was not locked when this command began. Nothing was unlocked; if it is locked now, "
@@ -307,10 +317,12 @@ def force_unlock_version(store: Store, name: StateName, version_id: str, caller:
         return held.identity.version_id == version_id
 
     seen = "The lock that was held when this command began is gone"
+    held = read(store, name)
+    _check_removal(held, name, caller, own_locks)
     return _force_unlock(
         store,
         name,
-        read(store, name),
+        held,
         lambda lock: was_seen(lock) and _is_old_enough(lock),
         lambda lock: _too_young(lock) if was_seen(lock) else _next_holder(seen, lock),
         retry_is_safe=True,
@@ -318,7 +330,13 @@ def force_unlock_version(store: Store, name: StateName, version_id: str, caller:
 
 
 def break_exactly(
-    store: Store, name: StateName, lock_id: str, version_id: str, caller: Caller
+    store: Store,
+    name: StateName,
+    lock_id: str,
+    version_id: str,
+    caller: Caller,
+    *,
+    own_locks: OwnLocks = OwnLocks.NONE,
 ) -> ForceUnlocked:
     """Remove exactly the lock with this ID and version, even if the request arrives late.
 
@@ -326,8 +344,9 @@ def break_exactly(
     from a version of the state. The result is `ForceUnlocked` also if the state is no longer locked.
     `LockNotMatched` is raised also in a bucket without versioning, where locks cannot be distinguished.
     """
-    caller.require(Action.FORCE_UNLOCK, name)
+    caller.require(own_locks.needs, name)
     held = read(store, name)
+    _check_removal(held, name, caller, own_locks)
     if held is None:
         return ForceUnlocked(None, None)
 
@@ -343,15 +362,13 @@ def break_exactly(
     if removed is not None:
         return ForceUnlocked(held.info, held.principal, removed)
     if not is_unique(held.identity.version_id):
-        raise _unless_frozen(
-            held,
+        raise LockNotMatched(
             "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
-            "Nothing was removed; switch the versioning on.",
+            "Nothing was removed; switch the versioning on."
         )
-    raise _unless_frozen(
-        held,
+    raise LockNotMatched(
         "The lock that is held now is not the named lock. "
-        f"{held.holder or 'Somebody'} holds it, lock ID {held.info.id}; it stays.",
+        f"{held.holder or 'Somebody'} holds it, lock ID {held.info.id}; it stays."
     )
 
 
@@ -387,6 +404,36 @@ def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
 
 def _was_acquired_with(held: HeldLock, info: LockInfo, caller: Caller) -> bool:
     return held.info == info and held.principal == caller.principal
+
+
+def _check_removal(held: HeldLock | None, name: StateName, caller: Caller, own_locks: OwnLocks) -> None:
+    """Raise an error unless the caller may force-unlock the lock that was read. Nobody may for a freeze."""
+    if held is None:
+        return
+    if held.freeze:
+        raise refusal(held)
+    if own_locks is OwnLocks.NONE or not _is_own(held, caller):
+        holder, operation = held.principal or "Somebody", held.info.operation or "unknown"
+        note = f"{holder} holds the lock {held.info.id}; its operation is {operation!r}."
+        _require_force_unlock(name, caller, note)
+
+
+def _is_own(held: HeldLock, caller: Caller) -> bool:
+    """Return whether a client with the caller's principal acquired the lock.
+
+    A verb's lock is nobody's own, because the verbs need more than the role `writer`. Neither is a lock of
+    `backend "s3"`, which has no principal.
+    """
+    return held.principal == caller.principal and held.info.operation not in lock_info.VERBS
+
+
+def _require_force_unlock(name: StateName, caller: Caller, note: str) -> None:
+    """Raise `NotAllowed` with a note unless the caller may force-unlock every lock of the state."""
+    try:
+        caller.require(Action.FORCE_UNLOCK, name)
+    except NotAllowed as error:
+        error.add_note(note)
+        raise
 
 
 def _force_unlock(
@@ -434,15 +481,10 @@ def _is_old_enough(held: HeldLock) -> bool:
 
 
 def _too_young(held: HeldLock) -> HoldfastError:
-    return _unless_frozen(
-        held,
+    return LockNotMatched(
         f"The lock {held.info.id} was acquired only just now, and this force-unlock names no lock. If you "
-        f"mean this lock, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds.",
+        f"mean this lock, run the command again in {FORCE_UNLOCK_MIN_AGE.seconds + 1} seconds."
     )
-
-
-def _unless_frozen(held: HeldLock, message: str) -> HoldfastError:
-    return refusal(held) if held.freeze else LockNotMatched(message)
 
 
 def _next_holder(gone: str, held: HeldLock, logged: Mapping[str, Any] | None = None) -> LockNotMatched:

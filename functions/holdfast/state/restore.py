@@ -34,7 +34,7 @@ from holdfast.state.document import Revision, Source, StateDocument
 from holdfast.state.locks import HeldLock, LockIdentity, refusal
 from holdfast.state.operator import check_id, check_reason, check_version_id, no_such_version
 
-OPERATION: Final = "restore"
+OPERATION: Final = lock_info.Verb.RESTORE
 """The operation of a restore's own lock."""
 
 _ATTEMPTS: Final = 4

@@ -69,7 +69,7 @@ def undelete(
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={marker}",
         caller,
-        operation="undelete",
+        operation=lock_info.Verb.UNDELETE,
         info="holdfast state undelete",
     )
     # Checked before the lock, so that a refused request locks nobody out.

@@ -39,10 +39,13 @@ REPLACER: Final = "L"
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
-    *("undelete", "undeclare", "restore", "break", "freeze", "unfreeze", "cloud-force-unlock"),
+    *("undelete", "undeclare", "restore", "freeze", "unfreeze"),
     *("freeze-pattern", "unfreeze-pattern"),
 }
-"""The verbs that need the role maintainer. A writer removes only their own lock, by its whole lock info."""
+"""The verbs that need the role maintainer. A writer removes only a named lock of their own."""
+_OF_VERBS: Final = frozenset({"delete", "undelete", "undeclare", "restore"})
+"""The operations of the locks of verbs. A writer removes such a lock only by its whole lock info."""
+_BY_FORCE: Final = frozenset({"unlock", "break", "cloud-force-unlock"})
 _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
 _LATE: Final = b"deleted late at "
@@ -202,9 +205,11 @@ def of_role(request: HttpRequest, effect: Effect) -> Iterable[Violation]:
     is_beyond = request.verb in _OF_MAINTAINERS
     lock = effect.removed or (effect.before if effect.added else None)
     if effect.key == LOCK_KEY and lock is not None and request.verb not in LIFTS:
-        is_whole = request.verb != "unlock" or len(_document(request.body or b"{}")) > 1
+        fields = len(_document(request.body or b"{}")) if request.verb == "unlock" else 1
+        is_by_force = request.verb in _BY_FORCE and fields < 2
+        is_of_verb = _document(lock.body or b"{}")["Operation"] in _OF_VERBS
         is_own = dict(lock.metadata).get("locked-by") == request.principal
-        is_beyond |= not (is_whole and is_own)
+        is_beyond |= not is_own or fields == 0 or (is_by_force and is_of_verb)
     if is_beyond:
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer changed something")
 

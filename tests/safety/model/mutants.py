@@ -99,6 +99,8 @@ _LOCKED_OR_STORED: Final = "holdfast.state.catalog:locked_or_stored"
 _REQUIRE_NOT_FROZEN: Final = "holdfast.state.pattern_freeze:require_not_frozen"
 _IS_OLDER: Final = "holdfast.state.pattern_freeze:_is_older"
 _BREAK: Final = "holdfast.state.locks:break_exactly"
+_CHECK_REMOVAL: Final = "holdfast.state.locks:_check_removal"
+_IS_OWN: Final = "holdfast.state.locks:_is_own"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
 _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
 _ROUTE_CHECK: Final = "gateway.router:Route.check"
@@ -108,6 +110,7 @@ _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 _KEEPS_ITS_LOCK: Final = Returns("holdfast.state.fence:_release", "None")
 _REMOVES_WHAT_IS_THERE: Final = Before(_REMOVE_IF, "_remove_version", "held = read(store, name) or held")
 _ANY_FREEZE: Final = "held.freeze.id if held.freeze else None"
+_FREEZE_IS_A_LOCK: Final = Condition(_CHECK_REMOVAL, "freeze", "False")
 
 
 def _at(where: str, *changes: Edit) -> tuple[str, tuple[Edit, ...]]:
@@ -317,7 +320,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a break names the lock by its ID alone": _at(
             "break-restore 010", Argument(_BREAK, "_remove_if", 4, "lambda lock: lock.info.id == lock_id")
         ),
-        "a break removes a freeze": _at("frozen-forced", Argument(_BREAK, "_remove_if", 3, _ANY_FREEZE)),
+        "a break removes a freeze": _at(
+            "frozen-forced", Argument(_BREAK, "_remove_if", 3, _ANY_FREEZE), _FREEZE_IS_A_LOCK
+        ),
         "a freeze is changed by writing over it": _at(
             "two-freezes",
             Before(
@@ -353,7 +358,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "frozen", Argument(_RELEASE, "_remove_if", 3, _ANY_FREEZE)
         ),
         "a force-unlock removes a freeze": _at(
-            "frozen", Argument(_FORCE_UNLOCK, "_remove_if", 3, _ANY_FREEZE)
+            "frozen", Argument(_FORCE_UNLOCK, "_remove_if", 3, _ANY_FREEZE), _FREEZE_IS_A_LOCK
         ),
         "a freeze ends a second early": _at(
             "frozen-almost-over 001",
@@ -718,10 +723,6 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             ("a delete", _DELETE, (0, 1), "writer-tries"),
             ("a restore", _RESTORE, (0, 1), "writer-tries"),
             ("a freeze", _FREEZE_VERB, (0, 1), "writer-tries"),
-            ("a break", _BREAK, (0, 1), "writer-tries"),
-            ("a force-unlock with an ID", _RELEASE, (1, 3), "writer-tries"),
-            ("a force-unlock of a workspace", _FORCE_UNLOCK_VERSION, (0, 1), "writer-tries 001"),
-            ("a force-unlock without an ID", _RELEASE, (2, 3), "writer-breaks-stuck-lock"),
             ("an undelete", _UNDELETE, (0, 1), "writer-undeletes"),
             ("an acquire", "holdfast.state.locks:acquire", (0, 2), "reader-tries"),
             ("an acquire of a workspace's lock", "holdfast.cloud.locking:lock", (0, 2), "reader-tries"),
@@ -729,6 +730,26 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             ("an undeclare", _UNDECLARE, (0, 1), "writer-undeclares"),
             ("an unfreeze", _UNFREEZE_VERB, (0, 1), "writer-unfreezes"),
         )
+    }
+    | {
+        f"{what} does not ask whose lock it is": _at(where, WithoutCall(function, "_check_removal", which))
+        for what, function, which, where in (
+            ("a break", _BREAK, (0, 1), "writer-tries"),
+            ("a force-unlock with an ID", _RELEASE, (0, 2), "writer-tries"),
+            ("a force-unlock of a workspace", _FORCE_UNLOCK_VERSION, (0, 1), "writer-tries 001"),
+        )
+    }
+    | {
+        "a force-unlock without an ID does not ask for the right": _at(
+            "writer-breaks-stuck-lock",
+            WithoutCall(_RELEASE, "_require_force_unlock"),
+            WithoutCall(_RELEASE, "_check_removal", (1, 2)),
+        ),
+        "own locks need no ID": _at(
+            "own-lock-without-id 001", WithoutCall(_RELEASE, "_require_force_unlock")
+        ),
+        "every lock of a client is an own lock": _at("writer-tries", WithoutOperand(_IS_OWN, "principal")),
+        "the lock of a verb is an own lock": _at("own-lock-of-a-restore", WithoutOperand(_IS_OWN, "VERBS")),
     },
 }
 """The mutants by the invariant that the shortest interleaving violates, and by name."""

@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from email.utils import format_datetime
+from functools import partial
 from hashlib import md5
 from importlib import import_module
 from pathlib import Path
@@ -383,7 +384,9 @@ class Production:
                     changes = {
                         "cloud-lock": cloud.locking.lock,
                         "cloud-unlock": cloud.locking.unlock,
-                        "cloud-force-unlock": cloud.locking.force_unlock,
+                        "cloud-force-unlock": partial(
+                            cloud.locking.force_unlock, own_locks=self._access.OwnLocks.NAMED
+                        ),
                         "workspace-safe-delete": cloud.workspaces.safe_delete,
                     }
                     changes[verb](store, workspace, caller)

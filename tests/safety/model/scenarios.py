@@ -180,6 +180,16 @@ def _stuck() -> Bucket:
     return carry_out(_written(), put, -60)[0]
 
 
+def _left_restore() -> Bucket:
+    """A state with the lock of a restore by a principal that is a writer now."""
+    noted = (("locked-by", _OWN),)
+    put = Request("PutObject", LOCK_KEY, None, None, True, lock_document("Z", "restore"), noted)
+    return carry_out(_written(), put, -60)[0]
+
+
+_OWN: Final = f"{WRITERS}ci"
+_OWN_A: Final = Client("A", clients.apply, _OWN)
+_OWN_K: Final = Client("K", clients.breaker, _OWN)
 _A: Final = Client("A", clients.apply)
 _WRITER: Final = Client("A", clients.apply, f"{WRITERS}A")
 _A2: Final = Client("A", clients.apply_with_two_saves)
@@ -191,6 +201,7 @@ _SAFE_DELETER: Final = Client("D", clients.workspace_safe_delete)
 _CREATOR: Final = Client("C", clients.workspace_creator)
 _CI_D: Final = Client("D", clients.delete, "ci")
 _CI_E: Final = Client("E", clients.delete, "ci")
+_CI_K: Final = Client("K", clients.breaker, "ci")
 _NAMING: Final = Client("B", clients.impatient)
 _UNNAMING: Final = Client("B", clients.impatient_without_id)
 _RESTORER: Final = Client("R", clients.restore)
@@ -223,6 +234,34 @@ PLANS: Final = (
     _plan("first-state", [_A, _B], "110", "200 111", before=Bucket),
     _plan("another-programs-state", [_A, _B], "100", "110", before=_foreign),
     _plan("shared-token", [Client("A", clients.apply, "ci"), Client("B", clients.apply, "ci")], "100", "110"),
+    _plan("own-lock", [_OWN_A, Client("B", clients.impatient, _OWN)], "100 001", "110 101 011"),
+    _plan("own-lock-break", [_OWN_A, Client("B", clients.apply, _OWN), _OWN_K], "000", "100 001"),
+    _plan(
+        "own-lock-cloud",
+        [Client("A", clients.cloud_apply, _OWN), Client("B", clients.cloud_impatient, _OWN)],
+        "001",
+        "101 011",
+    ),
+    _plan(
+        "own-lock-without-id",
+        [_OWN_A, Client("B", clients.impatient_without_id, _OWN)],
+        "001",
+        "101 011",
+    ),
+    _plan(
+        "own-lock-of-a-restore",
+        [Client("W", clients.what_a_maintainer_may, _OWN)],
+        "001",
+        "111",
+        before=_left_restore,
+    ),
+    _plan(
+        "shared-token-restore",
+        [Client("R", clients.restore, "ci"), Client("A", clients.apply, "ci"), _CI_K],
+        "000",
+        before=_twice,
+    ),
+    _plan("shared-token-deletes", [_CI_D, _CI_E, _CI_K], "000", "100 010"),
     _plan("broken-lock", [_WRITER, _NAMING], "100 010 001", "101 110 200 011"),
     _plan(
         "broken-lock-gap", [Client("A", clients.apply_with_a_gap), _NAMING], "100", "110 101", before=_twice

@@ -38,6 +38,7 @@ EVERY_SETTING = TeamConfig(
     region="eu-central-1",
     require_lock=False,
     new_states="declared",
+    own_locks=False,
     native_clients=True,
     max_state_mb=250,
     retention=Retention(mode="compliance", days=30, bucket_default=True),

@@ -168,6 +168,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         region = "eu-central-1"
         require_lock = false
         new_states = "declared"
+        own_locks = "any"
         native_clients = true
         retention = { mode = "compliance", days = 36500, bucket_default = true }
         history = { days = 36500, keep_versions = 1 }
@@ -191,6 +192,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             region="eu-central-1",
             require_lock=False,
             new_states="declared",
+            own_locks="any",
             native_clients=True,
             retention=Retention(mode="compliance", days=36500, bucket_default=True),
             history=History(days=36500, keep_versions=1),
@@ -363,6 +365,10 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("log_retention", '"90"', "90"),
         not_allowed("throttling", "100", "a table, as in { rate = 100, burst = 200 }"),
         not_allowed("new_states", '"all"', '"any" or "declared"'),
+        not_allowed("own_locks", "true", '"named" or "any" or false'),
+        not_allowed("own_locks", "0", '"named" or "any" or false'),
+        not_allowed("own_locks", '"False"', "false"),
+        not_allowed("own_locks", '"Named"', '"named"'),
         not_allowed("max_state_mb", "1.5", "a whole number from 1 to 300"),
         not_allowed("max_state_mb", "301", "a whole number from 1 to 300"),
         not_allowed(
@@ -407,9 +413,9 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "zone = 1",
-            "unknown setting 'zone'; there are account, region, require_lock, new_states, native_clients, "
-            "max_state_mb, retention, history, key, access_logs, log_retention, audit_retention, "
-            "token_trail, throttling, memory, snap_start, keep_warm, tags",
+            "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
+            "native_clients, max_state_mb, retention, history, key, access_logs, log_retention, "
+            "audit_retention, token_trail, throttling, memory, snap_start, keep_warm, tags",
         ),
     ],
 )
