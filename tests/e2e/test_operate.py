@@ -275,7 +275,8 @@ def test_a_pattern_freezes_what_there_is_and_reports_each(
     assert all(name in out + err for name in names)
     assert "ada@laptop" in out + err
     assert strict.client("writer").unlock(names[1], lock).status == 200
-    maintainer.ok("state", "freeze", f"{state}/*", "--reason", REASON)
+    said = maintainer.ok("state", "freeze", f"{state}/*", "--reason", REASON)
+    assert "It holds, also for states that are created later." in " ".join(said.split())
 
     held = maintainer.json("lock", "list", f"{state}/")
     assert {(item["name"], item["freeze"]["reason"]) for item in held} == {(name, REASON) for name in names}
