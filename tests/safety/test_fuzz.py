@@ -135,6 +135,7 @@ SESSION = {
     "principal": "x",
     "role": "writer",
     "scope": ["*"],
+    "grants": [{"role": "writer", "scope": ["*"]}],
     "trust": "ci",
     "expires": "2026-11-21T13:00:00+00:00",
     "seconds": 3600,

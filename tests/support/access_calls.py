@@ -138,13 +138,8 @@ BODIES: Final[Mapping[str, object]] = {
     "POST /manage/v1/delete/{name}": {"version": "{version}"},
     "POST /manage/v1/undelete/{name}": {"marker": "{version}"},
     "PUT /manage/v1/freeze/{name}": {"reason": "an incident", "id": _COMMAND},
-    # Nothing may change, so its end has passed.
-    "PUT /manage/v1/freezes": {
-        "pattern": "roles/inside/*",
-        "reason": "an incident",
-        "id": _COMMAND,
-        "until": "2020-01-01T00:00:00Z",
-    },
+    # Nothing may change, and the right depends on the pattern, so it is not one.
+    "PUT /manage/v1/freezes": {"pattern": "roles", "reason": "an incident", "id": _COMMAND},
     "POST /api/v2/organizations/{organization}/projects": {},
     "POST /api/v2/organizations/{organization}/workspaces": {
         "data": {"type": "workspaces", "attributes": {"name": "{workspace}"}}
