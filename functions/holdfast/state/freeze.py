@@ -154,6 +154,7 @@ def _may(pattern: str, caller: Caller) -> bool:
 
 def _require(pattern: str, caller: Caller) -> None:
     """Raise an error unless a pattern is valid, and the caller may freeze every name that matches it."""
+    caller.require_somewhere(Action.FREEZE)
     try:
         check_pattern(pattern)
     except ValueError as broken:
