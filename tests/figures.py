@@ -29,7 +29,7 @@ BOUNDS: Final[Mapping[str, int]] = {
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
-    "words of documents": 27_200,
+    "words of documents": 27_220,
 }
 """The highest allowed value of each figure, by name."""
 
