@@ -104,7 +104,10 @@ MAY: Final[Mapping[str, tuple[S3Call, ...]]] = {
         *(*_STATES, get(STATE, of_version=True), LIST_VERSIONS),
         *(get(WORKSPACE), put(WORKSPACE), delete(WORKSPACE)),
     ),
-    "management": (*_STATES, get(STATE, of_version=True), LIST_VERSIONS, get(WORKSPACE), put(WORKSPACE)),
+    "management": (
+        *(*_STATES, get(STATE, of_version=True), LIST_VERSIONS),
+        *(get(WORKSPACE), put(WORKSPACE), delete(WORKSPACE)),
+    ),
     "authorizer": (get(TOKEN), get(SESSION), get(TRUST), LIST),
     "sessions": (get(TRUST), put(SESSION), LIST),
     "audit_trail": (),

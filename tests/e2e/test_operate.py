@@ -213,7 +213,7 @@ def test_a_role_that_is_not_enough_is_refused_with_the_one_that_is(
 
     with strict.unchanged():
         outputs, writer = operator(strict, "outputs"), operator(strict, "writer")
-        assert "role 'reader'" in outputs.refused("state", "history", state)
+        assert "role 'auditor'" in outputs.refused("state", "history", state)
         assert json.loads(outputs.ok("state", "get", state)).keys() >= {"outputs"}
         assert json.loads(outputs.ok("state", "get", state)).get("resources", []) == []
         assert "role 'writer'" in operator(strict, "reader").refused("state", "create", state)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from holdfast.access import Role
+from holdfast.access import Action, Role, allowed
 from tests.support import documents
 from tests.support.permissions_judged import Roles
 from tests.support.project import NewProject, Project, backend, reads_output
@@ -182,18 +182,19 @@ def test_a_local_state_moves_onto_one_that_exists_whose_version_stays(
 # --- reading another's state ---------------------------------------------------------------------
 
 
-def test_remote_state_reads_the_outputs_of_another_configuration_with_every_role(
+def test_remote_state_reads_the_outputs_of_another_configuration_with_every_role_that_may(
     strict: Team, state: str, new_project: NewProject
 ) -> None:
     fruit(new_project, strict, state)
     reads = reads_output(strict, state, "colours")
+    readers = [role for role in Role if Action.READ_OUTPUTS in allowed(role)]
 
     with strict.gateway.recording() as exchanges:
-        for role in Role:
+        for role in readers:
             reader = new_project.applied(strict, None, strict.token(role), main=reads)
             assert json.loads(reader.ok("output", "-json").out)["colours"]["value"] == ["red", "green"]
 
-    assert len(exchanges) >= len(Role)
+    assert len(exchanges) >= len(readers)
     for exchange in exchanges:
         assert exchange.status == 200
         assert b"resources" not in exchange.answer

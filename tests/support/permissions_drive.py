@@ -71,8 +71,8 @@ def sign_in(team: Team, name: str) -> None:
     """Authenticate as every role, and with unknown and invalid credentials."""
     for role in Role:
         reading = new_client(team, role)
-        # A state that does not exist, on a route that every role may read.
-        _expect(reading.outputs(f"{name}/none"), 204)
+        # A lock that does not exist, on a route that every role may read.
+        _expect(manage(reading, "GET", f"locks/{name}/none"), 200)
     unknown = team.client_with(Credentials("0" * 20, "holdfast_unknown"))
     _expect(unknown.read(f"{name}/none"), 403)
     _expect(team.client_with(Credentials("x", "no token")).read(f"{name}/none"), 403)

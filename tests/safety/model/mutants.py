@@ -191,7 +191,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "a lineage comes back over a version that the request does not name": _at(
             "restore-lineage-blindly",
-            NeverRaises(_RESTORE, "InvalidRequest"),
+            NeverRaises(_RESTORE, "InvalidRequest", (1, 2)),
             Replaced(
                 _RESTORE,
                 "restores = wanted.version_id, check_version_id(wanted.base)",
@@ -211,7 +211,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "restore-broken", WithoutCall(_PUT_FENCED, "check_lock")
         ),
         "a restore under a freeze need not name the current version": _at(
-            "two-restores-frozen-blindly", NeverRaises(_RESTORE, "InvalidRequest")
+            "two-restores-frozen-blindly", NeverRaises(_RESTORE, "InvalidRequest", (0, 2))
         ),
         "a restore reads the lock before the state": _at(
             "restore-broken 100",
