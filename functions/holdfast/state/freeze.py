@@ -105,12 +105,13 @@ def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
 def unfreeze_pattern(store: Store, freeze_id: str, caller: Caller) -> PatternFreeze | None:
     """Remove a pattern from the record; None if it is not there. The frozen states stay frozen."""
     caller.require_somewhere(Action.FREEZE)
+    lifted = None
     for _ in range(_ATTEMPTS):
         found = store.read(FROZEN_PATTERNS)
         entries = pattern_freeze.entries(found)
-        lifted = next((one for one in entries if one.freeze.id == freeze_id), None)
+        before, lifted = lifted, next((one for one in entries if one.freeze.id == freeze_id), None)
         if lifted is None:
-            return None
+            return before  # the attempt before took effect, or somebody else's did
         _require(lifted.pattern, caller)
         if pattern_freeze.is_stored(store, found, [one for one in entries if one is not lifted]):
             return lifted
@@ -121,8 +122,11 @@ def _recorded(store: Store, wanted: PatternFreeze) -> PatternFreeze:
     """Add a frozen pattern to the record, without the ended ones; return the pattern's freeze."""
     for _ in range(_ATTEMPTS):
         found = store.read(FROZEN_PATTERNS)
+        # A freeze with this ID is this one, also if it has ended since an attempt before.
         entries = [
-            one for one in pattern_freeze.entries(found) if not (found and one.has_ended(found.read_at))
+            one
+            for one in pattern_freeze.entries(found)
+            if one.freeze.id == wanted.freeze.id or not (found and one.has_ended(found.read_at))
         ]
         there = next((one for one in entries if one.pattern == wanted.pattern), None)
         if there:

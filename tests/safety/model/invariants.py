@@ -185,7 +185,8 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     if reply.status != 200 or not reply.body.startswith('{"name"'):
         return reply.status, _LOCK_LEFT.sub("", reply.body), ""
     told = {**_document(reply.body.encode())}
-    told.pop("removed", None)
+    for what_was_there in ("removed", "pattern"):
+        told.pop(what_was_there, None)
     if "serial" not in told:
         told.pop("version", None)
     return reply.status, "", json.dumps(told)
