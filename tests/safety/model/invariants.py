@@ -179,10 +179,10 @@ def document_in(request: HttpRequest, reply: Reply) -> bytes:
 def in_essence(reply: Reply) -> tuple[int, str, str]:
     """Return the part of a response that is the same for every try of a request.
 
-    A response of the management API also says what this try did: whether it removed the lock, and which
-    version it deleted. A later try finds that done.
+    A response of the management API also says what this try did: whether it removed the lock or which
+    pattern it lifted, and which version it deleted. A later try finds that done.
     """
-    if reply.status != 200 or not reply.body.startswith('{"name"'):
+    if reply.status != 200 or not reply.body.startswith(('{"name"', '{"pattern"')):
         return reply.status, _LOCK_LEFT.sub("", reply.body), ""
     told = {**_document(reply.body.encode())}
     for what_was_there in ("removed", "pattern"):
