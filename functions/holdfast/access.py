@@ -194,7 +194,7 @@ class Caller:
 
     Attributes:
         principal: the same in every retry, such as `token:3f9a…`.
-        owner: whom the record of the credentials names, such as `bea@example.com`; empty if it names nobody.
+        owner: the person in the credentials' record, such as `bea@example.com`; empty if it names nobody.
             It is unproved and may change between retries, so it is only shown, never compared.
     """
 

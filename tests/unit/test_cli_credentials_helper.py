@@ -1,4 +1,4 @@
-"""`holdfast credentials-helper`: whom it answers, which session it hands out, and what it keeps."""
+"""`holdfast credentials-helper`: the hosts that it answers for, its session, and what it keeps."""
 
 import json
 import os

@@ -9,7 +9,7 @@ people which release wrote a record. Readers accept higher versions, and these r
 - A restriction that no reader may ignore must make older readers reject the record: a required member gets
   another name, or a value that older readers do not know.
 - The name, the ID and the condition of a trust record (`issuer`, `audience`, `claims`, `aws_role`) keep their
-  names and meaning, so that an older reader can tell whom a record that it rejects is for.
+  names and meaning, so that an older reader can name the callers of a record that it rejects.
 
 So a function of an older deployment either reads the record of a newer command, or denies the caller. Before
 0.3.0, one trust record that a function rejected made it fail for all trust records. An older command that

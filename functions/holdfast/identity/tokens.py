@@ -40,7 +40,7 @@ class Token:
         id: the user name of HTTP Basic.
         rotated: when the token was last rotated.
         previous: the secret before that rotation; None if the rotation ended its validity at once.
-        owner: for whom the token was created, as its creator says; empty if they said nothing.
+        owner: the person who uses the token, as its creator says; empty if they named nobody.
     """
 
     id: str

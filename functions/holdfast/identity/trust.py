@@ -78,7 +78,7 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
 class _Trust:
     """The common fields of trust records. The name is unique within the team.
 
-    The owner is whom the record's creator names as responsible for its callers; empty if nobody.
+    The record's creator names the owner, who is responsible for its callers; empty if nobody.
     """
 
     name: str

@@ -48,7 +48,7 @@ def routes(stack: Synthesized) -> Iterator[Route]:
 
 
 def ruled(route: Route, team: Limits) -> Limits | None:
-    """Return the limits that a route should have of its own, by whom it lets in and what is behind it."""
+    """Return the route's own limits, which depend on its callers and on the function behind it."""
     if route.handler.startswith("session_exchange.") or route.key in (f"ANY {DISCOVERY}", f"ANY {PING}"):
         return team  # or one laptop could keep everybody out
     if route.handler.startswith("management."):
