@@ -32,6 +32,7 @@ from holdfast.s3.store import Object, Store
 from holdfast.state import catalog, declared, document, fence, lock_info, locks
 from holdfast.state import delete as state_delete
 from holdfast.state.delete import Removed
+from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock
 from holdfast.state.operator import check_version_id
 
@@ -180,35 +181,8 @@ def undeclare(store: Store, name: StateName, seen: str, caller: Caller) -> bool:
         DeleteOutcomeUnknown: the lock was released or broken meanwhile.
     """
     caller.require(Action.DELETE, name)
-    check_version_id(seen)
-    info = lock_info.of_verb(
-        f"{store.bucket}/{name.record_key}?versionId={seen}",
-        caller,
-        operation=lock_info.Verb.UNDECLARE,
-        info="holdfast state undeclare",
-    )
-    # As for a delete: while the DeleteObject may still take effect, the lock should stay.
-    with fence.own_lock(store, name, info, caller, seconds=0.0) as acquired:
-        if store.read_version(name.state_key):
-            raise BaseChanged(
-                f"The name '{name}' has a state, which declares it. Nothing was undeclared; 'holdfast state "
-                "delete' deletes a state."
-            )
-        record = store.read(name.record_key)
-        if record is None:
-            return False
-        if record.version.version_id != seen or not records.delete(store, name, record):
-            raise BaseChanged(
-                f"Somebody has changed the record of '{name}' since you looked. Nothing was undeclared; look "
-                "at the name, then run the command again."
-            )
-        if locks.identity(locks.read(store, name)) != acquired:
-            raise DeleteOutcomeUnknown(
-                "The lock of this undeclare is gone: somebody broke it, or another try of this very request "
-                "has ended and released it. Look whether the name is declared before you run the command "
-                "again."
-            )
-    return True
+    info = _lock_info(store, name, check_version_id(seen), caller)
+    return _delete_record(store, name, seen, info, caller)
 
 
 def change_tags(
@@ -321,27 +295,81 @@ def _delete(
         if _was_deleted(store, name.state_key, since, written) or _was_deleted(store, name.record_key, since):
             raise _just_deleted()
 
+    def delete_record() -> None:
+        if record:
+            records.delete(store, name, record)
+
     # Delete the state first: if the second delete fails, a record without a state is an empty workspace.
-    removed = state_delete.delete(store, name, caller, check=check_state)
+    removed = state_delete.delete(store, name, caller, check=check_state, then=delete_record)
     if removed.version_id is None:
-        _check_not_locked(store, name)
+        left = _left_lock(store, name, caller)
         if record:
             _check_record(store, name, record, _since(record, minted_at))
-    if record:
-        records.delete(store, name, record)
+            seen = record.version.version_id
+            info = left.info if left else _lock_info(store, name, seen, caller)
+            _delete_record(store, name, seen, info, caller)
+        elif left:
+            _release_left_lock(store, name, left)
     return removed
+
+
+def _delete_record(store: Store, name: StateName, seen: str, info: LockInfo, caller: Caller) -> bool:
+    """Delete a version of the record of a name without a state, under a lock. Raise errors as `undeclare`."""
+    with fence.own_lock(store, name, info, caller) as acquired:
+        if store.read_version(name.state_key):
+            raise BaseChanged(
+                f"The name '{name}' has a state, which declares it. Nothing was deleted; 'holdfast state "
+                "delete' deletes a state."
+            )
+        record = store.read(name.record_key)
+        if record is None:
+            return False
+        if record.version.version_id != seen or not records.delete(store, name, record):
+            raise BaseChanged(
+                f"Somebody has changed the record of '{name}' since you looked. Nothing was deleted; look "
+                "at the name, then run the command again."
+            )
+        if locks.identity(locks.read(store, name)) != acquired:
+            raise DeleteOutcomeUnknown(
+                f"The lock of this {info.operation} is gone: somebody broke it, or another try of this very "
+                "request has ended and released it. Look whether the name is declared before you run the "
+                "command again."
+            )
+    return True
+
+
+def _lock_info(store: Store, name: StateName, seen: str, caller: Caller) -> LockInfo:
+    """Return the lock info with which a caller deletes a version of a record."""
+    return lock_info.of_verb(
+        f"{store.bucket}/{name.record_key}?versionId={seen}",
+        caller,
+        operation=lock_info.Verb.UNDECLARE,
+        info="holdfast state undeclare",
+    ).at(f"{store.bucket}/{name.state_key}")
+
+
+def _left_lock(store: Store, name: StateName, caller: Caller) -> HeldLock | None:
+    """Return the lock that an earlier delete of this caller has left; raise `Locked` for any other lock."""
+    left = locks.read(store, name)
+    if left is None or state_delete.was_left(left, store, name, caller):
+        return left
+    # The ID depends on the deleted version, which is unknown here. A client can send any operation.
+    own = LockInfo({**_lock_info(store, name, "", caller).document, "ID": left.info.id})
+    if left.principal != caller.principal or left.info != own:
+        raise locks.refusal(left)
+    return left
+
+
+def _release_left_lock(store: Store, name: StateName, left: HeldLock) -> None:
+    # Read state and record again, after the lock: a delete in progress still finds one of them.
+    if not any(store.read_version(key) for key in (name.state_key, name.record_key)):
+        locks.release_own(store, name, left.identity)
 
 
 def _found(store: Store, name: StateName, record: records.Record | None) -> Workspace:
     lock = locks.read(store, name)
     workspace = WorkspaceId.mint(name, lock.identity.version_id if lock else "")
     return Workspace.recorded(workspace, record, lock)
-
-
-def _check_not_locked(store: Store, name: StateName) -> None:
-    """Raise `Locked` if a workspace without a state is locked: its first state is about to be written."""
-    if lock := locks.read(store, name):
-        raise locks.refusal(lock)
 
 
 def _check_record(store: Store, name: StateName, record: Object, since: datetime) -> None:

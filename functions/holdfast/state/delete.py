@@ -10,7 +10,7 @@ from holdfast.names import StateName
 from holdfast.s3.store import IfMatch, Object, PreconditionFailed, Store
 from holdfast.state import fence, lock_info, locks
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import identity
+from holdfast.state.locks import HeldLock, identity
 
 _OPERATION: Final = lock_info.Verb.DELETE
 """The operation in the info of the lock that a delete acquires."""
@@ -30,6 +30,7 @@ def delete(
     *,
     seen: str | None = None,
     check: Callable[[Object], None] | None = None,
+    then: Callable[[], None] | None = None,
 ) -> Removed:
     """Delete the state, but keep its versions. Succeeds also if the state does not exist.
 
@@ -37,6 +38,8 @@ def delete(
         seen: the version to delete; None for the current version. If the state is already deleted, the verb
             only releases the lock that an earlier attempt to delete this version has left.
         check: raises an error if the current object may not be deleted. Only the checked version is deleted.
+        then: called after the state is deleted, still under the lock. If the state is already deleted, a
+            lock that an earlier attempt has left stays.
 
     Raises:
         RacedWriter: somebody wrote the state meanwhile; nothing was deleted.
@@ -46,16 +49,18 @@ def delete(
     # Read before the lock is acquired: a version that is written in between is not deleted.
     current = store.read(name.state_key)
     if current is None:
-        _release_left_lock(store, name, caller, seen)
+        if then is None:
+            _release_left_lock(store, name, caller, seen)
         return Removed(None)
     if check:
         check(current)
     version = current.version
     info = _lock_info(store, name, version.version_id, caller)
-    # The release gets no extra time: while the DeleteObject may still take effect, the lock should stay.
-    with fence.own_lock(store, name, info, caller, seconds=0.0) as acquired:
+    with fence.own_lock(store, name, info, caller) as acquired:
         # Delete only the version that was read: a newer version is not deleted.
         deleted = store.delete(name.state_key, IfMatch(version.etag))
+        if then and not isinstance(deleted, PreconditionFailed):
+            then()
         held = locks.read(store, name)
         if isinstance(deleted, PreconditionFailed):
             raise RacedWriter(
@@ -82,14 +87,17 @@ def _lock_info(store: Store, name: StateName, version_id: str, caller: Caller) -
 def _release_left_lock(store: Store, name: StateName, caller: Caller, seen: str | None) -> None:
     """Release the lock that an earlier delete of this caller has left."""
     left = locks.read(store, name)
-    if left is None or left.principal != caller.principal:
-        return
-    own = _lock_info(store, name, seen or "", caller)
-    if seen is None:  # the ID depends on the deleted version, which is unknown here
-        own = LockInfo({**own.document, "ID": left.info.id})
-    # Compare the whole document: a client can send any operation.
-    if left.info != own:
+    if left is None or not was_left(left, store, name, caller, seen):
         return
     # Read the state again, after the lock: a delete in progress has found the state, so it still exists.
     if store.read_version(name.state_key) is None:
         locks.release_own(store, name, left.identity)
+
+
+def was_left(left: HeldLock, store: Store, name: StateName, caller: Caller, seen: str | None = None) -> bool:
+    """Return whether a lock is that of an earlier delete of this caller, by default of any version."""
+    own = _lock_info(store, name, seen or "", caller)
+    if seen is None:  # the ID depends on the deleted version, which is unknown here
+        own = LockInfo({**own.document, "ID": left.info.id})
+    # Compare the whole document: a client can send any operation.
+    return left.principal == caller.principal and left.info == own

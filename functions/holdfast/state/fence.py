@@ -10,7 +10,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from holdfast import audit
 from holdfast.access import Caller
@@ -23,6 +23,9 @@ from holdfast.state.current_state import CurrentState, version_metadata
 from holdfast.state.document import StateDocument
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
+
+_RELEASE_SECONDS: Final = 3.0
+"""The least time for the release of a verb's own lock, even if the verb took long."""
 
 _S = TypeVar("_S")
 
@@ -106,17 +109,14 @@ def require_creatable(
 
 
 @contextmanager
-def own_lock(
-    store: Store, name: StateName, info: LockInfo, caller: Caller, *, seconds: float = 3.0
-) -> Iterator[LockIdentity]:
+def own_lock(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Iterator[LockIdentity]:
     """Acquire a lock for a verb, and release exactly this lock object at the end.
 
-    If S3 does not confirm the release in time, the lock may be left. Then the verb fails: its own error is
-    raised, or else the error of the release. A note of the error names the lock. A retry with the same lock
-    info continues to use the lock; another command cannot.
-
-    Args:
-        seconds: the least number of seconds for the release, even if the verb took long.
+    The lock stays if the outcome of a request is unknown. Otherwise the request could take effect under the
+    next holder's lock, and a retry would then acknowledge what that holder never read. The lock may also be
+    left if S3 does not confirm the release in time. Then the verb fails: its own error is raised, or else the
+    error of the release. A note of the error names the lock. A retry with the same lock info continues to use
+    the lock; another command cannot.
     """
     may_be_left = (
         f"The lock {info.id} of this {info.operation} may be left: only a retry of this very request, before "
@@ -130,21 +130,24 @@ def own_lock(
         raise
     try:
         yield acquired
+    except OutcomeUnknown as error:
+        error.add_note(may_be_left)
+        raise
     except BaseException as error:  # also an interrupt
-        if failure := _release(store, name, acquired, seconds):
+        if failure := _release(store, name, acquired):
             error.add_note(may_be_left)
             if isinstance(error, HoldfastError) and not isinstance(failure, OutcomeUnknown):
                 reason = failure.message if isinstance(failure, HoldfastError) else audit.failure(failure)
                 error.logged = {**error.logged, "reason": reason}  # a fault of the deployment, or of ours
         raise
-    if failure := _release(store, name, acquired, seconds):
+    if failure := _release(store, name, acquired):
         failure.add_note(may_be_left)
         raise failure
 
 
-def _release(store: Store, name: StateName, acquired: LockIdentity, seconds: float) -> Exception | None:
+def _release(store: Store, name: StateName, acquired: LockIdentity) -> Exception | None:
     """Release a verb's own lock. Return the error of the release; None if it succeeded."""
-    store.prolong(seconds)
+    store.prolong(_RELEASE_SECONDS)
     try:
         locks.release_own(store, name, acquired)
     except Exception as error:  # noqa: BLE001 the caller raises it

@@ -506,7 +506,7 @@ def _was_told(point: Point) -> bool:
 def late_delete(effect: Effect, point: Point, parties: Iterable[Party]) -> frozenset[bytes]:
     """Return a mark for a delete of state or record that had its lock, and lands under the next holder's."""
     lands = point.request.verb in DELETES and effect.key == STATE_KEY
-    lands |= point.request.verb == "undeclare" and effect.key == RECORD_KEY and _had_its_lock(point)
+    lands |= point.request.verb in RECORD_DELETES and effect.key == RECORD_KEY and _had_its_lock(point)
     is_late = lands and effect.before is not None and any(each.holds for each in parties)
     return frozenset({_LATE + str(point.number).encode()} if is_late else ())
 
@@ -588,10 +588,12 @@ def _meant(lock: Entry, request: HttpRequest) -> bool:
     if request.verb == "unfreeze":
         return dict(lock.metadata).get("freeze") == request.id
     info = _document(lock.body or b"")
-    verb = "delete" if request.verb in DELETES else request.verb
-    if verb == "restore" and not info["Info"].endswith(f": {_document(request.body)['reason']}"):
+    if request.verb == "restore" and not info["Info"].endswith(f": {_document(request.body)['reason']}"):
         return False
-    return (info["Operation"], info["Who"]) == (verb, request.principal)
+    verbs = {"delete"} if request.verb in DELETES else {request.verb}
+    if request.verb in WORKSPACE_DELETES:
+        verbs.add("undeclare")  # the lock under which it deletes the record alone
+    return info["Operation"] in verbs and info["Who"] == request.principal
 
 
 def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:

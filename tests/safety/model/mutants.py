@@ -70,6 +70,7 @@ _CHECK_LOCK: Final = "holdfast.state.guards:check_lock"
 _CHECK_SUCCESSION: Final = "holdfast.state.guards:check_succession"
 _COUNTS_AS_WRITTEN: Final = "holdfast.state.guards:counts_as_written"
 _UNDECLARE: Final = "holdfast.cloud.workspaces:undeclare"
+_DELETE_RECORD: Final = "holdfast.cloud.workspaces:_delete_record"
 _UNDELETE: Final = "holdfast.state.undelete:undelete"
 _UNDELETE_AGAIN: Final = "holdfast.state.undelete:_write_again"
 _LEARN: Final = "holdfast.state.memory:Memory.learn"
@@ -107,6 +108,7 @@ _ROUTE_CHECK: Final = "gateway.router:Route.check"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
+_RELEASES_ANYWAY: Final = Before(_OWN_LOCK, "add_note", "_release(store, name, acquired)", which=(1, 4))
 _KEEPS_ITS_LOCK: Final = Returns("holdfast.state.fence:_release", "None")
 _REMOVES_WHAT_IS_THERE: Final = Before(_REMOVE_IF, "_remove_version", "held = read(store, name) or held")
 _ANY_FREEZE: Final = "held.freeze.id if held.freeze else None"
@@ -140,6 +142,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.SEEN: {
+        "a restore whose outcome is unknown releases its lock": _at(
+            "shared-token-restore 100", _RELEASES_ANYWAY
+        ),
+        "an undelete whose outcome is unknown releases its lock": _at("undelete-three 100", _RELEASES_ANYWAY),
         "a write without If-Match": _at("broken-lock-digests", WithoutKey(_PUT, "IfMatch")),
         "a write that reads the lock before the state": _at(
             "broken-lock-gap", Swapped(_LOOK, "read_state", "read")
@@ -498,7 +504,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             Replaced(_CHECK_RECORD, "until = record.version.last_modified", "until = None"),
         ),
         "a repeated undeclare deletes a record that was created since": _at(
-            "undeclare-beside-create 010", WithoutOperand(_UNDECLARE, "seen")
+            "undeclare-beside-create 010", WithoutOperand(_DELETE_RECORD, "seen")
         ),
         "a restore does not ask what was restored already": _at(
             "restore-alone 100", Returns(_IS_RESTORED, "wanted.version_id == current.version.version_id")
@@ -616,7 +622,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "delete-broken", Condition(_DELETE, "held", "False")
         ),
         "an undeclare whose lock is gone is acknowledged": _at(
-            "undeclare-broken", NeverRaises(_UNDECLARE, "DeleteOutcomeUnknown")
+            "undeclare-broken", NeverRaises(_DELETE_RECORD, "DeleteOutcomeUnknown")
         ),
     },
     Invariant.RELEASED: {
@@ -655,8 +661,18 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a late commit of its own keeps the holder's next one out": _at(
             "cloud-long-apply 210", Condition(_CHECK_BASE, "was_written_under", "False")
         ),
-        "a delete takes time of its own to release its lock": _at(
-            "cloud-delete 100", WithoutKey(_DELETE, "seconds")
+        "a delete whose outcome is unknown releases its lock": _at("cloud-delete 100", _RELEASES_ANYWAY),
+        "a delete of a workspace that has only a record does not acquire the lock": _at(
+            "workspace-delete-declared",
+            Calls(_DELETE_WORKSPACE, "_delete_record", "records.delete(store, name, record)"),
+        ),
+        "a delete of a workspace releases its lock before it deletes the record": _at(
+            "workspace-delete-declared-written",
+            WithoutKey(_DELETE_WORKSPACE, "then"),
+            Replaced(_DELETE_WORKSPACE, "return removed", "delete_record()\nreturn removed"),
+        ),
+        "a repeated delete of a workspace releases the lock of the first, which deletes the record": _at(
+            "workspace-delete-declared-written 010", Condition(_DELETE, "then", "True", which=(0, 2))
         ),
         "a write that nobody acknowledged counts as acknowledged": _at(
             "broken-lock 001", Calls(_CHECK_SUCCESSION, "last_acknowledged_revision", "current.revision")
@@ -685,7 +701,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "undeclare", Calls(_OWN_LOCK, "acquire_own", 'LockIdentity("none", info, caller.principal)')
         ),
         "an undeclare releases its lock before it deletes": _at(
-            "undeclare", Before(_UNDECLARE, "read", "locks.release_own(store, name, acquired)")
+            "undeclare", Before(_DELETE_RECORD, "read", "locks.release_own(store, name, acquired)")
         ),
         "a frozen pattern refuses a first write whatever the ages": _at(
             "freeze-pattern 001", Returns(_IS_OLDER, "False")

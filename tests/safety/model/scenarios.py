@@ -259,6 +259,7 @@ PLANS: Final = (
         "shared-token-restore",
         [Client("R", clients.restore, "ci"), Client("A", clients.apply, "ci"), _CI_K],
         "000",
+        "100 010",
         before=_twice,
     ),
     _plan("shared-token-deletes", [_CI_D, _CI_E, _CI_K], "000", "100 010"),
@@ -355,6 +356,19 @@ PLANS: Final = (
         "100 110",
         before=_recorded,
     ),
+    *(
+        _plan(
+            f"workspace-delete-declared{name}",
+            [_DELETER, Client("A", clients.declared_apply), *others],
+            *bounds,
+            before=before,
+        )
+        for name, others, bounds, before in (
+            ("", [], ("100 010", "110 200"), _recorded),
+            ("-written", [], ("100 010", "110 200"), _workspace),
+            ("-broken", [_BREAKER], ("000", "100 010"), _recorded),
+        )
+    ),
     _plan("workspace-safe-delete", [_SAFE_DELETER, _CREATOR], "100 010", "110 011", before=_workspace),
     _plan("two-deletes-of-nothing", [_A, _CI_D, _CI_E], "000", before=Bucket),
     *(
@@ -405,6 +419,13 @@ PLANS: Final = (
         "broken-lock-wrong-address", [_A, Client("W", clients.impatient_at_wrong_address)], "001", "101 011"
     ),
     _plan("undelete-broken", [Client("U", clients.undelete), _NAMING], "000", "100 010", before=_deleted),
+    _plan(
+        "undelete-three",
+        [Client("U", clients.undelete, "ci"), Client("A", clients.apply, "ci"), _CI_K],
+        "000",
+        "100 010",
+        before=_deleted,
+    ),
     _plan("undelete", [_A, Client("U", clients.undelete)], "100", "010 200", before=_deleted),
     _plan("undelete-again", [Client("U", clients.undelete)], "110", "200", before=_deleted),
     _plan(
