@@ -218,13 +218,13 @@ def acquire_own(
         if held is None:
             continue  # released in between
         held_freeze = held.freeze.id if held.freeze else None
-        removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
-        if removed is not None:
-            lifted = held_freeze or ""
-            continue
+        # Before the end of a freeze is looked at: our own freeze can have ended since an attempt before.
         if _was_acquired_with(held, info, caller) and held_freeze == freeze_id:
             return held.identity
-        raise refusal(held)
+        removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
+        if removed is None:
+            raise refusal(held)
+        lifted = held_freeze or ""
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
 
 
