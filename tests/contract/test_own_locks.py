@@ -29,12 +29,12 @@ _STATUSES: Final = """
             break  id  cloud  nothing  other-break  other-id  other-cloud
 own           200 200    200      403          409       409          409
 own-cloud     200 200    200      403          409       409          409
-own-delete    403 403    403      403          403       403          403
-own-undelete  403 403    403      403          403       403          403
-own-restore   403 403    403      403          403       403          403
+own-delete    403 403    403      403          409       409          409
+own-undelete  403 403    403      403          409       409          409
+own-restore   403 403    403      403          409       409          409
 own-freeze    423 423    423      403          423       423          423
-another's     403 403    403      403          403       403          403
-nobody's      403 403    403      403          403       403          403
+another's     403 403    403      403          409       409          409
+nobody's      403 403    403      403          409       409          409
 none          200 200    200      403          200       200          200
 """
 """The statuses of a writer with `own_locks = "named"`: a row for each lock, a column for each request."""
@@ -46,7 +46,8 @@ def of_writer(own_locks: OwnLocks, whose: str, how: str) -> int:
     row = TABLE[whose]
     if own_locks is OwnLocks.NONE:
         # A release begins in the same way, so it reads the lock.
-        return row[how] if how.endswith("id") and whose in ("own-freeze", "none") else 403
+        reads = how == "other-id" or (how == "id" and whose in ("own-freeze", "none"))
+        return row[how] if reads else 403
     return row["break"] if own_locks is OwnLocks.ANY and how == "nothing" else row[how]
 
 

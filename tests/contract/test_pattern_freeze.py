@@ -200,6 +200,18 @@ def test_an_unlocked_first_write_beside_the_freeze_is_not_acknowledged(bucket: B
         write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
 
 
+def test_an_unlocked_first_write_beside_the_freeze_whose_answer_is_lost_is_not_acknowledged(
+    bucket: Bucket,
+) -> None:
+    def freeze_and_take_effect() -> None:
+        frozen(replace(bucket))
+        bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=state(1))
+
+    bucket.proxy.before("PUT", KEY, freeze_and_take_effect)
+    with pytest.raises(Frozen):
+        write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
+
+
 @pytest.mark.parametrize(
     ("scope", "pattern", "allowed"),
     [

@@ -259,7 +259,7 @@ def release(
             _require_force_unlock(name, caller, note)
         caller.require(own_locks.needs, name)
         held = read(store, name)
-        _check_removal(held, name, caller, own_locks)
+        _check_removal(held, lambda _: True, name, caller, own_locks)
         return _force_unlock(store, name, held, _is_old_enough, _too_young, retry_is_safe=False)
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
@@ -271,13 +271,17 @@ def release(
         return Released(info.id, marker_created=removed)
     if info.id != held.info.id and not received.names_only_its_id:
         return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
+
+    def is_named(lock: HeldLock) -> bool:
+        return lock.info.id == info.id
+
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
-    _check_removal(held, name, caller, own_locks)
+    _check_removal(held, is_named, name, caller, own_locks)
     return _force_unlock(
         store,
         name,
         held,
-        lambda lock: lock.info.id == info.id,
+        is_named,
         lambda lock: LockNotMatched(
             f"The lock that is held now has the ID {lock.info.id}, not {info.id}. Nothing was unlocked."
         ),
@@ -318,7 +322,7 @@ def force_unlock_version(
 
     seen = "The lock that was held when this command began is gone"
     held = read(store, name)
-    _check_removal(held, name, caller, own_locks)
+    _check_removal(held, was_seen, name, caller, own_locks)
     return _force_unlock(
         store,
         name,
@@ -346,14 +350,14 @@ def break_exactly(
     """
     caller.require(own_locks.needs, name)
     held = read(store, name)
-    _check_removal(held, name, caller, own_locks)
-    if held is None:
-        return ForceUnlocked(None, None)
 
     def is_named(held: HeldLock) -> bool:
         named = (held.info.id, held.identity.version_id) == (lock_id, version_id)
         return named and is_unique(held.identity.version_id)
 
+    _check_removal(held, is_named, name, caller, own_locks)
+    if held is None:
+        return ForceUnlocked(None, None)
     try:
         removed = _remove_if(store, name, held, None, is_named)
     except (OutcomeUnknown, StorageRefused) as error:
@@ -406,15 +410,28 @@ def _was_acquired_with(held: HeldLock, info: LockInfo, caller: Caller) -> bool:
     return held.info == info and held.principal == caller.principal
 
 
-def _check_removal(held: HeldLock | None, name: StateName, caller: Caller, own_locks: OwnLocks) -> None:
-    """Raise an error unless the caller may force-unlock the lock that was read. Nobody may for a freeze."""
+def _check_removal(
+    held: HeldLock | None,
+    is_named: Callable[[HeldLock], bool],
+    name: StateName,
+    caller: Caller,
+    own_locks: OwnLocks,
+) -> None:
+    """Raise an error unless the caller may force-unlock the lock that was read. Nobody may for a freeze.
+
+    A lock that the request does not name stays, so it needs no permission: the caller then learns that the
+    named lock is gone.
+    """
     if held is None:
         return
     if held.freeze:
         raise refusal(held)
-    if own_locks is OwnLocks.NONE or not _is_own(held, caller):
-        holder, operation = held.principal or "Somebody", held.info.operation or "unknown"
+    if is_named(held) and (own_locks is OwnLocks.NONE or not _is_own(held, caller)):
+        holder = named(held.principal, held.owner) if held.principal else "Somebody"
+        operation = held.info.operation or "unknown"
         note = f"{holder} holds the lock {held.info.id}; its operation is {operation!r}."
+        if _is_own(held, caller):
+            note += " The team's setting 'own_locks' lets no writer remove a lock of their own."
         _require_force_unlock(name, caller, note)
 
 

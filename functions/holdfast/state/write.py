@@ -79,15 +79,17 @@ def write(
     if remembered and remembered.sha256 == sha256:
         remembered = None  # only the current version shows whether this is a retry
     first: LockIdentity | None = None
+    creates = False  # also once our own first attempt has created the state
 
     def check_same_lock(lock: HeldLock | None) -> None:
         guards.check_same_lock(first, lock, lock_id)
-        if lock is None and current is None:  # no lock told a freeze of a pattern to wait for this write
+        if lock is None and creates:  # no lock told a freeze of a pattern to wait for this write
             fence.require_creatable(store, name, caller)
 
     for attempt in range(_ATTEMPTS + bool(remembered)):
         guess = remembered if attempt == 0 else None
         current, lock = fence.look(store, name, partial(_current, guess=guess))
+        creates = creates or current is None
         guards.check_lock(lock, lock_id, caller, require_lock=require_lock)
         if attempt == 0:
             first = identity(lock)

@@ -224,7 +224,8 @@ def of_answered_role(request: HttpRequest) -> Iterable[Violation]:
 
 def of_read(point: Point, body: bytes, bucket: Bucket) -> Iterable[Violation]:
     """Judge a read that was answered just now. Without a state it then looks for frozen patterns."""
-    if not body and any(answer.status == 404 for answer, _ in point.answers[:-1]):
+    told = [answer.status for answer, _ in point.answers if answer.status in (200, 404)]
+    if not body and told[:1] == [404] and len(told) > 1:
         return
     current = bucket.current(STATE_KEY)
     if body != ((current.body if current else None) or b""):
@@ -377,7 +378,9 @@ def _of_restored(before: Entry, added: Entry, writer: Party) -> Iterable[Violati
     """Judge a version that a restore wrote."""
     last_noted, noted = dict(before.metadata), dict(added.metadata)
     # Several restores can have one freeze as their lock, but none writes again what another has restored.
-    if all(last_noted.get(name) == noted.get(name) for name in ("lock-id", "restored-from")):
+    same = last_noted.get("lock-id") == noted.get("lock-id")
+    is_frozen = (noted.get("lock-id") or "").startswith("frozen")
+    if same and (not is_frozen or last_noted.get("restored-from") == noted.get("restored-from")):
         yield Violation(Invariant.REPEATED, f"{writer.name} restored the state twice")
     last, document = _document(before.body or b""), _document(added.body or b"")
     if last["lineage"] == document["lineage"] and document["serial"] <= last["serial"]:
@@ -508,7 +511,10 @@ def late_delete(effect: Effect, point: Point, parties: Iterable[Party]) -> froze
     lands = point.request.verb in DELETES and effect.key == STATE_KEY
     lands |= point.request.verb in RECORD_DELETES and effect.key == RECORD_KEY and _had_its_lock(point)
     is_late = lands and effect.before is not None and any(each.holds for each in parties)
-    return frozenset({_LATE + str(point.number).encode()} if is_late else ())
+    marks = {_LATE + str(point.number).encode()}
+    if effect.key == RECORD_KEY:
+        marks.add(b"record deleted late")
+    return frozenset(marks if is_late else ())
 
 
 def sent_by_late_deletes(acknowledged: frozenset[bytes]) -> list[int]:
@@ -663,7 +669,10 @@ def of_pattern(
     entries = bucket.key(STATE_KEY).entries
     deleted = [place for place, entry in enumerate(entries) if entry.body is None]
     first = entries[deleted[-1] + 1 if deleted else 0 :][:1]
-    if verb != "undelete" and first and not _counts(first[0], acknowledged):
+    current = bucket.current(STATE_KEY)
+    under = [dict(each.metadata).get("lock-id") for each in (first[0], current)] if first and current else []
+    same = len(under) == 2 and under[0] == under[1]
+    if verb != "undelete" and first and not _counts(first[0], acknowledged) and not same:
         return
     if any(int(mark.removeprefix(_FROZEN)) > now for mark in acknowledged if mark.startswith(_FROZEN)):
         what = f"a {verb} by {writer.name} was acknowledged, and a freeze of its pattern was said to hold"
@@ -818,7 +827,7 @@ def of_refused_write(
     lock = bucket.current(LOCK_KEY)
     if lock is None or not writer.holds:
         return
-    if status == 423 and any(mark.startswith(_LATE) for mark in acknowledged):
+    if status == 423 and b"record deleted late" in acknowledged:
         return  # `Exemption.LATE_DELETE`: an undeclare has removed the record
     uploaded = {entry.body for key in bucket.staged for entry in key.entries}
     if request.verb == "commit" and request.body not in uploaded:
@@ -832,7 +841,7 @@ def of_refused_write(
             last = entry
     # An earlier try of the first write can take effect after this try has found no state.
     is_first = last is None or all(entry.body is None or author(entry) == writer.name for entry in entries)
-    if is_first and _may_refuse(bucket, lock):
+    if status == 423 and is_first and _may_refuse(bucket, lock):
         return
     if last is not None and last.body not in writer.seen and author(last) != writer.name:
         return  # it has not read the last acknowledged state

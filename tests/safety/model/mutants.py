@@ -376,7 +376,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             ),
         ),
         "a delete of nothing releases any lock of its token that says delete": _at(
-            "says-delete", Condition(_LEFT_LOCK, "own", "left.info.operation != _OPERATION")
+            "says-delete",
+            Condition(_LEFT_LOCK, "was_left", "left is None or left.info.operation != _OPERATION"),
         ),
         "no removal of a lock asks whether it is a freeze": _at(
             "frozen", Condition(_REMOVE_IF, "freeze_id", "not is_meant(held)")
@@ -597,7 +598,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "freeze-pattern-undelete", WithoutCall(_UNDELETE_AGAIN, "require_creatable", which=(0, 2))
         ),
         "an undelete does not look for frozen patterns when its first try took effect late": _at(
-            "freeze-pattern-undelete 100", WithoutCall(_UNDELETE_AGAIN, "require_creatable", which=(1, 2))
+            "freeze-pattern-undelete-broken 100",
+            WithoutCall(_UNDELETE_AGAIN, "require_creatable", which=(1, 2)),
         ),
         "a lock of the record's own second counts as older": _at(
             "freeze-pattern", Compares(_IS_OLDER, "<", "<=")

@@ -593,6 +593,13 @@ PLANS: Final = (
         before=_deleted,
     ),
     _plan(
+        "freeze-pattern-undelete-broken",
+        [Client("U", clients.undelete), _PATTERN_FREEZER, _BREAKER],
+        "000",
+        "100 010",
+        before=_deleted,
+    ),
+    _plan(
         "freeze-pattern-until",
         [Client("A", clients.apply_that_reads_first), Client("F", clients.freeze_pattern_until)],
         "001",
