@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -85,6 +86,7 @@ def operator(certificates: Certificates, tmp_path: Path) -> NewOperator:
 
 SUBNET = 'resource "terraform_data" "subnet" { input = "10.0.1.0/24" }\n'
 GATEWAY = 'resource "terraform_data" "gateway" { input = "in 10.0.1.0/24" }\n'
+MAKES = 'resource "terraform_data" "x" {\n  provisioner "local-exec" {\n    command = ": > made"\n  }\n}\n'
 
 
 def test_every_client_prints_why_a_state_is_frozen_and_only_unfreeze_lifts_it(
@@ -148,6 +150,78 @@ def test_a_state_goes_back_and_a_plan_shows_the_difference(
     assert (again["changed"], again["version"]) == (False, newest.id)
     maintainer.ok("state", "restore", state, second.id, "--reason", "the other way")
     assert project.run("plan", "-detailed-exitcode").code == 0
+
+
+def test_a_restore_under_ones_own_freeze_lets_nobody_write_before_meanwhile_or_afterwards(
+    strict: Team, state: str, one_project: NewProject, operator: NewOperator
+) -> None:
+    maintainer, writer = operator(strict, "maintainer"), strict.client("writer")
+    project = one_project.applied(strict, state, strict.token("writer"), main=SUBNET)
+    project.write(gateway=GATEWAY)
+    project.ok("apply", "-auto-approve")
+    first, second = strict.versions(state)
+    maintainer.ok("state", "freeze", state, "--reason", REASON)
+    [held] = maintainer.json("lock", "list", state)
+    freeze, info = held["freeze"]["id"], documents.lock_info()
+    restore = ("state", "restore", state, first.id, "--reason", "undo")
+    with strict.unchanged():
+        assert REASON in project.refused("apply", "-auto-approve")
+        assert REASON in maintainer.refused(*restore)
+        assert REASON in maintainer.refused(*restore, "--frozen", "0" * 32)
+
+    with ThreadPoolExecutor() as threads:
+        restoring = threads.submit(maintainer.json, *restore, "--frozen", freeze)
+        meanwhile = []
+        while not restoring.done():
+            meanwhile.append(writer.lock(state, info).status)
+
+    assert set(meanwhile) == {423}
+    *earlier, newest = strict.versions(state)
+    assert earlier == [first, second]
+    assert (newest.id, newest.serial) == (restoring.result()["version"], second.serial + 1)
+    # The lock is the same version, so nobody removed or replaced it.
+    assert maintainer.json("lock", "list", state) == [held]
+    with strict.unchanged():
+        assert REASON in project.refused("apply", "-auto-approve")
+        assert writer.write(state, documents.next_serial(newest.body), quote(held["id"])).status == 423
+    maintainer.ok("state", "unfreeze", state)
+    assert project.run("plan", "-detailed-exitcode").code == 2
+
+
+def test_a_wrong_migration_is_undone_above_every_serial_of_the_lineage(
+    strict: Team, state: str, one_project: NewProject, operator: NewOperator
+) -> None:
+    maintainer = operator(strict, "maintainer")
+    project = one_project.applied(strict, state, strict.token("writer"), main=SUBNET)
+    strict.write(state, json.dumps(json.loads(strict.current(state) or b"") | {"serial": 40}).encode())
+    old = strict.versions(state)
+    wrong = one_project.applied(strict, None, strict.token("maintainer"), main=GATEWAY)
+    wrong.write(backend=backend(strict, state))
+    wrong.ok("init", "-migrate-state", "-force-copy")
+    *_, moved = strict.versions(state)
+    lineage, other = (json.loads(version.body)["lineage"] for version in (old[0], moved))
+    assert project.run("plan", "-detailed-exitcode").code == 2  # it would destroy what the other state has
+
+    restore = ("state", "restore", state, old[0].id, "--reason", "wrong name")
+    with strict.unchanged():
+        assert "--replace-lineage" in maintainer.refused(*restore)
+        code, _, said = maintainer.run(*restore, "--replace-lineage")
+        assert (code, "--yes" in said) == (2, True)  # there is no terminal on which the name could be typed
+    restored = maintainer.json(*restore, "--replace-lineage", "--yes")
+
+    assert (restored["lineage_before"], restored["lineage"]) == (other, lineage)
+    *_, newest = strict.versions(state)
+    assert (moved.serial < 40, newest.serial) == (True, 41)
+    assert json.loads(newest.body)["resources"] == json.loads(old[0].body)["resources"]
+    assert [version["lineage"] for version in maintainer.json("state", "history", state)] == [
+        *(lineage, other),
+        *(lineage for _ in old),
+    ]
+    assert strict.lock(state) is None
+    assert project.run("plan", "-detailed-exitcode").code == 0
+    (wrong.folder / "moved.tfstate").write_bytes(moved.body)
+    with strict.unchanged():
+        assert "lineage" in wrong.refused("state", "push", "moved.tfstate")
 
 
 def test_the_lock_of_a_killed_apply_is_found_and_broken_and_no_other(
@@ -293,3 +367,32 @@ def test_a_pattern_freezes_what_there_is_and_reports_each(
     assert [one["result"] for one in lifted] == 4 * ["unfrozen"]
     assert [strict.lock(name) for name in names] == [None, None, None]
     assert writer.read(later).status == 204
+
+
+@pytest.mark.parametrize("protocol", [backend, cloud])
+def test_a_first_apply_below_a_frozen_pattern_creates_nothing_until_it_is_unfrozen(
+    strict: Team,
+    state: str,
+    new_project: NewProject,
+    operator: NewOperator,
+    protocol: Callable[[Team, str], str],
+) -> None:
+    maintainer, name = operator(strict, "maintainer"), f"{state}-new"
+    files = {"main": MAKES, "backend": protocol(strict, name)}
+    project = new_project.ready(strict, None, strict.token("writer"), **files)
+
+    maintainer.ok("state", "freeze", f"{state}-*", "--reason", REASON)
+
+    with strict.gateway.recording() as exchanges:
+        said = project.refused("apply", "-auto-approve")
+    # The `http` backend shows only the status of a refused read.
+    assert "response code 423" in said if protocol is backend else "Frozen" in said and REASON in said
+    assert any(REASON.encode() in exchange.answer for exchange in exchanges)
+    assert not any(exchange.is_write for exchange in exchanges)
+    assert not (project.folder / "made").exists()
+    assert (strict.current(name), strict.lock(name)) == (None, None)
+
+    maintainer.ok("state", "unfreeze", f"{state}-*")
+    project.ok("apply", "-auto-approve")
+    assert (project.folder / "made").exists()
+    assert len(strict.versions(name)) == 1
