@@ -21,7 +21,8 @@ NAME: Final = "holdfast"
 _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\\n])*")|#[^\n]*|//[^\n]*|/\*.*?\*/', re.DOTALL)
 """A comment, or a string, which may look like a comment."""
 _HELPER: Final = re.compile(r'\bcredentials_helper\b"?[\s:=\[{]*"?([^"\s{]*)')
-_NAMED: Final = "TF_CLI_CONFIG_FILE"
+_NAMING: Final = ("TF_CLI_CONFIG_FILE", "TERRAFORM_CONFIG")
+"""The variables that name the only file. The second is an older name of the first, which goes before it."""
 
 
 def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Path]:
@@ -40,19 +41,20 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
             "Remove that block first, or use `holdfast run`. Nothing was changed."
         )
     xdg = Path(environment.get("XDG_CONFIG_HOME") or folder, "opentofu")
-    if xdg.is_dir() and not folder.exists():
+    # OpenTofu makes this folder by itself, and reads a `tofurc` in it in any case.
+    if not folder.exists() and (hidden := [file.name for file in _settings(xdg)]):
         raise UsageError(
-            f"OpenTofu reads {xdg} only while {folder} does not exist: move its files there first. Nothing "
-            "was changed."
+            f"OpenTofu reads {', '.join(hidden)} in {xdg} only while {folder} does not exist: move it there "
+            "first. Nothing was changed."
         )
     program = _program(folder)
     command = f'exec {shlex.quote(sys.executable)} -P -m holdfast_cli credentials-helper "$@"'
     _write(program, f"#!/bin/sh\n# Written by `holdfast configure helper`.\n{command}\n", 0o755)
-    if environment.get(_NAMED):
+    if variable := _naming(environment):
         if NAME not in helpers:
             raise CommandError(
-                f"Wrote {program}. Terraform reads no other file than {environment[_NAMED]}, which {_NAMED} "
-                f"names: add this line to it, or unset the variable and run this again: {block}"
+                f"Wrote {program}. Terraform reads no other file than {environment[variable]}, which "
+                f"{variable} names: add this line to it, or unset the variable and run this again: {block}"
             )
         return [program]
     _write(own, f"# Written by `holdfast configure helper`.\n{block}\n", 0o644)
@@ -87,6 +89,10 @@ def _folder(environment: Mapping[str, str]) -> Path:
     return Path(environment["HOME"], ".terraform.d")
 
 
+def _naming(environment: Mapping[str, str]) -> str | None:
+    return next((variable for variable in _NAMING if environment.get(variable)), None)
+
+
 def _program(folder: Path) -> Path:
     return folder / "plugins" / f"terraform-credentials-{NAME}"
 
@@ -97,13 +103,13 @@ def _block(arguments: Sequence[str]) -> str:
 
 def _texts(environment: Mapping[str, str], folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file of the CLI configuration, and its text without comments."""
-    if named := environment.get(_NAMED):
-        files = [Path(named)]
+    if variable := _naming(environment):
+        files = [Path(environment[variable])]
     else:
         files = [folder.parent / ".terraformrc", folder.parent / ".tofurc"]
         if xdg := environment.get("XDG_CONFIG_HOME"):
             files.append(Path(xdg, "opentofu", "tofurc"))
-        files += sorted([*folder.glob("*.tfrc"), *folder.glob("*.tfrc.json")])
+        files += _settings(folder)
     for file in files:
         try:
             yield file, _COMMENT.sub(r"\1", file.read_text(encoding="utf-8"))
@@ -111,6 +117,10 @@ def _texts(environment: Mapping[str, str], folder: Path) -> Iterator[tuple[Path,
             continue
         except (OSError, ValueError) as error:
             raise UsageError(f"{file} cannot be read, and may name another credentials helper.") from error
+
+
+def _settings(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.tfrc"), *folder.glob("*.tfrc.json")])
 
 
 def _write(file: Path, text: str, mode: int) -> None:

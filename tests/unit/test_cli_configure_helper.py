@@ -130,17 +130,20 @@ def test_a_token_that_terraform_prefers_is_named(configure: Configure, tmp_path:
     assert "s3cret" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("variable", ["TF_CLI_CONFIG_FILE", "TERRAFORM_CONFIG"])
 def test_the_only_file_that_terraform_reads_is_left_to_its_owner(
-    configure: Configure, tmp_path: Path
+    configure: Configure, tmp_path: Path, variable: str
 ) -> None:
     named = tmp_path / "own.tfrc"
 
-    done = configure(TF_CLI_CONFIG_FILE=str(named))
+    done = configure(**{variable: str(named)})
     assert done.returncode == 1
-    assert f"names: add this line to it, or unset the variable and run this again: {BLOCK}\n" in done.stderr
+    assert f"{variable} names: add this line to it, or unset the variable and run this again: {BLOCK}\n" in (
+        done.stderr
+    )
 
     named.write_text(BLOCK)
-    assert configure(TF_CLI_CONFIG_FILE=str(named)).returncode == 0
+    assert configure(**{variable: str(named)}).returncode == 0
     assert sorted(files(tmp_path)) == [".terraform.d/plugins/terraform-credentials-holdfast", "own.tfrc"]
 
 
@@ -168,10 +171,19 @@ def test_wrong_usage_writes_nothing(
     assert files(tmp_path) == {}
 
 
-def test_opentofus_own_folder_is_not_hidden(configure: Configure, tmp_path: Path) -> None:
-    (tmp_path / "xdg" / "opentofu").mkdir(parents=True)
+def test_what_opentofu_reads_in_its_own_folder_is_not_hidden(configure: Configure, tmp_path: Path) -> None:
+    folder = tmp_path / "xdg" / "opentofu"
+    folder.mkdir(parents=True)
+    (folder / "tofurc").write_text("disable_checkpoint = true\n")  # it is read in any case
+    stored = folder / "credentials.tfrc.json"
+    stored.write_text("{}")
     own = {"XDG_CONFIG_HOME": str(tmp_path / "xdg"), "HOLDFAST_ADDRESS": f"https://{HOST}"}
 
-    assert "move its files there first" in configure(**own).stderr
-    (tmp_path / ".terraform.d").mkdir()
+    refused = configure(**own)
+    assert refused.returncode == 2
+    assert f"reads {stored.name} in {folder} only while" in refused.stderr
+    assert not (tmp_path / ".terraform.d").exists()
+    stored.unlink()
+    assert configure(**own).returncode == 0
+    stored.write_text("{}")  # which nobody reads any more
     assert configure(**own).returncode == 0
