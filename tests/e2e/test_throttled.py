@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from local_aws.terraform import Product
 from tests.support.project import NewProject, cloud
 from tests.support.team import Team
 from tests.unit.infra.test_throttling import DISCOVERY, PING
@@ -37,5 +38,7 @@ def test_cloud_does_not_send_its_first_request_to_the_api_again(
 ) -> None:
     project = new_project(strict, None, strict.token("maintainer"), backend=cloud(strict, state))
 
+    is_opentofu = project.terraform.client.product is Product.OPENTOFU
+    service = "cloud backend" if is_opentofu else "Terraform Enterprise"
     with strict.gateway.throttling(refusing_each_once(DISCOVERY)):
-        assert "Unsupported Terraform Enterprise version" in project.refused("init")
+        assert f"Unsupported {service} version" in project.refused("init")
