@@ -187,7 +187,8 @@ def unfreeze(request: Request) -> Response:
 def freeze_pattern(request: Request) -> Response:
     """Freeze a pattern for names without a state, and respond with the names to freeze one by one."""
     asked = request.document(*form.names(v1.FreezePattern))
-    frozen, names = freezing.freeze_pattern(
+    cursor = text(asked, "cursor") if "cursor" in asked else None
+    frozen, names, next_ = freezing.freeze_pattern(
         request.store,
         text(asked, "pattern"),
         text(asked, "id"),
@@ -195,15 +196,17 @@ def freeze_pattern(request: Request) -> Response:
         moment(asked["until"], "until") if "until" in asked else None,
         request.caller,
         now=datetime.now(UTC),
+        cursor=cursor,
     )
     placed = frozen.freeze
     ends = documents.time(placed.until) if placed.until else None
     document = v1.FrozenPattern(
-        freeze=documents.pattern_freeze(frozen), names=tuple(name.value for name in names)
+        freeze=documents.pattern_freeze(frozen), names=tuple(name.value for name in names), next=next_
     )
     return Response(
         documents.large(document, accepts_gzip=request.accepts_gzip),
         logged={"state": frozen.pattern, "freeze": placed.id, "reason": placed.reason, "until": ends},
+        event=Event.STATES_LISTED if cursor else None,
     )
 
 

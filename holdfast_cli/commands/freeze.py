@@ -5,7 +5,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -99,19 +99,40 @@ def _freeze(asked: argparse.Namespace) -> None:
         return
     if not asked.yes:
         _matching(api, asked, "freezes")
-    pattern = v1.FreezePattern(pattern=asked.states, reason=wanted.reason, until=wanted.until, id=wanted.id)
-    placed = api.change(v1.FrozenPattern, "PUT", "freezes", None, pattern)
+    pattern = v1.FreezePattern(
+        pattern=asked.states, reason=wanted.reason, until=wanted.until, id=wanted.id, cursor=None
+    )
+    placed, names = _put_pattern(api, pattern)
     # A pattern that was frozen before keeps its freeze.
-    of_each = v1.Freeze(reason=placed.freeze.reason, until=placed.freeze.until, id=placed.freeze.id)
+    of_each = v1.Freeze(reason=placed.reason, until=placed.until, id=placed.id)
     # States without a lock are frozen first, so that no lock delays them.
     wait = asked.wait
     _each(
-        placed.names,
+        names,
         lambda name: _freeze_one(api, name, of_each),
         asked,
         None if wait is None else lambda name: _freeze_one(api, name, of_each, wait),
-        then=lambda left: _frozen_pattern(placed.freeze, wanted.id, left),
+        then=lambda left: _frozen_pattern(placed, wanted.id, left),
     )
+
+
+def _put_pattern(api: "Api", wanted: v1.FreezePattern) -> tuple[v1.PatternFreeze, list[str]]:
+    """Freeze a pattern, and return its freeze and all names to freeze one by one, in order."""
+    names: set[str] = set()
+    seen = set[str | None]()
+    progress = output.Progress()
+    try:
+        while wanted.cursor not in seen:
+            seen.add(wanted.cursor)
+            placed = api.change(v1.FrozenPattern, "PUT", "freezes", None, wanted)
+            names.update(placed.names)
+            if not placed.next:
+                return placed.freeze, sorted(names)
+            progress.show(f"{len(names)} states of {wanted.pattern} listed")
+            wanted = replace(wanted, cursor=placed.next)
+    finally:
+        progress.end()
+    raise CommandError(f"The API does not finish the list of the states of {wanted.pattern}.")
 
 
 def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, left: bool) -> _Outcome:

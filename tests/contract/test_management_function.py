@@ -114,7 +114,7 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
     placed = {**frozen(until="2999-01-01T00:00:00Z"), "pattern": "network/*"}
     told = done(ask(manage, "PUT", "freezes", placed))
     freeze = {**placed, "by": "token:operator"}
-    assert told == {"freeze": freeze, "names": ["network/prod"]}
+    assert told == {"freeze": freeze, "names": ["network/prod"], "next": None}
     assert done(ask(manage, "PUT", "freezes", {**placed, "id": ANOTHER_COMMAND})) == told
     assert done(ask(manage, "GET", "freezes")) == {"freezes": [freeze]}
 

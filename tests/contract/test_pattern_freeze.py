@@ -14,8 +14,9 @@ from holdfast.cloud import locking, uploads, versions, workspaces
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import Frozen, HoldfastError, InvalidRequest, NotAllowed, RacedWriter, UnreadableRecord
 from holdfast.names import FROZEN_PATTERNS, StateName
+from holdfast.state import catalog, locks, pattern_freeze, walk
+from holdfast.state import cursor as cursors
 from holdfast.state import freeze as freezing
-from holdfast.state import locks, pattern_freeze
 from holdfast.state.document import Revision
 from holdfast.state.pattern_freeze import PatternFreeze
 from holdfast.state.read import read, read_outputs, read_version
@@ -40,8 +41,19 @@ def frozen(
     caller: Caller = OPERATOR,
 ) -> tuple[PatternFreeze, list[str]]:
     store = bucket.store()
-    done, found = freezing.freeze_pattern(store, pattern, freeze_id, "an incident", until, caller, now=NOW)
+    done, found, rest = freezing.freeze_pattern(
+        store, pattern, freeze_id, "an incident", until, caller, now=NOW
+    )
+    assert rest is None
     return done, [name.value for name in found]
+
+
+def listed(bucket: Bucket, cursor: str | None) -> tuple[list[str], str | None]:
+    """Freeze a pattern, and return the names of one response and the cursor."""
+    _, found, rest = freezing.freeze_pattern(
+        bucket.store(), "network/*", COMMAND, "an incident", None, OPERATOR, now=NOW, cursor=cursor
+    )
+    return [name.value for name in found], rest
 
 
 def next_second() -> None:
@@ -191,6 +203,32 @@ def test_what_has_a_lock_or_a_state_is_named(bucket: Bucket) -> None:
         bucket.s3.put_object(Bucket=bucket.name, Key=StateName(name).state_key, Body=state(1))
     locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
     assert frozen(bucket)[1] == ["network/a/b", "network/eu", "network/prod"]
+
+
+def test_a_slow_list_is_continued_and_names_every_lock_before_a_state(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    bucket.s3.put_object(Bucket=bucket.name, Key=StateName("network/a").state_key, Body=state(1))
+    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    assert (first := listed(bucket, None))[0] == ["network/prod"]
+    assert listed(bucket, first[1]) == (["network/a"], None)
+    monkeypatch.setattr(walk, "SECONDS", 8.0)
+    monkeypatch.setattr(catalog, "PAGE", 1)
+    assert listed(bucket, None) == first
+
+    monkeypatch.setattr(catalog, "PAGE", 999)
+    ends = cursors.encode("freeze", [COMMAND, "network/*", 0, "states/network/%00"])
+    assert listed(bucket, None)[0] == frozen(bucket)[1] == ["network/a", "network/prod"]
+    for fields in ([COMMAND, "app/*", 1, ""], [COMMAND, "network/*", -1, ""], [COMMAND, "network/*", 1, "a"]):
+        with pytest.raises(InvalidRequest, match="cursor"):
+            listed(bucket, cursors.encode("freeze", fields))
+    for freeze_id in (None, LATER_COMMAND):  # a new freeze does not know the locks that were listed
+        freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR)
+        if freeze_id:
+            frozen(bucket, freeze_id=freeze_id)
+        with pytest.raises(RacedWriter, match="lifted"):
+            listed(bucket, ends)
 
 
 def test_an_unlocked_first_write_beside_the_freeze_is_not_acknowledged(bucket: Bucket) -> None:

@@ -189,9 +189,28 @@ NAMES = ("network/eu", "network/prod", "network/us/a")
 ID = 32 * "b"
 
 
-def of_pattern(pattern: str = "network/*", *, names: tuple[str, ...] = NAMES, id_: str = ID) -> Reply:
+def of_pattern(
+    pattern: str = "network/*", *, names: tuple[str, ...] = NAMES, id_: str = ID, next_: str | None = None
+) -> Reply:
     placed = {"id": id_, "reason": "incident 4711", "until": None, "pattern": pattern, "by": "token:ada"}
-    return answer({"freeze": placed, "names": list(names)})
+    return answer({"freeze": placed, "names": list(names), "next": next_})
+
+
+def test_names_that_come_in_several_answers_are_frozen_once_after_the_last(stub: ApiStub) -> None:
+    stub.reply(
+        *(ALL, of_pattern(names=("network/us/a",), next_="more"), of_pattern(names=("network/us/a", NAME))),
+        *(frozen(NAME), frozen("network/us/a")),
+    )
+
+    output(stub, *FREEZE, "network/*", *REASON)
+
+    sent = [asked for asked in stub.asked if asked.method == "PUT"]
+    first, second = (json.loads(asked.body) for asked in sent[:2])
+    assert second == {**first, "cursor": "more"}
+    assert [asked.path.partition("freeze/")[2] for asked in sent[2:]] == [NAME, "network/us/a"]
+
+    stub.reply(*(of_pattern(next_="more"),) * 2)  # without an end
+    assert "does not finish" in failure(stub, *FREEZE, "network/*", *REASON, "--yes")
 
 
 @pytest.mark.parametrize("states", ["network/*", "network/"])

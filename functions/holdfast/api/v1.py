@@ -337,10 +337,11 @@ class PatternFreeze(PlacedFreeze):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrozenPattern(Document):
-    """A frozen pattern, and the names that are to be frozen one by one, with the ID of the freeze."""
+    """A frozen pattern, and names that are to be frozen one by one, with the ID of the freeze."""
 
     freeze: PatternFreeze  # the freeze; with another ID an earlier freeze of the pattern
-    names: tuple[str, ...]  # the names that match and have a state or a lock, in order
+    names: tuple[str, ...]  # names that match and have a state or a lock; a later response can repeat a name
+    next: str | None  # the `cursor` with which the client sends the same request again; null at the end
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -456,3 +457,4 @@ class FreezePattern(Freeze):
     """A pattern to freeze."""
 
     pattern: str  # as in a scope, with a `*`
+    cursor: _LeftOut  # `next` of a response without all names

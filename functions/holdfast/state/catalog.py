@@ -1,5 +1,6 @@
 """List states, deleted states and locks, page by page."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -78,19 +79,35 @@ def states(store: Store, prefix: str) -> Iterator[StateName]:
             yield name
 
 
-def locked_or_stored(store: Store, pattern: str) -> Sequence[StateName]:
-    """Return the names that match a scope pattern and have a lock or a state.
+def locked_or_stored(
+    store: Store, pattern: str, place: tuple[int, str]
+) -> tuple[Sequence[StateName], tuple[int, str] | None]:
+    """Return names that match a scope pattern and have a lock or a state, for at most `walk.SECONDS`.
 
-    A first write that releases its lock between the lists has written a state for the second list.
+    All locks are listed before the first state: a first write that releases its lock after the list of locks
+    has written a state for the second list. A name with both is returned twice.
+
+    Args:
+        place: the number of a list, and the key after which it continues; `(0, "")` at the beginning.
+
+    Returns:
+        The names, in order, and the place where the next request continues; None at the end.
     """
-    found = _with(_locked_by, store, pattern)
-    found |= _with(_state_of, store, pattern)
-    return sorted(found, key=lambda name: name.value)
-
-
-def _with(named: Callable[[str], StateName | None], store: Store, pattern: str) -> set[StateName]:
-    keys = store.list_keys(_FOLDER + pattern.partition("*")[0])
-    return {name for key in keys if (name := named(key)) and matches(pattern, name)}
+    ends = time.monotonic() + walk.SECONDS
+    beginning = _FOLDER + pattern.partition("*")[0]
+    lists = (_locked_by, _state_of)
+    number, after = place
+    if number not in range(len(lists)) or not (after or beginning).startswith(beginning):
+        raise cursors.invalid()
+    found: set[StateName] = set()
+    while True:
+        page = store.keys_page(beginning, after=after)
+        listed = (lists[number](entry.key) for entry in page.keys)
+        found |= {name for name in listed if name and matches(pattern, name)}
+        number, after = (number, page.last) if page.last else (number + 1, "")
+        if number == len(lists) or len(found) >= PAGE or time.monotonic() >= ends:
+            left = None if number == len(lists) else (number, after)
+            return sorted(found, key=lambda name: name.value), left
 
 
 def page_of_states(

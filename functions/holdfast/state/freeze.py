@@ -6,12 +6,14 @@ The states that match a pattern are frozen one by one; a record refuses those th
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+from urllib.parse import quote, unquote
 
 from holdfast.access import Action, Caller, check_pattern
 from holdfast.errors import InvalidRequest, RacedWriter
 from holdfast.names import FROZEN_PATTERNS, MAX_SEGMENTS, RESERVED, StateName
 from holdfast.s3.store import Store
 from holdfast.state import catalog, lock_info, locks, pattern_freeze
+from holdfast.state import cursor as cursors
 from holdfast.state.locks import Freeze, HeldLock
 from holdfast.state.operator import check_id, check_reason
 from holdfast.state.pattern_freeze import PatternFreeze
@@ -74,21 +76,30 @@ def freeze_pattern(
     caller: Caller,
     *,
     now: datetime,
-) -> tuple[PatternFreeze, Sequence[StateName]]:
-    """Freeze a pattern for names that have no state, and return the names that are to be frozen one by one.
+    cursor: str | None = None,
+) -> tuple[PatternFreeze, Sequence[StateName], str | None]:
+    """Freeze a pattern for names that have no state, and return names that are to be frozen one by one.
 
     A pattern that is frozen already stays as it is: the result is that freeze.
 
+    Args:
+        cursor: the last result of the request before, which continues the list of names.
+
+    Returns:
+        The pattern's freeze, names, and the cursor with which the list continues; None at its end.
+
     Raises:
-        RacedWriter: others kept changing the record.
+        RacedWriter: others kept changing the record, or lifted the freeze before the list ended.
         UnreadableRecord: the record is not valid, or of a later version.
     """
     _require(pattern, caller)
     _check(freeze_id, reason, until, now=now)
+    begun_for, place = _begin(pattern, cursor)
     wanted = PatternFreeze(pattern, Freeze(freeze_id, reason, until), caller.principal, None)
-    frozen = _recorded(store, wanted)
-    names = catalog.locked_or_stored(store, pattern)
-    return frozen, names
+    frozen = _recorded(store, wanted, begun_for)
+    names, rest = catalog.locked_or_stored(store, pattern, place)
+    fields = [frozen.freeze.id, pattern, rest[0], quote(rest[1])] if rest else []
+    return frozen, names, cursors.encode("freeze", fields) if rest else None
 
 
 def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
@@ -118,8 +129,22 @@ def unfreeze_pattern(store: Store, freeze_id: str, caller: Caller) -> PatternFre
     raise _raced()
 
 
-def _recorded(store: Store, wanted: PatternFreeze) -> PatternFreeze:
-    """Add a frozen pattern to the record, without the ended ones; return the pattern's freeze."""
+def _begin(pattern: str, cursor: str | None) -> tuple[str | None, tuple[int, str]]:
+    """Return the ID of the freeze for which a list of names began, and the place where it continues."""
+    if cursor is None:
+        return None, (0, "")
+    freeze_id, of, number, after = cursors.decode("freeze", cursor, str, str, int, str)
+    if of != pattern:
+        raise cursors.invalid()
+    return freeze_id, (number, unquote(after))  # quoted: a key of another program can have any character
+
+
+def _recorded(store: Store, wanted: PatternFreeze, begun_for: str | None) -> PatternFreeze:
+    """Add a frozen pattern to the record, without the ended ones; return the pattern's freeze.
+
+    A list that has begun continues only for the freeze with the ID `begun_for`: a freeze that replaced it
+    would not know the locks that were acquired in between.
+    """
     for _ in range(_ATTEMPTS):
         found = store.read(FROZEN_PATTERNS)
         # A freeze with this ID is this one, also if it has ended since an attempt before.
@@ -129,6 +154,8 @@ def _recorded(store: Store, wanted: PatternFreeze) -> PatternFreeze:
             if one.freeze.id == wanted.freeze.id or not (found and one.has_ended(found.read_at))
         ]
         there = next((one for one in entries if one.pattern == wanted.pattern), None)
+        if begun_for and (there is None or there.freeze.id != begun_for):
+            raise RacedWriter(f"The freeze of {wanted.pattern} was lifted meanwhile. Run the command again.")
         if there:
             return there
         if len(entries) >= MAX_PATTERNS:

@@ -420,8 +420,15 @@ def _freeze_pattern(me: Client, ends: int | None) -> Session:
     document = {"pattern": "network/*", "reason": me.name, "id": command_id(me.name)}
     if ends is not None:
         document["until"] = time_of(ends)
-    reply = yield HttpRequest("freeze-pattern", STATE, me.caller, json.dumps(document).encode())
-    if reply is None or reply.status != 200 or not json.loads(reply.body)["names"]:
+    names: list[str] = []
+    while "cursor" not in document or document["cursor"]:
+        reply = yield HttpRequest("freeze-pattern", STATE, me.caller, json.dumps(document).encode())
+        if reply is None or reply.status != 200:
+            return
+        found = json.loads(reply.body)
+        names += found["names"]
+        document["cursor"] = found["next"]
+    if not names:
         return
     for _ in range(3):  # then it gives up, and says that the freeze does not hold
         reply = yield from _frozen(me, ends)

@@ -621,7 +621,11 @@ class Replay:
 
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
         answer = self._answer(Request("ListObjectsV2", Prefix))
-        listed = [{"Key": key.name} for key in answer.history]
+        listed = [
+            {"Key": key.name, "Size": len(entry.body or b""), "LastModified": _time(entry.modified)}
+            for key in answer.history
+            for entry in key.entries[-1:]
+        ]
         return {"Contents": listed, "IsTruncated": False}
 
     def _answer(self, request: Request) -> Answer:
