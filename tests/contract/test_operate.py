@@ -388,6 +388,21 @@ def test_a_long_history_is_searched_in_several_requests(team: Team, monkeypatch:
     assert done.revision.serial == 101
 
 
+def test_bodies_of_another_program_are_read_one_a_request_if_they_are_slow(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for body in (*old(90, 100, 95), *new(1)):
+        team.put_beside(body)
+    monkeypatch.setattr(lineage, "SECONDS", 0.0)
+    first, *_, current = team.version_ids()
+    found: list[Search | Restored] = [back(team, first, current)]
+    while isinstance(part := found[-1], Search):
+        found.append(back(team, first, current, part.next))
+    parts = [(part.versions, part.highest) for part in found if isinstance(part, Search)]
+    assert parts == [(1, 90), (2, 95), (3, 100)]
+    assert team.current() == state(101, lineage=OLD)
+
+
 def test_a_restored_version_has_retention_and_its_lock_has_not(team: Team) -> None:
     first, _ = team.written(state(1), state(2))
     modes: list[object] = []

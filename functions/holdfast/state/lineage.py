@@ -49,6 +49,8 @@ def search(
 ) -> Search:
     """Search the history for the highest serial of the lineage of a revision, for at most `SECONDS`.
 
+    After this time the search ends before the next body, but for one body a request.
+
     Args:
         restores: the version to restore and the current version. A cursor is valid for this restore alone.
     """
@@ -60,26 +62,40 @@ def search(
         )
         if (for_name, *for_restore) != (name.value, *restores):
             raise cursors.invalid()
+
+    def paused() -> Search:
+        fields = [name.value, *restores, highest, count, place]
+        return Search(highest, count, cursors.encode("lineage", fields))
+
+    has_read = False
     while True:
         page = history.page(store, name, place, caller)
         for version in page.versions:
+            if _has_body_to_read(version):
+                if has_read and time.monotonic() >= ends:
+                    return paused()
+                has_read = True
             serials = [
                 found.serial for found in _revisions(store, name, version, limit) if found.same_lineage(of)
             ]
             highest = max([highest, *serials])
-        count, place = count + len(page.versions), page.next
+            count, place = count + 1, history.place_after(name, version)
+        place = page.next
         if place is None:
             return Search(highest, count, None)
         if time.monotonic() >= ends:
-            fields = [name.value, *restores, highest, count, place]
-            return Search(highest, count, cursors.encode("lineage", fields))
+            return paused()
+
+
+def _has_body_to_read(version: Version) -> bool:
+    return not version.noted and not version.entry.is_delete_marker
 
 
 def _revisions(store: Store, name: StateName, version: Version, limit: int) -> Iterator[Revision]:
     """Yield the revision of a version, and the revision that it replaced, whose version may be removed."""
     if version.noted:
         yield from (each for each in (version.noted.revision, version.noted.superseded) if each)
-    elif not version.entry.is_delete_marker:
+    elif _has_body_to_read(version):
         found = store.read_at_most(name.state_key, limit, version.entry.id)
         if isinstance(found, Larger):
             raise TooLarge(
