@@ -36,6 +36,7 @@ from holdfast.errors import (
 from holdfast.s3 import object_metadata
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Store
+from holdfast.state import cursor as cursors
 from holdfast.state import lineage, locks
 from holdfast.state.delete import delete
 from holdfast.state.document import Revision
@@ -383,6 +384,13 @@ def test_a_long_history_is_searched_in_several_requests(team: Team, monkeypatch:
     for another in ((second, current), (first, second)):
         with pytest.raises(InvalidRequest, match="cursor"):
             back(team, *another, part.next)
+    assert part.next
+    kinds = (str, str, str, int, int, str)
+    for serial in (-7, 89, 2**64):  # below the version's own serial, or none that there can be
+        fields = cursors.decode("lineage", part.next, *kinds)
+        fields[3] = serial
+        with pytest.raises(InvalidRequest, match="cursor"):
+            back(team, first, current, cursors.encode("lineage", fields))
     done = back(team, first, current, part.next)
     assert isinstance(done, Restored)
     assert done.revision.serial == 101
