@@ -24,14 +24,16 @@ def create(request: Request) -> Response:
     """Declare the name of a state."""
     request.document()
     created = workspaces.declare(request.store, request.name, request.caller)
-    return Response(documents.answer(v1.Declared(name=request.name.value, created=created)))
+    answered = documents.answer(v1.Declared(name=request.name.value, created=created))
+    return Response(answered, event=_unless(created))
 
 
 def undeclare(request: Request) -> Response:
     """Delete the record of a name without a state if it is still the record that the operator saw."""
     seen = text(request.document(*form.names(v1.Undeclare)), "record")
     removed = workspaces.undeclare(request.store, request.name, seen, request.caller)
-    return Response(documents.answer(v1.Undeclared(name=request.name.value, removed=removed)))
+    answered = documents.answer(v1.Undeclared(name=request.name.value, removed=removed))
+    return Response(answered, event=_unless(removed))
 
 
 def restore(request: Request) -> Response:
@@ -84,7 +86,7 @@ def restore(request: Request) -> Response:
             "reason": asked["reason"],
             **({"lineage": new, "lineage_before": old} if replaces_lineage else {}),
         },
-        event=None if restored.changed else Event.STATE_UNCHANGED,
+        event=_unless(restored.changed),
     )
 
 
@@ -181,7 +183,8 @@ def unfreeze(request: Request) -> Response:
     freeze_id = text(request.parameters, "id")
     removed = freezing.unfreeze(request.store, request.name, freeze_id, request.caller)
     said = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed and removed.freeze else {}
-    return Response(documents.answer(v1.Removed(name=request.name.value, removed=removed is not None)), said)
+    answered = documents.answer(v1.Removed(name=request.name.value, removed=removed is not None))
+    return Response(answered, said, event=_unless(removed is not None))
 
 
 def freeze_pattern(request: Request) -> Response:
@@ -199,14 +202,19 @@ def freeze_pattern(request: Request) -> Response:
         cursor=cursor,
     )
     placed = frozen.freeze
+    is_new = placed.id == asked["id"]
     ends = documents.time(placed.until) if placed.until else None
     document = v1.FrozenPattern(
         freeze=documents.pattern_freeze(frozen), names=tuple(name.value for name in names), next=next_
     )
     return Response(
         documents.large(document, accepts_gzip=request.accepts_gzip),
-        logged={"state": frozen.pattern, "freeze": placed.id, "reason": placed.reason, "until": ends},
-        event=Event.STATES_LISTED if cursor else None,
+        logged={
+            "state": frozen.pattern,
+            "freeze": placed.id,
+            **({"reason": placed.reason, "until": ends} if is_new else {"held_by": frozen.by}),
+        },
+        event=Event.STATES_LISTED if cursor else _unless(is_new),
     )
 
 
@@ -216,4 +224,10 @@ def unfreeze_pattern(request: Request) -> Response:
     freeze_id = text(request.parameters, "id")
     lifted = freezing.unfreeze_pattern(request.store, freeze_id, request.caller)
     said = {"state": lifted.pattern, "freeze": freeze_id, "held_by": lifted.by} if lifted else {}
-    return Response(documents.answer(v1.LiftedPattern(pattern=lifted.pattern if lifted else None)), said)
+    answered = documents.answer(v1.LiftedPattern(pattern=lifted.pattern if lifted else None))
+    return Response(answered, said, event=_unless(lifted is not None))
+
+
+def _unless(changed: bool) -> Event | None:
+    """Return the event of a request that changed nothing; None, for the route's event, if it changed."""
+    return None if changed else Event.STATE_UNCHANGED

@@ -325,12 +325,13 @@ def test_a_maintainer_undeclares_a_name_and_leaves_neither_record_nor_lock(api: 
     record = api.bucket.direct_store().read_version(RECORD)
     assert record
     seen = json.dumps({"record": record.version_id})
-    for removed in (True, False):  # a retry finds it done
+    # A retry finds it done.
+    for removed, event in ((True, "state.undeclared"), (False, "state.unchanged")):
         told = answer(api.manage("undeclare/network/prod", OPERATOR, seen))
         assert told == {"name": "network/prod", "removed": removed}
         assert api.stored() == []
         line = json.loads(log[-1])
-        assert (line["message"], line["state"]) == ("state.undeclared", "network/prod")
+        assert (line["message"], line["state"]) == (event, "network/prod")
     assert api.http("PUT", "locks", "network/prod", body=LOCK)["statusCode"] == 423
 
 

@@ -130,10 +130,20 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
     lines = [json.loads(line) for line in log]
     events = [(line["message"], line["state"], line["freeze"]) for line in lines if line.get("freeze")]
     assert events == [
-        *(("state.frozen", "network/*", COMMAND),) * 2,
+        ("state.frozen", "network/*", COMMAND),
+        ("state.unchanged", "network/*", COMMAND),
         ("state.frozen", "network/prod", COMMAND),
         ("state.unfrozen", "network/*", COMMAND),
     ]
+    assert lines[-1]["message"] == "state.unchanged"
+
+
+def test_what_changed_nothing_is_not_in_the_audit_trail_as_a_change(manage: Handle, log: list[str]) -> None:
+    for _ in range(2):
+        done(ask(manage, "POST", "create/network/new"))
+    done(ask(manage, "DELETE", FREEZE, query={"id": COMMAND}))
+    events = [json.loads(line)["message"] for line in log]
+    assert events == ["state.declared", "state.unchanged", "state.unchanged"]
 
 
 def test_an_incident_from_freeze_to_restore_of_which_every_request_to_s3_names_the_account(
@@ -175,20 +185,20 @@ def test_a_wrong_migration_is_undone_and_the_audit_trail_names_both_lineages(
     manage: Handle, bucket: Bucket, log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, *_ = written(bucket, state(1), state(2))
-    for serial in range(1, 21):
+    for serial in (1, 2):
         bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=state(serial, lineage="wrong"))
     current = bucket.direct_store().read_version(NAME.state_key)
     assert current
     wanted = back_to(first, current=current.version_id, replace_lineage=True)
     monkeypatch.setattr(import_module("holdfast.state.lineage"), "SECONDS", 0.0)
     part = done(ask(manage, "POST", RESTORE, wanted))
-    assert (part["name"], part["searched"]) == ("network/prod", 20)
+    assert (part["name"], part["searched"]) == ("network/prod", 1)
     assert json.loads(log[-1])["message"] == "history.read"
     restored = done(ask(manage, "POST", RESTORE, {**wanted, "cursor": part["next"]}))
     assert (restored["serial"], restored["lineage"], restored["lineage_before"]) == (3, LINEAGE, "wrong")
     line = json.loads(log[-1])
     said = [line[field] for field in ("message", "lineage_before", "lineage", "serial_before", "serial")]
-    assert said == ["state.restored", "wrong", LINEAGE, 20, 3]
+    assert said == ["state.restored", "wrong", LINEAGE, 2, 3]
 
 
 def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
