@@ -23,12 +23,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from gateway.responses import Response
 from holdfast import audit, audit_log, names
-from holdfast.access import Action, Caller
+from holdfast.access import Action, Caller, check_pattern
 from holdfast.api import v1
 from holdfast.audit_log import FIRST_SPAN, GROWTH, Line, milliseconds
 from holdfast.errors import InvalidName, InvalidRequest, OutcomeUnknown, StorageRefused
 from holdfast.names import StateName
 from holdfast.s3.store import sdk_session
+from holdfast.state import freeze
 from management import documents, environment
 from management.requests import Request, moment
 
@@ -261,8 +262,10 @@ def _in_scope(lines: Iterable[Line], caller: Caller) -> Iterable[Line]:
 
 def _may_see(state: object, caller: Caller) -> bool:
     try:
+        if isinstance(state, str) and "*" in state:  # the pattern of a freeze
+            return freeze.covers(caller, Action.READ_ACTIVITY, check_pattern(state))
         return isinstance(state, str) and caller.may(Action.READ_ACTIVITY, names.parse(state))
-    except InvalidName:
+    except (InvalidName, ValueError):
         return False
 
 

@@ -124,6 +124,17 @@ def test_a_caller_sees_events_of_states_in_the_scope_and_others_only_with_every_
     assert ids(activity.all(NETWORK)) == [events[4]["id"], events[0]["id"]]
 
 
+@pytest.mark.parametrize("role", [Role.AUDITOR, Role.MAINTAINER, Role.READER])
+def test_a_caller_sees_the_freezes_of_patterns_that_the_scope_covers_whole(
+    activity: Activity, role: Role
+) -> None:
+    seen = [event("network/*", event="state.frozen"), event("network/*/eu")]
+    activity.write(*seen, event("*"), event("net*/prod"), event("network//*"), event("x/*" * 99), ago=100)
+    caller = Caller("token:a", (Grant(role, ("network/*",)), Grant(Role.AUDITOR, ("dns",))))
+    expected = [] if role is Role.READER else [seen[1]["id"], seen[0]["id"]]
+    assert ids(activity.all(caller)) == expected
+
+
 def test_the_events_of_one_state_are_not_those_of_one_whose_name_begins_alike(activity: Activity) -> None:
     mine = event()
     activity.write(mine, event("network/prod/eu"), event(who="network/prod", state="dns"), ago=100)

@@ -109,7 +109,7 @@ def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
     return [
         one
         for one in pattern_freeze.entries(found)
-        if found and not one.has_ended(found.read_at) and _may(one.pattern, caller)
+        if found and not one.has_ended(found.read_at) and covers(caller, Action.FREEZE, one.pattern)
     ]
 
 
@@ -179,8 +179,9 @@ def _names_of(pattern: str) -> list[StateName]:
     return [StateName(pattern + "/*" * more) for more in range(deeper + 1)]
 
 
-def _may(pattern: str, caller: Caller) -> bool:
-    return all(caller.may(Action.FREEZE, name) for name in _names_of(pattern))
+def covers(caller: Caller, action: Action, pattern: str) -> bool:
+    """Return whether a caller may do an action to every name that a frozen pattern matches."""
+    return all(caller.may(action, name) for name in _names_of(pattern))
 
 
 def _require(pattern: str, caller: Caller) -> None:
