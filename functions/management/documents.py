@@ -77,7 +77,15 @@ def freeze(placed: Freeze) -> v1.PlacedFreeze:
 def pattern_freeze(placed: PatternFreeze) -> v1.PatternFreeze:
     """Return the document of a frozen pattern."""
     of = placed.freeze
-    return v1.PatternFreeze(id=of.id, reason=of.reason, until=of.until, pattern=placed.pattern, by=placed.by)
+    return v1.PatternFreeze(
+        id=of.id,
+        reason=of.reason,
+        until=of.until,
+        pattern=placed.pattern,
+        by=placed.by,
+        owner=placed.owner or None,
+        since=placed.since,
+    )
 
 
 def states(page: catalog.Page) -> v1.StatePage:

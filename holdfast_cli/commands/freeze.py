@@ -10,6 +10,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from holdfast.access import named
 from holdfast.api import v1
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
@@ -140,7 +141,9 @@ def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, left: bool) -> _Outco
     until = moment(freeze, "until")
     said = f"{freeze.pattern} is frozen {f'until {until}' if until else 'until it is unfrozen'}"
     if freeze.id != wanted:
-        said = f"{freeze.pattern} was frozen already by {freeze.by}: {freeze.reason}"
+        said = (
+            f"{freeze.pattern} was frozen already by {named(freeze.by, freeze.owner or '')}: {freeze.reason}"
+        )
     holds = "No state is created in it, but the freeze does not hold yet: see above."
     if not left:
         holds = "It holds, also for states that are created later."

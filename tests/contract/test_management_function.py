@@ -113,10 +113,13 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
     first, second = written(bucket, state(1), state(2))
     placed = {**frozen(until="2999-01-01T00:00:00Z"), "pattern": "network/*"}
     told = done(ask(manage, "PUT", "freezes", placed))
-    freeze = {**placed, "by": "token:operator"}
+    freeze = {**placed, "by": "token:operator", "owner": None, "since": None}
     assert told == {"freeze": freeze, "names": ["network/prod"], "next": None}
-    assert done(ask(manage, "PUT", "freezes", {**placed, "id": ANOTHER_COMMAND})) == told
-    assert done(ask(manage, "GET", "freezes")) == {"freezes": [freeze]}
+    [listed] = done(ask(manage, "GET", "freezes"))["freezes"]
+    assert listed == {**freeze, "since": listed["since"]}
+    assert listed["since"]
+    again = done(ask(manage, "PUT", "freezes", {**placed, "id": ANOTHER_COMMAND}))
+    assert again == {**told, "freeze": listed}
 
     assert error(ask(manage, "GET", "content/network/new")) == (423, "frozen")
     assert error(ask(manage, "POST", "create/network/new", caller=ADA)) == (423, "frozen")

@@ -135,6 +135,22 @@ def test_a_state_that_exists_needs_no_request_more(team: Team) -> None:
     assert store.requests == ["GetObject"]
 
 
+def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them(bucket: Bucket) -> None:
+    frozen(bucket, caller=replace(OPERATOR, owner="bea@example.com"))
+    [entry] = entries(bucket)
+    refused = entry.refusal()
+    by = "bea@example.com (token:operator)"
+    assert f"is frozen by {by}: an incident." in refused.message
+    assert entry.since
+    assert (refused.holder["Who"], refused.holder["Created"]) == (by, f"{entry.since:%Y-%m-%dT%H:%M:%SZ}")
+
+    stored = json.dumps({"schema": 1, "freezes": [ENTRY]}).encode()
+    bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=stored)
+    [entry] = entries(bucket)
+    assert (entry.owner, "frozen by b: r" in entry.refusal().message) == ("", True)
+    assert not entry.refusal().holder["Created"].startswith("0001")
+
+
 def test_a_lock_from_before_the_freeze_writes_its_first_state_and_a_later_one_does_not(team: Team) -> None:
     team.lock()
     next_second()
@@ -303,6 +319,7 @@ ENTRY = {"pattern": "x/*", "id": COMMAND, "reason": "r", "by": "b", "until": Non
         {"schema": 1, "freezes": [{**ENTRY, "pattern": "a//b"}]},
         {"schema": 1, "freezes": [{**ENTRY, "until": "2026-11-20T10:00:00"}]},
         {"schema": 1, "freezes": [{**ENTRY, "by": 7}]},
+        {"schema": 1, "freezes": [{**ENTRY, "owner": None}]},
         {"schema": 1, "freezes": "all"},
         [],
     ],

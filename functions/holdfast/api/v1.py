@@ -333,6 +333,8 @@ class PatternFreeze(PlacedFreeze):
 
     pattern: str  # the pattern of names
     by: str  # the principal who froze it
+    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
+    since: datetime | None  # when it was frozen; null in the response to its freeze
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

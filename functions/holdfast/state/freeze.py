@@ -95,7 +95,8 @@ def freeze_pattern(
     _require(pattern, caller)
     _check(freeze_id, reason, until, now=now)
     begun_for, place = _begin(pattern, cursor)
-    wanted = PatternFreeze(pattern, Freeze(freeze_id, reason, until), caller.principal, None)
+    wanted_freeze = Freeze(freeze_id, reason, until)
+    wanted = PatternFreeze(pattern, wanted_freeze, caller.principal, None, caller.owner)
     frozen = _recorded(store, wanted, begun_for)
     names, rest = catalog.locked_or_stored(store, pattern, place)
     fields = [frozen.freeze.id, pattern, rest[0], quote(rest[1])] if rest else []

@@ -10,12 +10,12 @@ the record may have created everything already, so it is not refused: its lock i
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast import json_object
-from holdfast.access import Caller, check_pattern, matches
+from holdfast.access import Caller, check_pattern, matches, named
 from holdfast.errors import Frozen, UnreadableRecord
 from holdfast.names import FROZEN_PATTERNS, StateName
 from holdfast.s3.store import IfAbsent, IfMatch, Object, Store, Stored
@@ -32,12 +32,14 @@ class PatternFreeze:
     Attributes:
         by: the principal who froze it.
         since: when S3 stored the first record with it; None if it is not stored yet.
+        owner: the person in the credentials of `by`, as for a lock: only shown, never compared.
     """
 
     pattern: str
     freeze: Freeze
     by: str
     since: datetime | None
+    owner: str = field(default="", compare=False)
 
     def has_ended(self, now: datetime) -> bool:
         return self.freeze.until is not None and self.freeze.until <= now
@@ -49,16 +51,20 @@ class PatternFreeze:
             "id": self.freeze.id,
             "reason": self.freeze.reason,
             "by": self.by,
+            "owner": self.owner,
             **{name: at.astimezone(UTC).isoformat() if at else None for name, at in times.items()},
         }
 
     def refusal(self) -> Frozen:
         freeze = self.freeze
-        holder = lock_info.of_freeze(freeze.id, freeze.reason, freeze.until, self.by).for_client()
+        by = named(self.by, self.owner)
+        holder = lock_info.of_freeze(freeze.id, freeze.reason, freeze.until, by).for_client()
+        if self.since:
+            holder["Created"] = f"{self.since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
         ends = f" It ends at {freeze.until:%Y-%m-%dT%H:%M:%SZ}." if freeze.until else ""
         return Frozen(
             holder,
-            f"No state that matches {self.pattern} may be created: it is frozen by {self.by}: "
+            f"No state that matches {self.pattern} may be created: it is frozen by {by}: "
             f"{freeze.reason}.{ends} 'holdfast state unfreeze' of this pattern lifts it.",
         )
 
@@ -121,11 +127,12 @@ def _entry(document: Mapping[str, Any], stored: datetime) -> PatternFreeze:
     )
     if any(at is not None and at.tzinfo is None for at in (until, since)):
         raise ValueError("has a time without an offset")
-    texts = [document[name] for name in ("pattern", "id", "reason", "by")]
+    texts = [*(document[name] for name in ("pattern", "id", "reason", "by")), document.get("owner", "")]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("has another value than a text")
-    pattern, freeze_id, reason, by = texts
-    return PatternFreeze(check_pattern(pattern), Freeze(freeze_id, reason, until), by, since or stored)
+    pattern, freeze_id, reason, by, owner = texts
+    freeze = Freeze(freeze_id, reason, until)
+    return PatternFreeze(check_pattern(pattern), freeze, by, since or stored, owner)
 
 
 def _is_older(lock: HeldLock | None, frozen: PatternFreeze, caller: Caller) -> bool:
