@@ -88,6 +88,10 @@ def pattern_freeze(placed: PatternFreeze) -> v1.PatternFreeze:
     )
 
 
+def listed_pattern_freeze(placed: PatternFreeze, *, liftable: bool) -> v1.ListedPatternFreeze:
+    return v1.ListedPatternFreeze(**_members(pattern_freeze(placed), v1.PatternFreeze), liftable=liftable)
+
+
 def states(page: catalog.Page) -> v1.StatePage:
     return v1.StatePage(
         states=tuple(
@@ -111,8 +115,11 @@ def locks(page: catalog.Page) -> v1.LockPage:
 
 def _listed(name: StateName, held: HeldLock) -> v1.ListedLock:
     short = lock(held, longest=_OF_CLIENT)
-    of_lock = {each.attribute: getattr(short, each.attribute) for each in form.members(v1.Lock)}
-    return v1.ListedLock(name=name.value, **of_lock)
+    return v1.ListedLock(name=name.value, **_members(short, v1.Lock))
+
+
+def _members(document: Document, kind: type[Document]) -> dict[str, Any]:
+    return {each.attribute: getattr(document, each.attribute) for each in form.members(kind)}
 
 
 def state(name: StateName, found: Description, record: ObjectVersion | None) -> v1.StateDescription:

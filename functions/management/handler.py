@@ -127,7 +127,7 @@ _ROUTES: Final = [
     Route("/restore/{name+}", "POST", changing.restore, Event.STATE_RESTORED, needs=Action.RESTORE),
     Route("/delete/{name+}", "POST", changing.delete, Event.STATE_DELETED, needs=Action.DELETE),
     Route("/undelete/{name+}", "POST", changing.undelete, Event.STATE_UNDELETED, needs=Action.UNDELETE),
-    Route("/freezes", "GET", reading.freezes, Event.LOCKS_LISTED, needs=Action.FREEZE),
+    Route("/freezes", "GET", reading.freezes, Event.LOCKS_LISTED, needs=Action.READ_METADATA),
     Route("/freezes", "PUT", changing.freeze_pattern, Event.STATE_FROZEN, needs=Action.FREEZE),
     Route(
         "/freezes", "DELETE", changing.unfreeze_pattern, Event.STATE_UNFROZEN, needs=Action.FREEZE, query="id"

@@ -108,9 +108,14 @@ def lock(request: Request) -> Response:
 
 
 def freezes(request: Request) -> Response:
-    """Respond with the frozen patterns that the caller may unfreeze."""
-    found = freeze.frozen_patterns(request.store, request.caller)
-    return _large(request, v1.PatternFreezes(freezes=tuple(map(documents.pattern_freeze, found))))
+    """Respond with the frozen patterns that the caller may see."""
+    listed = (
+        documents.listed_pattern_freeze(
+            one, liftable=freeze.covers(request.caller, Action.FREEZE, one.pattern)
+        )
+        for one in freeze.frozen_patterns(request.store, request.caller)
+    )
+    return _large(request, v1.PatternFreezes(freezes=tuple(listed)))
 
 
 def whoami(request: Request) -> Response:

@@ -96,9 +96,14 @@ def lock_words(lock: v1.Lock | None, now: datetime | None = None) -> str:
     if freeze is None:
         for_what = f" for {lock.operation}" if lock.operation else ""
         return f"locked by {holder(lock)}{for_what} since {word(lock, 'since', now)}"
-    until = word(freeze, "until", now)
     if freeze.ended:
-        return f"freeze ended {until}: {freeze.reason}"
+        return f"freeze ended {word(freeze, 'until', now)}: {freeze.reason}"
+    return freeze_words(freeze, now)
+
+
+def freeze_words(freeze: v1.PlacedFreeze, now: datetime | None = None) -> str:
+    """Describe a freeze that has not ended in a few words."""
+    until = word(freeze, "until", now)
     return f"frozen{f' until {until}' if until else ''}: {freeze.reason}"
 
 

@@ -3,10 +3,12 @@
 import argparse
 import json
 import shlex
+from datetime import datetime
 
+from holdfast.access import named
 from holdfast.api import form, v1
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import colour, holder, lock_fields, lock_words, word
+from holdfast_cli.api.state_texts import colour, freeze_words, holder, lock_fields, lock_words, word
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -25,7 +27,9 @@ COMMAND = Command(
 @COMMAND.add(
     "list",
     "list locks and their holders",
-    "Show the locks and freezes of the states in your scope, the oldest first.",
+    """\
+Show the locks and freezes of the states in your scope, the oldest first, and the
+frozen patterns that your scope covers whole.""",
     """\
   holdfast lock list
   holdfast lock list network/ --older-than 1h
@@ -39,12 +43,19 @@ COMMAND = Command(
         help="only those that have been held for longer, as 1h",
     ),
     arguments.API,
-    arguments.as_json("one JSON array"),
+    arguments.as_json("one JSON array, where a frozen pattern has `pattern` and no `name`"),
 )
 def _list(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
     listed = api.pages(v1.ListedLock, "locks", "locks", prefix=asked.states.prefix)
-    locks = [lock for lock in listed if asked.states.covers(lock.name)]
+    locks: list[v1.ListedLock | v1.ListedPatternFreeze] = [
+        lock for lock in listed if asked.states.covers(lock.name)
+    ]
+    locks += [
+        freeze
+        for freeze in api.get(v1.PatternFreezes, "freezes").freezes
+        if _may_match(freeze.pattern, asked.states.prefix)
+    ]
     if asked.older_than is not None:
         before = api.now() - asked.older_than
         locks = [lock for lock in locks if lock.since and lock.since <= before]
@@ -60,17 +71,23 @@ def _list(asked: argparse.Namespace) -> None:
         )
         return
     now = api.now()
-    rows = [
-        [
-            lock.name,
-            word(lock, "since", now),
-            holder(lock),
-            lock_words(lock, now) if lock.freeze else lock.operation,
-            lock.id,
-        ]
-        for lock in locks
-    ]
-    output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows, [*map(colour, locks)]))
+    colours = ["cyan" if isinstance(one, v1.ListedPatternFreeze) else colour(one) for one in locks]
+    rows = [_row(lock, now) for lock in locks]
+    output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows, colours))
+
+
+def _may_match(pattern: str, prefix: str) -> bool:
+    """Return whether a pattern may match a name with a prefix, by the text before its first `*`."""
+    literal = pattern.partition("*")[0]
+    return literal.startswith(prefix) or prefix.startswith(literal)
+
+
+def _row(lock: v1.ListedLock | v1.ListedPatternFreeze, now: datetime) -> list[str]:
+    since = word(lock, "since", now)
+    if isinstance(lock, v1.ListedPatternFreeze):
+        return [lock.pattern, since, named(lock.by, lock.owner or ""), freeze_words(lock, now), lock.id]
+    what = lock_words(lock, now) if lock.freeze else lock.operation
+    return [lock.name, since, holder(lock), what, lock.id]
 
 
 @COMMAND.add(

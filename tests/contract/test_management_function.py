@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from holdfast import audit
-from holdfast.access import Caller
+from holdfast.access import Caller, Grant, Role
 from holdfast.state import locks
 from holdfast.state.write import write
 from tests.contract.conftest import (
@@ -116,10 +116,13 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
     freeze = {**placed, "by": "token:operator", "owner": None, "since": None}
     assert told == {"freeze": freeze, "names": ["network/prod"], "next": None}
     [listed] = done(ask(manage, "GET", "freezes"))["freezes"]
-    assert listed == {**freeze, "since": listed["since"]}
+    assert listed == {**freeze, "since": listed["since"], "liftable": True}
+    reader = Caller("token:reader", (Grant(Role.OUTPUTS, ("network/*",)),))
+    seen = done(ask(manage, "GET", "freezes", caller=reader))
+    assert seen == {"freezes": [{**listed, "liftable": False}]}
     assert listed["since"]
     again = done(ask(manage, "PUT", "freezes", {**placed, "id": ANOTHER_COMMAND}))
-    assert again == {**told, "freeze": listed}
+    assert again == {**told, "freeze": {**freeze, "since": listed["since"]}}
 
     assert error(ask(manage, "GET", "content/network/new")) == (423, "frozen")
     assert error(ask(manage, "POST", "create/network/new", caller=ADA)) == (423, "frozen")

@@ -352,7 +352,8 @@ def test_a_pattern_freezes_what_there_is_and_reports_each(
     said = maintainer.ok("state", "freeze", f"{state}/*", "--reason", REASON)
     assert "It holds, also for states that are created later." in " ".join(said.split())
 
-    held = maintainer.json("lock", "list", f"{state}/")
+    *held, pattern = sorted(maintainer.json("lock", "list", f"{state}/"), key=lambda one: "pattern" in one)
+    assert (pattern["pattern"], pattern["reason"], pattern["liftable"]) == (f"{state}/*", REASON, True)
     assert {(item["name"], item["freeze"]["reason"]) for item in held} == {(name, REASON) for name in names}
     # A state that is created later is frozen, too.
     writer, later = strict.client("writer"), f"{state}/later"

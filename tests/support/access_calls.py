@@ -75,7 +75,7 @@ DELETE locks/{name}?id=x&version=x             401     403     403    403    403
 PUT    freeze/{name}                           401     403     403    403    403        423 |    403       403
 DELETE freeze/{name}?id={command}              401     403     403    403    403        409 |    403       403
 PUT    freezes                                 401     403     403    403    403        400 |      -         -
-GET    freezes                                 401     403     403    403    403        200 |      -         -
+GET    freezes                                 401     200     200    200    200        200 |      -         -
 DELETE freezes?id=0123456789abcdef             401     403     403    403    403        200 |      -         -
 """,
     CLOUD: """

@@ -32,13 +32,29 @@ def of_lock(held_lock: object) -> api_stub.Reply:
     return answer({"name": NAME, "lock": held_lock})
 
 
+def frozen_patterns(*patterns: str) -> api_stub.Reply:
+    placed = {
+        "id": 32 * "a",
+        "reason": "incident 4711",
+        "until": None,
+        "by": "token:ada",
+        "owner": "bea@example.com",
+        "since": ago(minutes=2),
+    }
+    return answer({"freezes": [{**placed, "pattern": pattern} for pattern in patterns]})
+
+
 # --- list and show -------------------------------------------------------------------------------
 
 
 def test_locks_are_a_table_the_oldest_first_over_all_pages(stub: ApiStub) -> None:
     young = lock(since="2026-11-20T12:00:00Z")
     old = freeze(until="at dusk") | {"since": "2026-11-19T12:00:00Z"}
-    stub.reply(page("locks", {"name": "b", **young}, next_="more"), page("locks", {"name": "a", **old}))
+    stub.reply(
+        page("locks", {"name": "b", **young}, next_="more"),
+        page("locks", {"name": "a", **old}),
+        frozen_patterns(),
+    )
 
     heading, *rows = output(stub, "lock", "list").splitlines()
 
@@ -48,18 +64,32 @@ def test_locks_are_a_table_the_oldest_first_over_all_pages(stub: ApiStub) -> Non
     assert rows[1].split()[-2:] == ["OperationTypeApply", "4fe1c2a0"]
 
 
+def test_frozen_patterns_are_listed_beside_the_locks(stub: ApiStub) -> None:
+    both = page("locks", {"name": "network/eu", **lock()}), frozen_patterns("network/*", "*/eu", "app/*")
+    stub.reply(*both, HEALTH)
+
+    _, *rows = output(stub, "lock", "list").splitlines()
+
+    assert [row.split()[0] for row in rows] == ["network/eu", "network/*", "*/eu", "app/*"]
+    assert ("bea@example.com (token:ada)" in rows[1], "frozen: incident 4711" in rows[1]) == (True, True)
+
+    stub.reply(*both)
+    found = json.loads(output(stub, "lock", "list", "network/e", "--json"))
+    assert [one.get("pattern") for one in found] == [None, "network/*", "*/eu"]
+
+
 def test_only_old_locks_are_shown_if_that_is_asked(stub: ApiStub) -> None:
     old, young = lock(since=ago(minutes=61)), lock(since=ago(minutes=59))
-    stub.reply(page("locks", {"name": "old", **old}, {"name": "young", **young}))
+    stub.reply(page("locks", {"name": "old", **old}, {"name": "young", **young}), frozen_patterns("x/*"))
 
     found = json.loads(output(stub, "lock", "list", "--older-than", "1h", "x", "--json"))
 
-    assert [one["name"] for one in found] == ["old"]
+    assert [one.get("name") for one in found] == ["old"]
     assert stub.asked[0].path == "/manage/v1/locks?prefix=x"
 
 
 def test_no_lock_is_said_so(stub: ApiStub) -> None:
-    stub.reply(page("locks"))
+    stub.reply(page("locks", freezes=[]))
 
     assert output(stub, "lock", "list") == "No state is locked.\n"
     assert output(stub, "lock", "list", "--older-than", "1h") == "No locks found.\n"

@@ -347,10 +347,17 @@ class FrozenPattern(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PatternFreezes(Document):
-    """The frozen patterns that the caller may unfreeze."""
+class ListedPatternFreeze(PatternFreeze):
+    """A frozen pattern in a list."""
 
-    freezes: tuple[PatternFreeze, ...]  # in the order in which they were frozen
+    liftable: Flag  # whether the caller may unfreeze it
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PatternFreezes(Document):
+    """The frozen patterns that the caller's scope covers whole."""
+
+    freezes: tuple[ListedPatternFreeze, ...]  # in the order in which they were frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -104,13 +104,13 @@ def freeze_pattern(
 
 
 def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
-    """Return the frozen patterns that the caller may unfreeze."""
-    caller.require_somewhere(Action.FREEZE)
+    """Return the frozen patterns whose states the caller may see, all that can match."""
+    caller.require_somewhere(Action.READ_METADATA)
     found = store.read(FROZEN_PATTERNS)
     return [
         one
         for one in pattern_freeze.entries(found)
-        if found and not one.has_ended(found.read_at) and covers(caller, Action.FREEZE, one.pattern)
+        if found and not one.has_ended(found.read_at) and covers(caller, Action.READ_METADATA, one.pattern)
     ]
 
 
