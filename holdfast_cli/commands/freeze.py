@@ -113,7 +113,7 @@ def _freeze(asked: argparse.Namespace) -> None:
         lambda name: _freeze_one(api, name, of_each),
         asked,
         None if wait is None else lambda name: _freeze_one(api, name, of_each, wait),
-        then=lambda left: _frozen_pattern(placed, wanted.id, left),
+        then=lambda outcomes: _frozen_pattern(placed, wanted.id, outcomes),
     )
 
 
@@ -136,17 +136,24 @@ def _put_pattern(api: "Api", wanted: v1.FreezePattern) -> tuple[v1.PatternFreeze
     raise CommandError(f"The API does not finish the list of the states of {wanted.pattern}.")
 
 
-def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, left: bool) -> _Outcome:
-    """Return the outcome for a pattern; `left` says whether some of its states are not frozen."""
+def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, outcomes: Sequence[_Outcome]) -> _Outcome:
+    """Return the outcome for a pattern, given those of its states."""
     until = moment(freeze, "until")
-    said = f"{freeze.pattern} is frozen {f'until {until}' if until else 'until it is unfrozen'}"
+    ends = f"until {until or 'it is unfrozen'}"
+    said = f"{freeze.pattern} is frozen {ends}"
     if freeze.id != wanted:
-        said = (
-            f"{freeze.pattern} was frozen already by {named(freeze.by, freeze.owner or '')}: {freeze.reason}"
-        )
+        by = named(freeze.by, freeze.owner or "")
+        said = f"{freeze.pattern} was frozen already by {by}, {ends}: {freeze.reason}"
+    left = _is_left(outcomes)
     holds = "No state is created in it, but the freeze does not hold yet: see above."
     if not left:
         holds = "It holds, also for states that are created later."
+    if earlier := [
+        f"{one.name} ({moment(one.freeze, 'until')})"
+        for one in outcomes
+        if one.freeze and one.freeze.until and (not freeze.until or one.freeze.until < freeze.until)
+    ]:
+        holds = f"{holds} But a freeze of their own ends before it for: {', '.join(earlier)}."
     result = "locked" if left else "frozen" if freeze.id == wanted else "already_frozen"
     return _Outcome(freeze.pattern, result, f"{said}. {holds}", freeze)
 
@@ -182,8 +189,9 @@ def _frozen(name: str, frozen: v1.Frozen) -> _Outcome:
 def _already(name: str, lock: v1.Lock | None) -> _Outcome:
     if lock is None or lock.freeze is None:
         return _Outcome(name, "already_frozen", f"{name} was frozen already.")
-    by, since = frozen_by(lock), moment(lock, "since") or "-"
-    said = f"{name} was frozen already by {by}, since {since}: {lock.freeze.reason}."
+    by, since, until = frozen_by(lock), moment(lock, "since") or "-", moment(lock.freeze, "until")
+    ends = f" until {until}" if until else ""
+    said = f"{name} was frozen already by {by}, since {since}{ends}: {lock.freeze.reason}."
     return _Outcome(name, "already_frozen", said, lock.freeze)
 
 
@@ -260,8 +268,8 @@ def _unfreeze(asked: argparse.Namespace) -> None:
             return _Outcome(name, "other_freeze", said, freeze)
         return _unfreeze_one(api, name, of_name[name])
 
-    def unfreeze_pattern(left: bool) -> _Outcome:
-        if left:
+    def unfreeze_pattern(outcomes: Sequence[_Outcome]) -> _Outcome:
+        if _is_left(outcomes):
             said = f"{asked.states} stays frozen for states that are created later, until all are unfrozen."
             return _Outcome(asked.states, "failed", said, lifted[0])
         for one in lifted:
@@ -306,11 +314,11 @@ def _each(
     asked: argparse.Namespace,
     wait_and_do: Callable[[str], _Outcome] | None = None,
     *,
-    then: Callable[[bool], _Outcome],
+    then: Callable[[Sequence[_Outcome]], _Outcome],
 ) -> None:
     """Call `do` for each state, `wait_and_do` for the locked ones, and `then`, and print the outcomes.
 
-    `then` returns the outcome for the pattern; its argument says whether any state is left.
+    `then` returns the outcome for the pattern, given those of its states.
 
     Raise `CommandError` if any state failed. An error or a KeyboardInterrupt says how many states are done.
     """
@@ -324,7 +332,7 @@ def _each(
             if wait_and_do and outcomes[number].result == "locked":
                 progress.end()  # the wait shows its own
                 outcomes[number] = wait_and_do(name)
-        pattern = then(any(outcome.result not in _DONE for outcome in outcomes))
+        pattern = then(outcomes)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(_remaining(states, outcomes))
         raise
@@ -333,6 +341,10 @@ def _each(
     finally:
         progress.end()
     _tell(outcomes, asked, pattern)
+
+
+def _is_left(outcomes: Sequence[_Outcome]) -> bool:
+    return any(outcome.result not in _DONE for outcome in outcomes)
 
 
 def _remaining(states: Sequence[str], outcomes: Sequence[_Outcome]) -> str:

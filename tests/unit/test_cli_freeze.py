@@ -190,9 +190,14 @@ ID = 32 * "b"
 
 
 def of_pattern(
-    pattern: str = "network/*", *, names: tuple[str, ...] = NAMES, id_: str = ID, next_: str | None = None
+    pattern: str = "network/*",
+    *,
+    names: tuple[str, ...] = NAMES,
+    id_: str = ID,
+    next_: str | None = None,
+    until: str | None = None,
 ) -> Reply:
-    placed = {"id": id_, "reason": "incident 4711", "until": None, "pattern": pattern, "by": "token:ada"}
+    placed = {"id": id_, "reason": "incident 4711", "until": until, "pattern": pattern, "by": "token:ada"}
     return answer({"freeze": placed, "names": list(names), "next": next_})
 
 
@@ -233,6 +238,22 @@ def test_a_pattern_is_frozen_first_and_then_each_state_with_its_freeze(stub: Api
     assert [asked.path for asked in others] == [f"/manage/v1/freeze/{name}" for name in NAMES]
     # Somebody has frozen the pattern before, so their freeze counts.
     assert {json.loads(asked.body)["id"] for asked in others} == {ID}
+
+
+def test_the_end_that_holds_is_told_and_a_state_whose_freeze_ends_before_it(stub: ApiStub) -> None:
+    until, sooner = "2099-01-02T00:00:00Z", "2099-01-01T00:00:00Z"
+    replies = of_pattern(until=until, names=(NAME,)), FROZEN
+    stub.reply(*replies, *(of_lock(freeze(until=sooner)),) * 2)
+    arguments = (*FREEZE, "network/*", *REASON, "--yes")
+
+    state, pattern = output(stub, *arguments).splitlines()
+
+    assert "since 2026-11-20 12:00:00 UTC until 2099-01-01 00:00:00 UTC: incident 4711." in state
+    assert "was frozen already by token:ada, until 2099-01-02 00:00:00 UTC: incident 4711. It ho" in pattern
+    assert pattern.endswith("ends before it for: network/prod (2099-01-01 00:00:00 UTC).")
+
+    stub.reply(*replies, *(of_lock(freeze(until=until)),) * 2)
+    assert output(stub, *arguments).endswith("It holds, also for states that are created later.\n")
 
 
 def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stub: ApiStub) -> None:
