@@ -251,14 +251,15 @@ def _unfreeze(asked: argparse.Namespace) -> None:
     if "*" not in asked.states:
         _tell([_unfreeze_one(api, asked.states, _lock(api, asked.states))], asked)
         return
-    lifted = [one for one in api.get(v1.PatternFreezes, "freezes").freezes if one.pattern == asked.states]
+    freezes = api.get(v1.PatternFreezes, "freezes").freezes
+    lifted = [one for one in freezes if one.pattern == asked.states and one.liftable]
     matching = _matching(api, asked, "unfreezes")
     of_name = {item.name: item.lock for item in matching if item.lock and is_frozen(item.lock)}
     if not lifted:
         alone = ", ".join(of_name)
         raise CommandError(
-            f"There is no freeze of the pattern {asked.states}: nothing was changed."
-            + (f" Frozen by others, one by one: {alone}." if alone else "")
+            f"There is no freeze of the pattern {asked.states} that you may lift: nothing was changed."
+            + (f" Frozen one by one: {alone}." if alone else "")
         )
 
     def unfreeze(name: str) -> _Outcome:

@@ -356,8 +356,14 @@ def test_another_freeze_that_came_meanwhile_stays(stub: ApiStub) -> None:
     assert (done.returncode, done.stdout) == (1, "network/prod: Another freeze is held now.\n")
 
 
-def freezes(*patterns: str) -> Reply:
-    placed = {"id": 32 * "a", "reason": "incident 4711", "until": None, "by": "token:ada"}
+def freezes(*patterns: str, liftable: bool = True) -> Reply:
+    placed = {
+        "id": 32 * "a",
+        "reason": "incident 4711",
+        "until": None,
+        "by": "token:ada",
+        "liftable": liftable,
+    }
     return answer({"freezes": [{**placed, "pattern": pattern} for pattern in patterns]})
 
 
@@ -392,10 +398,14 @@ def test_the_record_of_a_pattern_stays_while_a_state_could_not_be_unfrozen(stub:
     assert "freezes?id" not in stub.asked[-1].path
 
 
-def test_a_pattern_that_nobody_froze_names_what_is_frozen_one_by_one(stub: ApiStub) -> None:
-    stub.reply(freezes("app/*"), SOME)
+@pytest.mark.parametrize("listed", [freezes("app/*"), freezes("network/*", liftable=False)])
+def test_a_pattern_whose_freeze_you_may_not_lift_names_what_is_frozen_alone(
+    stub: ApiStub, listed: Reply
+) -> None:
+    stub.reply(listed, SOME)
 
     line = failure(stub, "state", "unfreeze", "network/*")
 
-    assert "There is no freeze of the pattern network/*" in line
-    assert line.endswith("one by one: network/eu, network/prod.")
+    assert "There is no freeze of the pattern network/* that you may lift" in line
+    assert line.endswith("Frozen one by one: network/eu, network/prod.")
+    assert {asked.method for asked in stub.asked} == {"GET"}
