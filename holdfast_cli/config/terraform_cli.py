@@ -64,10 +64,16 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
 def remove(environment: Mapping[str, str]) -> list[Path]:
     """Remove what `install` wrote, and return the paths of the removed files."""
     folder = _folder(environment)
-    found = [file for file in (_program(folder), folder / f"{NAME}.tfrc") if file.exists()]
-    for file in found:
-        file.unlink()
-    return found
+    removed = []
+    for file in (_program(folder), folder / f"{NAME}.tfrc"):
+        try:
+            file.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise CommandError(f"{file} cannot be removed: {error.strerror}.") from error
+        removed.append(file)
+    return removed
 
 
 def preferred(environment: Mapping[str, str], host: str) -> Iterator[str]:

@@ -68,6 +68,11 @@ def test_the_program_and_the_block_are_written_and_removed(configure: Configure,
     assert configure("--remove").stdout == "Nothing was changed.\n"
     assert list(files(tmp_path)) == ["module/json.py"]
 
+    program.mkdir()
+    done = configure("--remove")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"holdfast: {program} cannot be removed: ")
+
 
 @pytest.mark.parametrize(
     "file", [".terraformrc", ".tofurc", ".terraform.d/x.tfrc", "named", "xdg/opentofu/tofurc"]
