@@ -49,7 +49,10 @@ class OwnLocks(StrEnum):
 
 
 class Role(StrEnum):
-    """A named set of actions. Each role but `auditor` includes `outputs`, and then the roles before it."""
+    """A named set of actions. `outputs`, `reader`, `writer` and `maintainer` each include the one before.
+
+    `auditor` is included in `maintainer` alone, and includes none.
+    """
 
     OUTPUTS = "outputs"
     AUDITOR = "auditor"
@@ -226,13 +229,14 @@ class Caller:
             return
         here = [grant for grant in self.grants if grant.covers(name)]
         if action is Action.READ and self.may(Action.READ_OUTPUTS, name):
+            reads = "reads" if len(here) == 1 else "read"
             raise NotAllowed(
-                f"The {_roles(here)} of {self.principal} reads no whole state. Its outputs are at "
-                f"/outputs/{name}; for the rest use a token with the role 'reader'."
+                f"{_roles(here, self)} {reads} no whole state. Its outputs are at /outputs/{name}; for the "
+                "rest use a token with the role 'reader'."
             )
         self.require_somewhere(action)
         if here:
-            raise _not_allowed(f"{_roles(here)} of {self.principal} for the state '{name}'", action)
+            raise _not_allowed(here, self, action, f" for the state '{name}'")
         raise NotAllowed(
             f"The scope of {self.principal} does not cover the state '{name}'; use a token that does."
         )
@@ -240,14 +244,17 @@ class Caller:
     def require_somewhere(self, action: Action) -> None:
         """Raise `NotAllowed` if no grant allows the action; the scopes are not checked."""
         if not self.somewhere(action):
-            raise _not_allowed(f"{_roles(self.grants)} of {self.principal}", action)
+            raise _not_allowed(self.grants, self, action)
 
 
-def _roles(grants: Sequence[Grant]) -> str:
-    return "role " + " and ".join(f"'{grant.role}'" for grant in grants)
-
-
-def _not_allowed(whose: str, action: Action) -> NotAllowed:
+def _not_allowed(grants: Sequence[Grant], caller: Caller, action: Action, where: str = "") -> NotAllowed:
     enough = next(role for role in Role if action in allowed(role))
     verb = action.name.lower().replace("_", " ")
-    return NotAllowed(f"The {whose} does not allow to {verb}; use a token with the role '{enough}'.")
+    do = "does" if len(grants) == 1 else "do"
+    said = f"{_roles(grants, caller)}{where} {do} not allow to {verb}"
+    return NotAllowed(f"{said}; use a token with the role '{enough}'.")
+
+
+def _roles(grants: Sequence[Grant], caller: Caller) -> str:
+    each = " and ".join(f"'{grant.role}'" for grant in grants)
+    return f"The role{'' if len(grants) == 1 else 's'} {each} of {caller.principal}"

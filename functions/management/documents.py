@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from gateway import payload
 from gateway.payload import Payload
+from holdfast import access
 from holdfast.api import form, v1
 from holdfast.api.form import Document
 from holdfast.errors import HoldfastError, Locked
@@ -207,14 +208,13 @@ def _match(match: Match | None) -> v1.ResolvedVersion | None:
 def caller(authenticated: Authenticated) -> v1.Principal:
     """Return the caller's principal, grants and method of authentication."""
     who = authenticated.caller
-    grants = tuple(v1.Grant(role=grant.role.value, scope=grant.scope) for grant in who.grants)
-    one = grants[0] if len(grants) == 1 else None
+    grants = access.described(who.grants)
     return v1.Principal(
         principal=who.principal,
         owner=who.owner or None,
-        role=one.role if one else None,
-        scope=one.scope if one else None,
-        grants=grants,
+        role=grants["role"],
+        scope=grants["scope"],
+        grants=tuple(v1.Grant(**grant) for grant in grants["grants"]),
         method=authenticated.method.value,
         trust=authenticated.trust or None,
         expires=authenticated.expires_at,

@@ -184,7 +184,8 @@ def _no_state(request: Request) -> NoState:
         undelete = f"holdfast state undelete {request.name}"
         said.append(f"It was deleted at {documents.time(deleted)}; '{undelete}' brings it back.")
     elif similar := declared.nearest(request.store, request.name, request.caller):
-        said.append(f"The nearest names are: {', '.join(similar)}.")
+        near = f"The nearest names are: {', '.join(similar)}."
+        said.append("Its name is declared." if request.name.value in similar else near)
     return NoState(" ".join(said))
 
 

@@ -327,7 +327,7 @@ ENTRY = {"pattern": "x/*", "id": COMMAND, "reason": "r", "by": "b", "until": Non
 def test_a_record_that_is_not_understood_refuses_every_first_state(bucket: Bucket, stored: object) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=json.dumps(stored).encode())
     for refused in (BEGINNINGS["read"], BEGINNINGS["unlocked write"], frozen):
-        with pytest.raises(UnreadableRecord):
+        with pytest.raises(UnreadableRecord, match="lifts the freezes of all patterns"):
             refused(bucket)
 
 

@@ -134,7 +134,7 @@ def test_a_role_of_one_grant_with_the_scope_of_another_is_found(
         (Action.WRITE, "network/a", "role 'outputs' of token:x for the state 'network/a' does not allow"),
         (Action.READ, "network/a", "role 'outputs' of token:x reads no whole state"),
         (Action.WRITE, "dns", "The scope of token:x does not cover the state 'dns'"),
-        (Action.DELETE, "apps/db", "role 'writer' and 'outputs' of token:x does not allow to delete"),
+        (Action.DELETE, "apps/db", "roles 'writer' and 'outputs' of token:x do not allow to delete"),
         (Action.DELETE, "dns", "use a token with the role 'maintainer'"),
     ],
 )

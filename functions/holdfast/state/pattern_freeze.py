@@ -110,8 +110,8 @@ def entries(found: Object | None) -> Sequence[PatternFreeze]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UnreadableRecord(
             f"The object {FROZEN_PATTERNS} in the bucket is not a record of frozen patterns that this "
-            "version understands, so no state is created. Upgrade Holdfast, or delete the object; earlier "
-            "versions stay."
+            "version understands, so no state is created. Upgrade Holdfast; or delete the object, of which "
+            "earlier versions stay: that lifts the freezes of all patterns."
         ) from error
 
 
