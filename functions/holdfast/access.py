@@ -49,10 +49,7 @@ class OwnLocks(StrEnum):
 
 
 class Role(StrEnum):
-    """A named set of actions. `outputs`, `reader`, `writer` and `maintainer` each include the one before.
-
-    `auditor` is included in `maintainer` alone, and includes none.
-    """
+    """A named set of actions. Only `maintainer` includes `auditor`; the others include those before them."""
 
     OUTPUTS = "outputs"
     AUDITOR = "auditor"

@@ -213,7 +213,7 @@ class UnreadableVersion(Conflict, status=409, code="unreadable_version"):
 
 
 class UnreadableRecord(Conflict, status=409, code="unreadable_record"):
-    """`workspaces/<state>.json` is not a valid record, or that of frozen patterns is not understood."""
+    """The record of a workspace or of frozen patterns is not valid."""
 
 
 class EncryptedState(Conflict, status=409, code="encrypted_state"):

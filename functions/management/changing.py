@@ -204,16 +204,15 @@ def freeze_pattern(request: Request) -> Response:
     placed = frozen.freeze
     is_new = placed.id == asked["id"]
     ends = documents.time(placed.until) if placed.until else None
+    said = {"reason": placed.reason, "until": ends} if is_new else {"held_by": frozen.by}
     document = v1.FrozenPattern(
-        freeze=documents.pattern_freeze(frozen), names=tuple(name.value for name in names), next=next_
+        freeze=documents.pattern_freeze(frozen, request.caller),
+        names=tuple(name.value for name in names),
+        next=next_,
     )
     return Response(
         documents.large(document, accepts_gzip=request.accepts_gzip),
-        logged={
-            "state": frozen.pattern,
-            "freeze": placed.id,
-            **({"reason": placed.reason, "until": ends} if is_new else {"held_by": frozen.by}),
-        },
+        logged={"state": frozen.pattern, "freeze": placed.id, **said},
         event=Event.STATES_LISTED if cursor else _unless(is_new),
     )
 

@@ -15,6 +15,7 @@ from holdfast.s3.object_metadata import VERSION_FIELDS
 from holdfast.s3.store import ObjectVersion
 from holdfast.state import catalog
 from holdfast.state.description import Current, Description
+from holdfast.state.freeze import covers
 from holdfast.state.history import History, Version
 from holdfast.state.locks import Freeze, HeldLock
 from holdfast.state.pattern_freeze import PatternFreeze
@@ -75,8 +76,8 @@ def freeze(placed: Freeze) -> v1.PlacedFreeze:
     return v1.PlacedFreeze(id=placed.id, reason=placed.reason, until=placed.until)
 
 
-def pattern_freeze(placed: PatternFreeze) -> v1.PatternFreeze:
-    """Return the document of a frozen pattern."""
+def pattern_freeze(placed: PatternFreeze, reader: access.Caller) -> v1.PatternFreeze:
+    """Return the document of a frozen pattern for a caller."""
     of = placed.freeze
     return v1.PatternFreeze(
         id=of.id,
@@ -86,11 +87,8 @@ def pattern_freeze(placed: PatternFreeze) -> v1.PatternFreeze:
         by=placed.by,
         owner=placed.owner or None,
         since=placed.since,
+        liftable=covers(reader, access.Action.FREEZE, placed.pattern),
     )
-
-
-def listed_pattern_freeze(placed: PatternFreeze, *, liftable: bool) -> v1.ListedPatternFreeze:
-    return v1.ListedPatternFreeze(**_members(pattern_freeze(placed), v1.PatternFreeze), liftable=liftable)
 
 
 def states(page: catalog.Page) -> v1.StatePage:
@@ -116,11 +114,8 @@ def locks(page: catalog.Page) -> v1.LockPage:
 
 def _listed(name: StateName, held: HeldLock) -> v1.ListedLock:
     short = lock(held, longest=_OF_CLIENT)
-    return v1.ListedLock(name=name.value, **_members(short, v1.Lock))
-
-
-def _members(document: Document, kind: type[Document]) -> dict[str, Any]:
-    return {each.attribute: getattr(document, each.attribute) for each in form.members(kind)}
+    of_lock = {each.attribute: getattr(short, each.attribute) for each in form.members(v1.Lock)}
+    return v1.ListedLock(name=name.value, **of_lock)
 
 
 def state(name: StateName, found: Description, record: ObjectVersion | None) -> v1.StateDescription:

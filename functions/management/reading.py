@@ -109,12 +109,8 @@ def lock(request: Request) -> Response:
 
 def freezes(request: Request) -> Response:
     """Respond with the frozen patterns that the caller may see."""
-    listed = (
-        documents.listed_pattern_freeze(
-            one, liftable=freeze.covers(request.caller, Action.FREEZE, one.pattern)
-        )
-        for one in freeze.frozen_patterns(request.store, request.caller)
-    )
+    found = freeze.frozen_patterns(request.store, request.caller)
+    listed = (documents.pattern_freeze(one, request.caller) for one in found)
     return _large(request, v1.PatternFreezes(freezes=tuple(listed)))
 
 

@@ -48,14 +48,11 @@ frozen patterns that your scope covers whole.""",
 def _list(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
     listed = api.pages(v1.ListedLock, "locks", "locks", prefix=asked.states.prefix)
-    locks: list[v1.ListedLock | v1.ListedPatternFreeze] = [
+    locks: list[v1.ListedLock | v1.PatternFreeze] = [
         lock for lock in listed if asked.states.covers(lock.name)
     ]
-    locks += [
-        freeze
-        for freeze in api.get(v1.PatternFreezes, "freezes").freezes
-        if _may_match(freeze.pattern, asked.states.prefix)
-    ]
+    freezes = api.get(v1.PatternFreezes, "freezes").freezes
+    locks += [freeze for freeze in freezes if _may_match(freeze.pattern, asked.states.prefix)]
     if asked.older_than is not None:
         before = api.now() - asked.older_than
         locks = [lock for lock in locks if lock.since and lock.since <= before]
@@ -71,7 +68,7 @@ def _list(asked: argparse.Namespace) -> None:
         )
         return
     now = api.now()
-    colours = ["cyan" if isinstance(one, v1.ListedPatternFreeze) else colour(one) for one in locks]
+    colours = ["cyan" if isinstance(one, v1.PatternFreeze) else colour(one) for one in locks]
     rows = [_row(lock, now) for lock in locks]
     output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows, colours))
 
@@ -82,9 +79,9 @@ def _may_match(pattern: str, prefix: str) -> bool:
     return literal.startswith(prefix) or prefix.startswith(literal)
 
 
-def _row(lock: v1.ListedLock | v1.ListedPatternFreeze, now: datetime) -> list[str]:
+def _row(lock: v1.ListedLock | v1.PatternFreeze, now: datetime) -> list[str]:
     since = word(lock, "since", now)
-    if isinstance(lock, v1.ListedPatternFreeze):
+    if isinstance(lock, v1.PatternFreeze):
         return [lock.pattern, since, named(lock.by, lock.owner or ""), freeze_words(lock, now), lock.id]
     what = lock_words(lock, now) if lock.freeze else lock.operation
     return [lock.name, since, holder(lock), what, lock.id]

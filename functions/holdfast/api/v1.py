@@ -335,6 +335,7 @@ class PatternFreeze(PlacedFreeze):
     by: str  # the principal who froze it
     owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
     since: datetime | None  # when it was frozen; null in the response to its freeze
+    liftable: Flag  # whether the caller may unfreeze it
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -347,17 +348,10 @@ class FrozenPattern(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ListedPatternFreeze(PatternFreeze):
-    """A frozen pattern in a list."""
-
-    liftable: Flag  # whether the caller may unfreeze it
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PatternFreezes(Document):
     """The frozen patterns that the caller's scope covers whole."""
 
-    freezes: tuple[ListedPatternFreeze, ...]  # in the order in which they were frozen
+    freezes: tuple[PatternFreeze, ...]  # in the order in which they were frozen
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

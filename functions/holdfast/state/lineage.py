@@ -19,7 +19,7 @@ from holdfast.state.document import Revision
 from holdfast.state.history import Version
 
 SECONDS: Final = 8.0
-"""The time after which a search pauses; the next request continues it."""
+"""The time after which a search reads no further body; the next request continues it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,6 @@ def search(
     limit: int,
 ) -> Search:
     """Search the history for the highest serial of the lineage of a revision, for at most `SECONDS`.
-
-    After this time the search ends before the next body, but for one body a request.
 
     Args:
         restores: the version to restore and the current version. A cursor is valid for this restore alone.
