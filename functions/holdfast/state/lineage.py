@@ -58,7 +58,7 @@ def search(
         for_name, *for_restore, highest, count, place = cursors.decode(
             "lineage", cursor, str, str, str, int, int, str
         )
-        # A serial below would go back, and one that no version can have would be stored.
+        # The restore would store a serial that goes back, or that no version can have.
         is_serial = of.serial <= highest < document.SERIAL_END
         if (for_name, *for_restore) != (name.value, *restores) or not is_serial:
             raise cursors.invalid()
