@@ -97,6 +97,7 @@ _FREEZE_VERB: Final = "holdfast.state.freeze:freeze"
 _UNFREEZE_VERB: Final = "holdfast.state.freeze:unfreeze"
 _FREEZE_PATTERN: Final = "holdfast.state.freeze:freeze_pattern"
 _LOCKED_OR_STORED: Final = "holdfast.state.catalog:locked_or_stored"
+_LISTS: Final = "lists = (_locked_by, _state_of)"
 _REQUIRE_NOT_FROZEN: Final = "holdfast.state.pattern_freeze:require_not_frozen"
 _IS_OLDER: Final = "holdfast.state.pattern_freeze:_is_older"
 _BREAK: Final = "holdfast.state.locks:break_exactly"
@@ -576,20 +577,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "a freeze of a pattern does not list locks": _at(
             "freeze-pattern",
-            Replaced(_LOCKED_OR_STORED, "found = _with(_locked_by, store, pattern)", "found = set()"),
+            Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (_state_of,)"),
         ),
         "a freeze of a pattern lists states before locks": _at(
-            "freeze-pattern-two",
-            Replaced(
-                _LOCKED_OR_STORED,
-                "found = _with(_locked_by, store, pattern)",
-                "found = _with(_state_of, store, pattern)",
-            ),
-            Replaced(
-                _LOCKED_OR_STORED,
-                "found |= _with(_state_of, store, pattern)",
-                "found |= _with(_locked_by, store, pattern)",
-            ),
+            "freeze-pattern-two", Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (_state_of, _locked_by)")
         ),
         "a first write does not look for frozen patterns": _at(
             "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable", which=(1, 2))
