@@ -85,6 +85,13 @@ def _refuse_secret(value: str) -> None:
         raise argparse.ArgumentTypeError(f"the value {HOLDS_NONE}")
 
 
+def _refuse_double_star(value: str) -> None:
+    if "**" in value:
+        raise argparse.ArgumentTypeError(
+            f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
+        )
+
+
 def _check_form(form: re.Pattern[str], value: str, rule: str) -> re.Match[str]:
     """Match a whole value, and return the match; if there is no match, the error is the value and `rule`."""
     if (parts := form.fullmatch(value)) is None:
@@ -133,10 +140,7 @@ def grant(value: str) -> Grant:
 
 def scope(value: str, option: str = "--scope ") -> str:
     """Check a scope pattern, and return it. `option` is what the user types before it."""
-    if "**" in value:
-        raise argparse.ArgumentTypeError(
-            f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
-        )
+    _refuse_double_star(value)
     try:
         # No name has one of these characters, so they can only be separators.
         several = [check_pattern(pattern) for pattern in re.split("[,; ]", value) if pattern]
@@ -161,6 +165,7 @@ def state(value: str) -> names.StateName:
 def state_or_pattern(value: str) -> str:
     """Check a state's name or a pattern, and return it; a '*' is appended to a final '/'."""
     pattern = f"{value}*" if value.endswith("/") else value
+    _refuse_double_star(pattern)
     try:
         return check_pattern(pattern) if "*" in pattern else names.parse(value).value
     except InvalidName as error:

@@ -300,7 +300,7 @@ def test_who_freezes_a_pattern_may_freeze_all_that_it_can_match(
         freezing.unfreeze_pattern(bucket.store(), COMMAND, caller)
 
 
-@pytest.mark.parametrize("pattern", ["network/prod", "a//*", "holdfast-doctor/*", "", "*" * 300])
+@pytest.mark.parametrize("pattern", ["network/prod", "a//*", "app/**", "holdfast-doctor/*", "", "*" * 300])
 def test_what_is_no_pattern_of_states_is_refused(bucket: Bucket, pattern: str) -> None:
     with pytest.raises(InvalidRequest):
         frozen(bucket, pattern)

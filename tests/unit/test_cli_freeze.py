@@ -87,6 +87,7 @@ def test_a_duration_ends_so_long_from_now_and_no_end_is_none(stub: ApiStub) -> N
         ["a//b", *REASON],
         ["a//", *REASON],
         ["a/?", *REASON],
+        ["a/**", *REASON],
     ],
 )
 def test_what_freezes_nothing_is_wrong_usage(stub: ApiStub, arguments: list[str]) -> None:

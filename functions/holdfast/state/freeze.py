@@ -93,6 +93,8 @@ def freeze_pattern(
         UnreadableRecord: the record is not valid, or of a later version.
     """
     _require(pattern, caller)
+    if "**" in pattern:
+        raise InvalidRequest("The 'pattern' has '**': everything below a name is 'name/*'.")
     _check(freeze_id, reason, until, now=now)
     begun_for, place = _begin(pattern, cursor)
     wanted_freeze = Freeze(freeze_id, reason, until)
