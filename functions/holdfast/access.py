@@ -140,13 +140,13 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
     checked = tuple(Grant(role, tuple(scope)) for role, scope in merged.items())
     if not checked or not all(grant.scope for grant in checked):
         raise ValueError("at least one scope pattern is needed; '*' is every state")
-    if len(grants) > 1:
-        _check_each_adds(checked)
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
         raise ValueError(
             f"the scope patterns are too long: at most {MAX_SCOPES} characters in all, where each counts "
             f"{len(_BETWEEN)} more"
         )
+    if len(grants) > 1:
+        _check_each_adds(checked)
     return checked
 
 
