@@ -224,6 +224,7 @@ def test_terraform_takes_the_printed_data_source_with_the_credentials_of_the_env
 )
 def test_the_data_source_is_named_after_the_state(tmp_path: Path, state: str, name: str) -> None:
     printed = backend_config(state, "--outputs", "--address", LOCAL_ADDRESS)
+    assert f"Any role but auditor will do, if it covers {state}." in printed
 
     assert f'data "terraform_remote_state" "{name}" {{' in printed
     (tmp_path / "network.tf").write_text(printed)
