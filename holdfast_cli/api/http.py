@@ -30,6 +30,8 @@ Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 
 _TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
 """Seconds to connect, and seconds without a received byte; API Gateway's own limit is 30 seconds."""
+_SHORT: Final = Timeout(connect=2.0, read=5.0)
+"""The same for a request whose response is only useful if it comes at once."""
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry, on average."""
 _THROTTLED: Final = (*_PAUSES, 3.0, 5.0)
@@ -114,6 +116,14 @@ def send(
     return response
 
 
+def try_once(url: str, headers: Mapping[str, str]) -> int | None:
+    """Send a GET request as `send` does, without a retry, and return its status; None if none comes soon."""
+    try:
+        return _attempt("GET", url, headers, b"", None, _SHORT).status
+    except (HTTPError, ValueError):
+        return None
+
+
 def _pause(retry: int, response: Response | None) -> float | None:
     """Return the seconds before a retry, for a response or its loss; None if there is no further retry.
 
@@ -147,12 +157,19 @@ def version_skew(address: str) -> str:
     return "" if compared is None else f" {plain(' '.join(compared))}"
 
 
-def _attempt(method: str, url: str, headers: Mapping[str, str], body: bytes, sign: Sign | None) -> Response:
+def _attempt(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    sign: Sign | None,
+    timeout: Timeout = _TIMEOUT,
+) -> Response:
     sent = dict(sign(method, url, headers, body) if sign else headers)
     sent["User-Agent"] = f"holdfast/{holdfast.__version__}"
     with _connections(url) as connections:
         response = connections.request(
-            method, url, body=body or None, headers=sent, timeout=_TIMEOUT, retries=False, redirect=False
+            method, url, body=body or None, headers=sent, timeout=timeout, retries=False, redirect=False
         )
     got = {name.lower(): value for name, value in response.headers.items()}
     return Response(response.status, response.data, got)

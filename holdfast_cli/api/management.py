@@ -22,6 +22,8 @@ from holdfast_cli.terminal.output import Progress, moment, plain
 _D = TypeVar("_D", bound=Document)
 
 _ROOT: Final = "/manage/v1"
+WHO_AM_I: Final = f"{_ROOT}/whoami"
+"""The path of the request that every caller may send."""
 HOW_TO_SIGN_IN: Final = (
     'eval "$(holdfast login)" signs in; or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, as `make up` and '
     "`holdfast token create` print them"
@@ -189,7 +191,8 @@ class Api:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
                 return CommandError(
                     f"{self.host} does not accept the credentials of {self.source}: they are wrong, revoked "
-                    f"or expired, or of another team. {HOW_TO_SIGN_IN}.{http.version_skew(self.address)}"
+                    f"or expired, or of another team. {HOW_TO_SIGN_IN}. `holdfast run` replaces a refused "
+                    f"session when it starts again.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:
                 return ApiError(f"{said} {self._holder(response, name)}".strip(), response)

@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,8 @@ from holdfast import json_object
 from holdfast.access import described
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast.identity.trust import is_web_address
-from holdfast_cli.api import id_tokens, sessions
+from holdfast_cli.api import http, id_tokens, sessions
+from holdfast_cli.api.management import WHO_AM_I
 from holdfast_cli.api.sessions import Session
 from holdfast_cli.bucket import stack
 from holdfast_cli.config import cloud_config, profiles, settings
@@ -26,6 +28,7 @@ from holdfast_cli.errors import UsageError
 
 _KEPT_SINCE: Final = "kept_since"
 _AWS_FILES: Final = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
+_SSO_TOKENS: Final = "~/.aws/sso/cache"
 _ROTATING: Final = ("_TOKEN", "_SECRET_ACCESS_KEY")
 """The endings of variables that do not say who signs in: AWS_ACCESS_KEY_ID does."""
 
@@ -59,26 +62,35 @@ def create(asked: Namespace, chosen: Settings, address: str, seconds: int | None
 def reuse(asked: Namespace, chosen: Settings, address: str) -> Session:
     """Return a session of which at least half is left: a kept one of the same AWS settings, else a new one.
 
-    Processes that ask at the same time share one new session. A CI job's session is not kept: the runner's
-    next job could read the file.
+    A kept one that the API refuses is replaced. Processes that ask at the same time share one new session. A
+    CI job's session is not kept: the runner's next job could read the file.
     """
     seconds = asked.duration or MAX_SECONDS  # Terraform asks for a token once, so it must outlive an apply
     folder = None if asked.oidc else _folder(address)
     if folder is None:
         return create(asked, chosen, address, seconds)
     file = folder / f"{_digest(seconds, asked.aws_profile, _aws_settings())}.json"
+    kept = _read(file)
+    if kept is not None and not _is_refused(kept, address):
+        return kept
     with _alone(folder):
-        session = _read(file)
-        if session is None:
+        session = _read(file)  # another process may have replaced it meanwhile
+        if session is None or session == kept:
             session = create(asked, chosen, address, seconds)
             with suppress(OSError):
                 _keep(session, file)
     return session
 
 
-def forget(address: str | None) -> None:
-    """Remove the kept sessions of an API, if there is one. They stay valid until they expire."""
-    if address is not None and (folder := _folder(address)):
+def _is_refused(session: Session, address: str) -> bool:
+    """Ask the API that created a session, to which it is sent anyhow. Without an answer it is not refused."""
+    headers = {"Authorization": http.basic(session.id, session.secret)}
+    return http.try_once(f"{address}{WHO_AM_I}", headers) in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+def forget(address: str) -> None:
+    """Remove the kept sessions of an API. They stay valid until they expire."""
+    if folder := _folder(address):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -124,6 +136,9 @@ def _aws_settings() -> list[object]:
         with suppress(OSError, RuntimeError):  # there is no file, or no home
             file = Path(os.environ.get(variable) or usual).expanduser()
             changed.append(file.stat().st_mtime_ns)
+    with suppress(OSError, RuntimeError):  # `aws sso login` changes who signs in
+        of_sso = Path(_SSO_TOKENS).expanduser().glob("*.json")
+        changed.append(sorted((file.name, file.stat().st_mtime_ns) for file in of_sso))
     return [own, changed]
 
 

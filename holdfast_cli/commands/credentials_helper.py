@@ -13,8 +13,8 @@ from pathlib import Path
 from holdfast.identity import credentials
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast_cli.api import own_sessions
-from holdfast_cli.config import arguments, cloud_config, settings
-from holdfast_cli.errors import CommandError
+from holdfast_cli.config import arguments, cloud_config, rules, settings
+from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, option
 from holdfast_cli.terminal.parser import hidden
@@ -29,11 +29,12 @@ helper`: sign in as `holdfast login` does, and print the session for `cloud {}`.
 the hosts of the profiles' addresses, and of HOLDFAST_ADDRESS, are answered; for every
 other host nothing is sent.
 
-Sessions are kept as by `holdfast run`; `forget` removes those of a host.""",
+Sessions are kept as by `holdfast run`; `forget` removes those of a host or address.""",
     """\
   holdfast credentials-helper get abc123.execute-api.eu-central-1.amazonaws.com
   holdfast credentials-helper --oidc get abc123.execute-api.eu-central-1.amazonaws.com
   holdfast credentials-helper forget abc123.execute-api.eu-central-1.amazonaws.com
+  holdfast credentials-helper forget https://api.example.com/states-of-all
 """,
     arguments.sign_in(MAX_SECONDS),
     option("verb", choices=("get", "store", "forget"), metavar="VERB", help="get, store or forget"),
@@ -47,10 +48,10 @@ def _run(asked: argparse.Namespace) -> None:
             f"{cloud_config.token_variable(asked.host)}."
         )
     try:
-        address = _choose(asked)
         if asked.verb == "forget":
-            own_sessions.forget(address)
-        elif address is None:
+            for address in _named(asked.host):
+                own_sessions.forget(address)
+        elif not _choose(asked):
             output.write("{}")
         else:
             session = own_sessions.reuse(asked, *own_sessions.resolve(asked))
@@ -67,13 +68,28 @@ def _show(failure: CommandError) -> None:
             terminal.write(f"holdfast: {output.plain(hidden(str(failure), sys.argv, longest=None))}\n")
 
 
-def _choose(asked: argparse.Namespace) -> str | None:
-    """Choose the API whose host is exactly the asked one, and return its address; None for any other host.
+def _named(host: str) -> list[str]:
+    """Return the addresses of the APIs that a host stands for, or the address that was typed instead."""
+    if "://" in host:
+        try:
+            return [rules.address(host)]
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"HOST: {error}") from error
+    addresses = [address for _, address in settings.apis(os.environ)]
+    return [each for each in addresses if _is_at(host, each) or host == cloud_config.hostname(each)]
+
+
+def _is_at(host: str, address: str) -> bool:
+    return host.isascii() and host.lower() == cloud_config.host(address)
+
+
+def _choose(asked: argparse.Namespace) -> bool:
+    """Choose the API whose host is exactly the asked one; return False for any other host.
 
     The host may come from the `source` of somebody's module. Some letters become ASCII in lower case.
     """
     for profile, address in settings.apis(os.environ):
-        if asked.host.isascii() and asked.host.lower() == cloud_config.host(address):
+        if _is_at(asked.host, address):
             vars(asked).update(profile=profile, address=None if profile else address, team=None, region=None)
-            return address
-    return None
+            return True
+    return False

@@ -21,7 +21,8 @@ HOLDFAST_ADDRESS. Signals, input, output and the exit code are the program's own
 The program can be Terraform, OpenTofu, Terragrunt, `holdfast` or a script.
 
 A session of AWS credentials is kept in ~/.cache/holdfast, or below XDG_CACHE_HOME, and
-used again until half of its duration has passed. A session of an ID token is not kept.""",
+used again until half of its duration has passed, or the API refuses it. A session of
+an ID token is not kept.""",
     """\
   holdfast run -- terraform apply
   holdfast run --oidc -- tofu apply -auto-approve

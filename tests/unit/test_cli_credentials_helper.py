@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from holdfast_cli.api import http, own_sessions
 from local_aws.server import Certificates
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Reply, made, refused, session
@@ -98,9 +99,10 @@ def test_the_host_of_a_profile_gets_a_session_long_enough_for_an_apply(
     assert token() == f"{first['id']}.{first['secret']}"
     assert ask("get", urlsplit(api.address).netloc.upper()).stdout == f'{{"token": "{token()}"}}\n'
 
-    [asked] = api.asked
+    asked, *checks = api.asked
     assert (asked.method, asked.path) == ("POST", "/sessions/aws")
     assert json.loads(asked.body) == {"seconds": 43_200}
+    assert {(check.method, check.path) for check in checks} == {("GET", "/manage/v1/whoami")}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_a_session_is_kept_for_its_user_alone_and_not_used_if_others_could_read_
     (file.parent / "expired.json").touch(0o600)
     os.utime(file.parent / "expired.json", (0, 0))
     assert token() != first
-    assert len(api.asked) == 2
+    assert [asked.method for asked in api.asked] == ["POST", "POST"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert kept(tmp_path) == [file]
 
@@ -227,7 +229,12 @@ def test_a_changed_aws_profile_signs_in_anew_and_its_option_goes_before_the_envi
     config = tmp_path / ".aws" / "config"
     config.write_text(config.read_text().replace("eu-west-1", "eu-west-2"))
 
-    assert token("--aws-profile", "two") != first
+    second = token("--aws-profile=two")
+    assert second != first
+    signed_in = tmp_path / ".aws" / "sso" / "cache" / "0123.json"
+    signed_in.parent.mkdir(parents=True)
+    signed_in.write_text("{}")
+    assert token("--aws-profile=two") != second
 
 
 @pytest.mark.parametrize("of_github", [True, False])
@@ -259,7 +266,23 @@ def test_processes_that_ask_at_once_sign_in_once(api: ApiStub, token: Callable[.
         got = list(together.map(lambda _: token(), range(6)))
 
     assert len(set(got)) == 1
-    assert len(api.asked) == 1
+    assert [asked.method for asked in api.asked].count("POST") == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_session_that_the_api_refuses_is_replaced_and_without_an_answer_it_is_kept(
+    api: ApiStub, token: Callable[..., str], status: int
+) -> None:
+    first, second = token(), session(seconds=2 * HALF)
+
+    api.reply(Reply(status, b"{}"), made(second))
+    assert token() == f"{second['id']}.{second['secret']}"
+    assert api.asked[1].headers["authorization"] == http.basic(*first.split("."))
+
+    for answer in (Reply(lost=True), Reply(429), Reply(503), Reply(302, headers={"Location": "/sessions"})):
+        api.reply(answer)
+        assert token() == f"{second['id']}.{second['secret']}"
+    assert len(api.asked) == 7
 
 
 @pytest.mark.parametrize("environment", [{"XDG_CACHE_HOME": "/dev/null"}, {"HOME": ""}])
@@ -319,6 +342,21 @@ def test_a_failure_is_one_line_which_terraform_shows(
     assert (done.returncode, done.stdout) == (code, "")
     [line] = done.stderr.splitlines()
     assert says in line
+
+
+def test_sessions_of_an_address_that_is_no_host_are_forgotten(
+    ask: Ask, api: ApiStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"{api.address}/of-all"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for typed in (address, f"{address}/", "holdfast.local"):
+        folder = own_sessions._folder(address)
+        assert folder is not None
+        folder.mkdir(parents=True)
+        (folder / "kept.json").touch()
+        assert ask("forget", typed, HOLDFAST_ADDRESS=address).returncode == 0
+        assert kept(tmp_path) == []
 
 
 def test_a_person_sees_on_the_terminal_what_terraform_hides(api: ApiStub, tmp_path: Path) -> None:

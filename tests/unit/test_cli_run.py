@@ -32,7 +32,7 @@ def test_the_program_has_a_session_that_is_used_again_and_nothing_is_printed(
         said = [got["id"], got["secret"], f"{got['id']}.{got['secret']}", stub.address]
         assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, said, "")
 
-    [asked] = stub.asked
+    [asked, _] = stub.asked
     assert asked.body == b'{"seconds": 43200}'
 
 
