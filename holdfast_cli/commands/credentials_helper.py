@@ -86,10 +86,17 @@ def _is_at(host: str, address: str) -> bool:
 def _choose(asked: argparse.Namespace) -> bool:
     """Choose the API whose host is exactly the asked one; return False for any other host.
 
+    If the configuration cannot be read, a line says so, and no host is known to have the API.
+
     The host may come from the `source` of somebody's module. Some letters become ASCII in lower case.
     """
-    for profile, address in settings.apis(os.environ):
-        if _is_at(asked.host, address):
-            vars(asked).update(profile=profile, address=None if profile else address, team=None, region=None)
-            return True
+    try:
+        for profile, address in settings.apis(os.environ):
+            if _is_at(asked.host, address):
+                mine = None if profile else address
+                vars(asked).update(profile=profile, address=mine, team=None, region=None)
+                return True
+    except UsageError as failure:  # Terraform stops at a failure, also one for a host of others
+        output.complain(failure)
+        _show(failure)
     return False

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast_cli.api import http, own_sessions
+from holdfast_cli.api import http
 from local_aws.server import Certificates
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Reply, made, refused, session
@@ -328,8 +328,6 @@ def test_a_forgotten_session_is_replaced_and_nothing_is_stored(
         (Reply(503), {}, 1, "503"),
         (Reply(200, b"{}"), {}, 1, "holds no session"),
         (Reply(200), {"AWS_PROFILE": "gone"}, 1, "gone"),
-        (Reply(200), {"HOLDFAST_CONFIG_FILE": "/dev"}, 2, "/dev cannot be read"),
-        (Reply(200), {"HOLDFAST_ADDRESS": "nothing"}, 2, "HOLDFAST_ADDRESS"),
     ],
 )
 def test_a_failure_is_one_line_which_terraform_shows(
@@ -344,17 +342,27 @@ def test_a_failure_is_one_line_which_terraform_shows(
     assert says in line
 
 
+@pytest.mark.parametrize("name", ["HOLDFAST_CONFIG_FILE", "HOLDFAST_ADDRESS"])
+def test_a_configuration_that_cannot_be_read_stops_no_command_for_a_host_of_others(
+    ask: Ask, api: ApiStub, name: str
+) -> None:
+    for host in ("registry.terraform.io", urlsplit(api.address).netloc):
+        done = ask("get", host, **{name: "/dev"})
+        assert (done.returncode, done.stdout) == (0, "{}\n")
+        [line] = done.stderr.splitlines()
+        assert line.startswith("holdfast: ")
+    assert (ask("forget", "a.example", **{name: "/dev"}).returncode, api.asked) == (2, [])
+
+
 def test_sessions_of_an_address_that_is_no_host_are_forgotten(
-    ask: Ask, api: ApiStub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, api: ApiStub, certificates: Certificates, tmp_path: Path
 ) -> None:
     address = f"{api.address}/of-all"
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    keys = {"AWS_PROFILE": "one", "AWS_CA_BUNDLE": str(certificates.ca)}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **keys}
     for typed in (address, f"{address}/", "holdfast.local"):
-        folder = own_sessions._folder(address)
-        assert folder is not None
-        folder.mkdir(parents=True)
-        (folder / "kept.json").touch()
+        done = forked_command.run(["run", "--address", address, "--", "true"], environment, timeout=60)
+        assert (done.returncode, len(kept(tmp_path))) == (0, 1)
         assert ask("forget", typed, HOLDFAST_ADDRESS=address).returncode == 0
         assert kept(tmp_path) == []
 
