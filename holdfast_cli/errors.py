@@ -4,6 +4,8 @@
 class CommandError(Exception):
     """The command failed; the message is one line with advice."""
 
+    exit_code = 1
+
 
 class OutputClosedError(CommandError):
     """The reader closed the output, as `| head -1` does. A command that only reads then exits with code 0."""
@@ -15,6 +17,20 @@ class UnavailableError(CommandError):
 
 class UsageError(CommandError):
     """The options contradict each other, or break a rule about several options."""
+
+    exit_code = 2
+
+
+class NotStartedError(CommandError):
+    """A program could not be started; the exit code is that of a shell."""
+
+    exit_code = 126
+
+
+class NoProgramError(NotStartedError):
+    """There is no such program."""
+
+    exit_code = 127
 
 
 def with_notes(line: str, error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """The entry point of the `holdfast` command, and its exit codes.
 
-Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 130 interrupted (one
-line if something may have been changed).
+Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 126 and 127
+`holdfast run` cannot start or find a program, 130 interrupted (one line if something may have been changed).
 """
 
 import io
@@ -43,9 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = sys.argv[1:] if argv is None else argv
         if isinstance(failure, UsageError):
             output.complain(hidden(f"{failure}", words))
-            return 2
-        output.complain(hidden(f"{failure}", words, longest=None))
-        return 1
+        else:
+            output.complain(hidden(f"{failure}", words, longest=None))
+        return failure.exit_code
     except KeyboardInterrupt as interrupt:
         if line := with_notes("", interrupt):
             output.complain(f"Interrupted.{line}")

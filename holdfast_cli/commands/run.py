@@ -7,7 +7,7 @@ import signal
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast_cli.api import own_sessions
 from holdfast_cli.config import arguments
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import NoProgramError, NotStartedError
 from holdfast_cli.terminal.declaration import Command, option
 
 COMMAND = Command()
@@ -17,8 +17,9 @@ COMMAND = Command()
     """\
 Sign in as `holdfast login` does, and run a program with the session in its
 environment: TF_HTTP_USERNAME, TF_HTTP_PASSWORD, TF_TOKEN_… of the API's host and
-HOLDFAST_ADDRESS. Signals, input, output and the exit code are the program's own.
-The program can be Terraform, OpenTofu, Terragrunt, `holdfast` or a script.
+HOLDFAST_ADDRESS. Signals, input, output and the exit code are the program's own; the
+exit code is 127 if there is no such program, and 126 if it cannot be started. The
+program can be Terraform, OpenTofu, Terragrunt, `holdfast` or a script.
 
 A session of AWS credentials is kept in ~/.cache/holdfast, or below XDG_CACHE_HOME, and
 used again until half of its duration has passed, or the API refuses it. A session of
@@ -33,6 +34,8 @@ an ID token is not kept.""",
     option("command", nargs="+", metavar="COMMAND", help="the program and its arguments, after --"),
 )
 def _run(asked: argparse.Namespace) -> None:
+    if not asked.command[0]:
+        raise NoProgramError("The program's name is empty.")
     chosen, address = own_sessions.resolve(asked)
     session = own_sessions.reuse(asked, chosen, address)
     variables = {**os.environ, **own_sessions.environment(session, address)}
@@ -41,5 +44,7 @@ def _run(asked: argparse.Namespace) -> None:
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe(asked.command[0], asked.command, variables)  # noqa: S606 the user typed it
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoProgramError(f"{asked.command[0]} cannot be started: {error.strerror}.") from error
     except OSError as error:
-        raise CommandError(f"{asked.command[0]} cannot be started: {error.strerror}.") from error
+        raise NotStartedError(f"{asked.command[0]} cannot be started: {error.strerror}.") from error

@@ -95,8 +95,10 @@ def test_the_program_replaces_the_command_and_gets_its_signals_and_its_input(
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["--", "no-program-of-this-name"], 1, "no-program-of-this-name cannot be started: No "),
-        (["--", "/dev/null"], 1, "/dev/null cannot be started: Permission denied"),
+        (["--", "no-program-of-this-name"], 127, "no-program-of-this-name cannot be started: No "),
+        (["--", "/dev/null/x"], 127, "/dev/null/x cannot be started: Not a directory"),
+        (["--", ""], 127, "The program's name is empty."),
+        (["--", "/dev/null"], 126, "/dev/null cannot be started: Permission denied"),
         (["terraform", "apply", "-auto-approve"], 2, "no option -auto-approve. Type -- before the program."),
         ([], 2, "the following arguments are required: COMMAND"),
         (["--oidc", "--aws-profile", "x", "--", "true"], 2, "leave it or --oidc out"),
