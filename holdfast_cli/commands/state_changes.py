@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.api import form, v1
 from holdfast_cli.api import state_versions, version_reference
-from holdfast_cli.api.management import Api
+from holdfast_cli.api.management import Api, ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import described, moment, whole
 from holdfast_cli.config import arguments, rules
@@ -258,11 +258,17 @@ maintainer.""",
 )
 def _undeclare(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    found = api.get(v1.StateDescription, "states", asked.state)
+    undeclared_already = f"The name {asked.state} is not declared: nothing was undeclared."
+    try:
+        found = api.get(v1.StateDescription, "states", asked.state)
+    except ApiError as failure:
+        if failure.code == "no_state":
+            raise CommandError(undeclared_already) from failure
+        raise
     if found.version:
         raise CommandError(f"The name {asked.state} has a state, which declares it: nothing was undeclared.")
     if not found.record:
-        raise CommandError(f"The name {asked.state} is not declared: nothing was undeclared.")
+        raise CommandError(undeclared_already)
     wanted = v1.Undeclare(record=found.record_version or "")
     undeclared = api.change(v1.Undeclared, "POST", "undeclare", asked.state, wanted)
     done = f"The name {asked.state} is not declared any more."

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast_cli.main import main
 from tests.support import terminal
-from tests.support.api_stub import ApiStub, Reply
+from tests.support.api_stub import ApiStub, Reply, refused
 from tests.support.cli_account import HOLDFAST, unread
 from tests.support.management import (
     NAME,
@@ -302,12 +302,17 @@ def test_a_declaration_is_undone_by_the_record_that_was_seen(stub: ApiStub) -> N
 
 
 @pytest.mark.parametrize(
-    ("found", "said"), [({}, "has a state, which declares it"), ({"version": None}, "is not declared")]
+    ("found", "said"),
+    [
+        (answer(state()), "has a state, which declares it"),
+        (answer(state(version=None)), "is not declared"),
+        (refused(404, "no_state", "There is no state 'dc/one'."), "is not declared"),
+    ],
 )
 def test_what_cannot_be_undeclared_is_said_and_nothing_is_sent(
-    stub: ApiStub, found: dict[str, object], said: str
+    stub: ApiStub, found: Reply, said: str
 ) -> None:
-    stub.reply(answer(state(**found)))
+    stub.reply(found)
 
     assert said in failure(stub, "state", "undeclare", NAME)
     assert [one.method for one in stub.asked] == ["GET"]
