@@ -62,7 +62,7 @@ A version that was never acknowledged is restored only by its ID.""",
         "--frozen",
         type=rules.freeze_id,
         metavar="ID",
-        help="the ID of your own freeze: 32 digits, which `holdfast lock list` shows in brackets",
+        help="the ID of your own freeze, which `holdfast lock list` shows in brackets",
     ),
     arguments.API,
     arguments.as_json(),
@@ -103,7 +103,14 @@ def _restore(asked: argparse.Namespace) -> None:
         cursor=None,
         frozen=asked.frozen,
     )
-    restored = _sent(api, asked.state, wanted)
+    try:
+        restored = _sent(api, asked.state, wanted)
+    except ApiError as failure:
+        if asked.frozen is None or failure.code != "frozen":
+            raise
+        raise CommandError(
+            f"{failure} --frozen names your own freeze, until it ends; afterwards restore without it."
+        ) from failure
     if restored.changed is False:
         done = f"The state {asked.state} has that content already: nothing was written."
     else:

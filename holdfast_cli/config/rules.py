@@ -76,7 +76,7 @@ class When:
             return None
         at = (now + self.at if isinstance(self.at, timedelta) else self.at).replace(microsecond=0)
         if at <= now:
-            raise UsageError(f"{self.typed!r} has passed already: it is {output.moment(at, now)}.")
+            raise UsageError(f"{self.typed!r} means {output.moment(at, now)}, which has passed already.")
         return at
 
 
@@ -203,9 +203,9 @@ def reason(value: str) -> str:
 
 
 def freeze_id(value: str) -> str:
-    """Check a freeze's ID, and return it."""
+    """Check a freeze's ID, and return it; it may be in brackets, as lists of locks show it."""
     try:
-        return operator.check_id(value)
+        return operator.check_id(value[1:-1] if value[:1] + value[-1:] == "[]" else value)
     except InvalidRequest:
         raise argparse.ArgumentTypeError(
             f"{value[:60]!r} is not the ID of a freeze: 32 digits of 0-9 and a-f"

@@ -111,7 +111,7 @@ def test_a_token_expires_and_is_listed_by_the_clock_of_aws(aws: Aws, now: Now) -
     assert [(row.split()[0], "Z (in 1 h)  active" in row) for row in rows] == [(made["id"], True)]
     assert "status       expired" in aws.output("token", "show", token.id)
     line = aws.run("token", "rotate", made["id"], "--expires", written(now() - NEAR)).stderr
-    assert "has passed already: it is" in line
+    assert "has passed already" in " ".join(line.split())
 
 
 @pytest.mark.parametrize(("typed", "hour"), [("2099-01-31T09:00", 0), ("2099-01-31T09:00z", 9)])

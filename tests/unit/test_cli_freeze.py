@@ -102,7 +102,8 @@ def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> No
 
     line = failure(stub, *FREEZE, NAME, *REASON, "--until", until, code=2)
 
-    assert f"'{until}' has passed already: it is 20" in line
+    assert f"'{until}' means 20" in line
+    assert line.endswith("), which has passed already.")
     assert [asked.path for asked in stub.asked] == ["/health"]
 
 

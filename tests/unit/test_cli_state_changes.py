@@ -117,11 +117,16 @@ def test_a_lineage_is_replaced_neither_unasked_nor_for_a_search_without_end(stub
 def test_a_restore_under_a_freeze_names_it(stub: ApiStub) -> None:
     stub.reply(resolved("v-12"), answer(RESTORED))
 
-    assert run(stub, *RESTORE, "@12", *REASON, "--frozen", "0123456789abcdef" * 2).returncode == 0
+    assert run(stub, *RESTORE, "@12", *REASON, "--frozen", f"[{'0123456789abcdef' * 2}]").returncode == 0
     sent = json.loads(stub.asked[-1].body)
     assert (sent["frozen"], sent["current"]) == ("0123456789abcdef" * 2, "v-14")
 
     assert run(stub, *RESTORE, "@12", *REASON, "--frozen", "frozen: a release").returncode == 2
+
+    stub.reply(resolved("v-12"), refusal(423, "frozen", "It has ended."), answer({"lock": None}))
+    done = run(stub, *RESTORE, "@12", *REASON, "--frozen", "0123456789abcdef" * 2)
+    said = "It has ended. --frozen names your own freeze, until it ends; afterwards restore without it."
+    assert said in " ".join(done.stderr.split())
 
 
 def test_a_retry_has_the_same_ids(stub: ApiStub) -> None:
