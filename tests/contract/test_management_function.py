@@ -133,6 +133,7 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
 
     assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == {"pattern": "network/*"}
     assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == {"pattern": None}
+    assert error(ask(manage, "DELETE", "freezes", query={"id": "zz"})) == (400, "invalid_request")
     lines = [json.loads(line) for line in log]
     events = [(line["message"], line["state"], line["freeze"]) for line in lines if line.get("freeze")]
     assert events == [

@@ -119,6 +119,7 @@ def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
 def unfreeze_pattern(store: Store, freeze_id: str, caller: Caller) -> PatternFreeze | None:
     """Remove a pattern from the record; None if it is not there. The frozen states stay frozen."""
     caller.require_somewhere(Action.FREEZE)
+    check_id(freeze_id)
     lifted = None
     for _ in range(_ATTEMPTS):
         found = store.read(FROZEN_PATTERNS)
