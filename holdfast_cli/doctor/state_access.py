@@ -81,7 +81,7 @@ def check(
         return
     headers = {"Authorization": authorization}
     read = http.send("GET", f"{base}/states/{state}", headers=headers)
-    message = read.text("message")
+    message = read.text("message") or read.text("ID")  # a 423 holds lock info
     match read.status:
         case 200:
             yield ok("api.credentials", f"The API accepts the credentials; the state {state} can be read.")
@@ -105,7 +105,7 @@ def check(
         case status:
             yield problem(
                 "api.credentials",
-                f"The API responds with {status} for {state}: {message}",
+                f"The API responds with {status} for {state}: {output.plain(message)}",
                 "See docs/use/errors.md for this number.",
             )
             return

@@ -383,6 +383,7 @@ ANSWERS: Mapping[str, tuple[list[Reply], str, str]] = {
     "no credentials in the end": ([HEALTH, Reply(401, b"{}")], "api.credentials", "revoked or expired"),
     "a token for outputs": ([HEALTH, OUTPUTS], "api.credentials", "'outputs'"),
     "a reader": ([HEALTH, READ, READER], "api.role", "'reader'"),
+    "a frozen pattern": ([HEALTH, Reply(423, b'{"ID": "frozen: x"}')], "api.credentials", ": frozen: x"),
     "a fault": ([HEALTH, refused(400, "invalid_state_name", "reserved")], "api.credentials", "reserved"),
     "a lock that is acquired": ([HEALTH, READ, Reply(200)], "api.role", "200"),
 }
