@@ -28,7 +28,7 @@ class NotStartedError(CommandError):
 
 
 class NoProgramError(NotStartedError):
-    """There is no such program."""
+    """The program does not exist."""
 
     exit_code = 127
 

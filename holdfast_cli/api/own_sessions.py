@@ -62,7 +62,7 @@ def create(asked: Namespace, chosen: Settings, address: str, seconds: int | None
 def reuse(asked: Namespace, chosen: Settings, address: str) -> Session:
     """Return a session of which at least half is left: a kept one of the same AWS settings, else a new one.
 
-    A kept one that the API refuses is replaced. Processes that ask at the same time share one new session. A
+    A refused session is replaced. Processes that ask at the same time share one new session. A
     CI job's session is not kept: the runner's next job could read the file.
     """
     seconds = asked.duration or MAX_SECONDS  # Terraform asks for a token once, so it must outlive an apply

@@ -69,7 +69,7 @@ def _show(failure: CommandError) -> None:
 
 
 def _named(host: str) -> list[str]:
-    """Return the addresses of the APIs that a host stands for, or the address that was typed instead."""
+    """Return the addresses of the APIs at a host name, or the address that was typed instead."""
     if "://" in host:
         try:
             return [rules.address(host)]

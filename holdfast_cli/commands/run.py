@@ -18,7 +18,7 @@ COMMAND = Command()
 Sign in as `holdfast login` does, and run a program with the session in its
 environment: TF_HTTP_USERNAME, TF_HTTP_PASSWORD, TF_TOKEN_… of the API's host and
 HOLDFAST_ADDRESS. Signals, input, output and the exit code are the program's own; the
-exit code is 127 if there is no such program, and 126 if it cannot be started. The
+exit code is 127 if the program does not exist, and 126 if it cannot be started. The
 program can be Terraform, OpenTofu, Terragrunt, `holdfast` or a script.
 
 A session of AWS credentials is kept in ~/.cache/holdfast, or below XDG_CACHE_HOME, and
