@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +23,7 @@ from holdfast_cli.terminal.declaration import Command, option
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Api
 
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _PAUSE: Final = 5.0
 """Seconds between two reads of a lock whose release is awaited."""
 _DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen", "other_freeze"})
@@ -34,8 +35,8 @@ _OF_ONE_STATE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTT
 class _Outcome:
     """The outcome for one state, or for a pattern.
 
-    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `other_freeze`, `locked` or `failed`.
-    `said` is a sentence about the result. `freeze` is the state's freeze, or the lifted freeze.
+    `result` is `frozen`, `already_frozen`, `unfrozen`, `not_frozen`, `other_freeze`, `ends_earlier`, `locked`
+    or `failed`. `said` is a sentence about the result. `freeze` is the state's freeze, or the lifted freeze.
     """
 
     name: str
@@ -148,12 +149,6 @@ def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, outcomes: Sequence[_O
     holds = "No state is created in it, but the freeze does not hold yet: see above."
     if not left:
         holds = "It holds, also for states that are created later."
-    if earlier := [
-        f"{one.name} ({moment(one.freeze, 'until')})"
-        for one in outcomes
-        if one.freeze and one.freeze.until and (not freeze.until or one.freeze.until < freeze.until)
-    ]:
-        holds = f"{holds} But a freeze of their own ends before it for: {', '.join(earlier)}."
     result = "locked" if left else "frozen" if freeze.id == wanted else "already_frozen"
     return _Outcome(freeze.pattern, result, f"{said}. {holds}", freeze)
 
@@ -174,7 +169,7 @@ def _freeze_one(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None
         return _frozen(name, _acquire(api, name, wanted, wait))
     except ApiError as error:
         if error.code == "frozen":
-            return _already(name, _lock(api, name))
+            return _already(name, _lock(api, name), wanted)
         if error.status not in _OF_ONE_STATE:
             raise
         return _Outcome(name, "locked" if error.code == "locked" else "failed", f"{name}: {error}")
@@ -186,12 +181,14 @@ def _frozen(name: str, frozen: v1.Frozen) -> _Outcome:
     return _Outcome(name, "frozen", f"{name} is frozen {ends}.", frozen.freeze)
 
 
-def _already(name: str, lock: v1.Lock | None) -> _Outcome:
+def _already(name: str, lock: v1.Lock | None, wanted: v1.Freeze) -> _Outcome:
     if lock is None or lock.freeze is None:
         return _Outcome(name, "already_frozen", f"{name} was frozen already.")
     by, since, until = frozen_by(lock), moment(lock, "since") or "-", moment(lock.freeze, "until")
     ends = f" until {until}" if until else ""
     said = f"{name} was frozen already by {by}, since {since}{ends}: {lock.freeze.reason}."
+    if lock.freeze.until and (not wanted.until or lock.freeze.until < wanted.until):
+        return _Outcome(name, "ends_earlier", f"{said} Freeze it again after that end.", lock.freeze)
     return _Outcome(name, "already_frozen", said, lock.freeze)
 
 
@@ -253,6 +250,7 @@ def _unfreeze(asked: argparse.Namespace) -> None:
         return
     freezes = api.get(v1.PatternFreezes, "freezes").freezes
     lifted = [one for one in freezes if one.pattern == asked.states and one.liftable]
+    rest = [one for one in freezes if one.pattern != asked.states]
     matching = _matching(api, asked, "unfreezes")
     of_name = {item.name: item.lock for item in matching if item.lock and is_frozen(item.lock)}
     if not lifted:
@@ -267,7 +265,17 @@ def _unfreeze(asked: argparse.Namespace) -> None:
         if freeze and freeze.id not in {one.id for one in lifted}:
             said = f"{name} stays frozen by {freeze.by or 'another program'}: {freeze.reason}."
             return _Outcome(name, "other_freeze", said, freeze)
-        return _unfreeze_one(api, name, of_name[name])
+        outcome = _unfreeze_one(api, name, of_name[name])
+        if outcome.result != "unfrozen" or not (
+            others := [one for one in rest if rules.covers(one.pattern, name)]
+        ):
+            return outcome
+        # The state had one lock for all freezes that cover it.
+        longest = max(others, key=lambda one: one.until or _NEVER)
+        again = v1.Freeze(reason=longest.reason, until=longest.until, id=longest.id)
+        stays = _freeze_one(api, name, again)
+        said = f"{stays.said} The frozen pattern {longest.pattern} covers it."
+        return replace(stays, said=said)
 
     def unfreeze_pattern(outcomes: Sequence[_Outcome]) -> _Outcome:
         if _is_left(outcomes):

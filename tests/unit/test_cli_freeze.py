@@ -242,17 +242,19 @@ def test_a_pattern_is_frozen_first_and_then_each_state_with_its_freeze(stub: Api
     assert {json.loads(asked.body)["id"] for asked in others} == {ID}
 
 
-def test_the_end_that_holds_is_told_and_a_state_whose_freeze_ends_before_it(stub: ApiStub) -> None:
+def test_a_pattern_does_not_hold_a_state_whose_own_freeze_ends_before_it(stub: ApiStub) -> None:
     until, sooner = "2099-01-02T00:00:00Z", "2099-01-01T00:00:00Z"
     replies = of_pattern(until=until, names=(NAME,)), FROZEN
     stub.reply(*replies, *(of_lock(freeze(until=sooner)),) * 2)
     arguments = (*FREEZE, "network/*", *REASON, "--yes")
 
-    state, pattern = output(stub, *arguments).splitlines()
+    done = run(stub, *arguments)
 
-    assert "since 2026-11-20 12:00:00 UTC until 2099-01-01 00:00:00 UTC: incident 4711." in state
-    assert "was frozen already by token:ada, until 2099-01-02 00:00:00 UTC: incident 4711. It ho" in pattern
-    assert pattern.endswith("ends before it for: network/prod (2099-01-01 00:00:00 UTC).")
+    assert done.returncode == 1
+    state, pattern = done.stdout.splitlines()
+    assert "until 2099-01-01 00:00:00 UTC: incident 4711. Freeze it again after that end." in state
+    assert "was frozen already by token:ada, until 2099-01-02 00:00:00 UTC: incident 4711. " in pattern
+    assert pattern.endswith("the freeze does not hold yet: see above.")
 
     stub.reply(*replies, *(of_lock(freeze(until=until)),) * 2)
     assert output(stub, *arguments).endswith("It holds, also for states that are created later.\n")
@@ -388,6 +390,18 @@ def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: Api
         f"/manage/v1/freeze/network/eu?id={32 * 'a'}",
         f"/manage/v1/freezes?id={32 * 'a'}",
     ]
+
+
+def test_a_state_that_another_frozen_pattern_covers_gets_the_freeze_of_that_pattern(stub: ApiStub) -> None:
+    removed, lifted = answer({"name": NAME, "removed": True}), answer({"pattern": "network/*"})
+    stub.reply(freezes("network/*", "network/e*", "app/*"), SOME, removed, frozen("network/eu"), lifted)
+
+    first, *_ = output(stub, "state", "unfreeze", "network/*").splitlines()
+
+    assert first.startswith("network/eu is frozen until")
+    assert first.endswith("The frozen pattern network/e* covers it.")
+    again = next(asked for asked in stub.asked if asked.method == "PUT")
+    assert (again.path, json.loads(again.body)["id"]) == ("/manage/v1/freeze/network/eu", 32 * "a")
 
 
 def test_the_record_of_a_pattern_stays_while_a_state_could_not_be_unfrozen(stub: ApiStub) -> None:
