@@ -23,13 +23,13 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 33_600,
-    "tests, lines": 60_000,
+    "product, lines": 33_800,
+    "tests, lines": 60_300,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
-    "words of documents": 27_220,
+    "words of documents": 27_260,
 }
 """The highest allowed value of each figure, by name."""
 
