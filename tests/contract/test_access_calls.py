@@ -23,7 +23,6 @@ from tests.support.access_calls import (
     CLOUD,
     INSIDE,
     MANAGEMENT,
-    OF_OWN_LOCKS,
     OUTSIDE,
     SCOPE,
     TWO_GRANTS,
@@ -51,7 +50,6 @@ DECIDED_LATER = {
     f"POST {_ORGANIZATION}/workspaces": "the body names the state",
     f"GET {MANAGEMENT}activity?state={{name}}": "the query names the state",
     f"GET {CLOUD}state-versions/{{version_id:upload}}": "a version is read, an upload is committed",
-    **dict.fromkeys(OF_OWN_LOCKS, "a writer may remove a lock of their own"),
 }
 """Requests for which the route's check is not enough, and why only the library can decide."""
 NAMES_NO_STATE = {
@@ -146,8 +144,7 @@ def test_everybody_gets_what_the_table_says_and_who_is_refused_before_s3_is_aske
 
     assert functions.bucket.history("") == before
     lines = [json.loads(line) for line in log]
-    asked = {line["s3_requests"] for line in lines if line["status"] in (401, 403)}
-    assert asked <= ({0, 1} if str(call) in OF_OWN_LOCKS else {0})
+    assert {line["s3_requests"] for line in lines if line["status"] in (401, 403)} <= {0}
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)

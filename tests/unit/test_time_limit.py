@@ -44,7 +44,8 @@ PUBLISHED: Final = json.dumps(
     {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/k", "keys": [RSA.as_dict(private=False)]}
 ).encode()
 """An issuer's configuration and its keys in one document."""
-BY_ID_TOKEN: Final = IdToken(signed(RSA, claims()))
+# Its time is that of the import, and the whole suite can take longer than a usual ID token lasts.
+BY_ID_TOKEN: Final = IdToken(signed(RSA, claims(exp=int(time.time()) + 86_400)))
 
 
 @pytest.fixture(scope="module")
