@@ -180,11 +180,14 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     """Return the part of a response that is the same for every try of a request.
 
     A response of the management API also says what this try did: whether it removed the lock or which
-    pattern it lifted, and which version it deleted. A later try finds that done.
+    pattern it lifted, and which version it deleted. A later try finds that done. Only a later try knows
+    since when a pattern is frozen, because S3 tells the time of an object to those who read it.
     """
-    if reply.status != 200 or not reply.body.startswith(('{"name"', '{"pattern"')):
+    if reply.status != 200 or not reply.body.startswith(('{"name"', '{"pattern"', '{"freeze"')):
         return reply.status, _LOCK_LEFT.sub("", reply.body), ""
     told = {**_document(reply.body.encode())}
+    if reply.body.startswith('{"freeze"'):
+        told["freeze"] = {**told["freeze"], "since": None}
     for what_was_there in ("removed", "pattern"):
         told.pop(what_was_there, None)
     if "serial" not in told:
