@@ -77,12 +77,14 @@ def run(
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
     ):
         asked = [
-            (str(_functions(job, Path(copies, str(number)))), job.scenario, *astuple(job.bounds))
-            for number, job in enumerate(jobs)
+            (job.mutant.name if job.mutant else None, job.scenario, *astuple(job.bounds)) for job in jobs
         ]
         untold = len(asked)
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.safety.model.hunt", str(at_most), str(processes), str(seconds)],
+            [
+                *(sys.executable, "-m", "tests.safety.model.hunt"),
+                *(str(at_most), str(processes), str(seconds), copies),
+            ],
             cwd=_ROOT,
             env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
             stdin=subprocess.PIPE,
@@ -109,12 +111,13 @@ def run(
             )
 
 
-def _functions(job: Job, copy: Path) -> Path:
-    """Return the folder with the code of a job: a copy with its mutant, if it has a mutant."""
-    if job.mutant is None:
+def _functions(mutant: str | None, copy: Path) -> Path:
+    """Return the folder with the code of a search: a copy with its mutant, if it has a mutant."""
+    if mutant is None:
         return FUNCTIONS
     shutil.copytree(FUNCTIONS, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    job.mutant.apply(copy)
+    (found,) = (one for one in MUTANTS if one.name == mutant)
+    found.apply(copy)
     return copy
 
 
@@ -132,7 +135,11 @@ def main(arguments: Sequence[str]) -> None:
     os.nice(5)  # the tests of the deployed stack measure real time, so they have priority
     gc.disable()  # a search frees no memory before its end
     _import_what_the_code_imports()
-    jobs = json.load(sys.stdin)
+    # Here and not in the process that asks: Python 3.11 fails if two threads parse code at the same time.
+    jobs = [
+        (str(_functions(mutant, Path(arguments[3], str(number)))), *rest)
+        for number, (mutant, *rest) in enumerate(json.load(sys.stdin))
+    ]
     waiting = list(range(len(jobs)))
     while waiting:
         cut: list[dict[str, Any]] = []
