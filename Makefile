@@ -36,13 +36,16 @@ clean: ## stop it and remove .local WITH ALL STATES, build output and caches
 test: set-up ## lint, types, all tests and the quick safety run, and what each took
 	@$(BIN)/python -m tests
 
-lint: set-up ## ruff, mypy, the rules on who may import whom, and the bounds of `make figures`
+lint: set-up ## ruff, mypy, the rules on who may import whom, the bounds of `make figures`; Biome and tsc
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.figures --check
 	$(BIN)/python -m tests.prose
 	$(BIN)/mypy
+	node console/build.mjs --types
+	cd console && ../node_modules/.bin/biome ci --error-on-warnings .
+	node_modules/.bin/tsc --project console
 
 unit: set-up ## only the tests that deploy nothing
 	$(BIN)/pytest $(AT_ONCE) tests/unit
@@ -82,7 +85,8 @@ deploy: set-up ## deploy one team's stack to AWS with your AWS credentials: make
 	@$(BIN)/python -m infra team '$(TEAM)'
 	@$(CDK) deploy 'Holdfast-$(TEAM)'
 
-# The CDK command line stays at 2: its release 3.0.0 cannot read what today's aws-cdk-lib writes.
+# The CDK command line stays at 2: its release 3.0.0 cannot read what today's aws-cdk-lib writes. TypeScript stays
+# at 5, which openapi-typescript needs.
 upgrade: set-up ## pin the newest version of everything
 	$(PIP_COMPILE) --output-file requirements.txt requirements.in
 	$(PIP_COMPILE) --output-file functions/requirements.txt functions/requirements.in
@@ -95,6 +99,9 @@ upgrade: set-up ## pin the newest version of everything
 	npm view mermaid version dist.integrity --json > publish/mermaid.json
 	npm view iframe-worker version dist.integrity --json > publish/iframe-worker.json
 	npm install --save-dev --save-exact aws-cdk@2 aws-cdk-local@latest
+	npm install --save-exact preact@latest
+	npm install --save-dev --save-exact esbuild@latest openapi-typescript@latest typescript@5 \
+		@biomejs/biome@latest axe-core@latest
 
 set-up: ## what the other targets need; done by them when something changed
 	@for python in $(PYTHONS); do \

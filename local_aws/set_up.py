@@ -89,7 +89,7 @@ def _parts() -> list[Part]:
             _make_ministack,
         ),
         Part(
-            "Installing the CDK command line in node_modules",
+            "Installing CDK and what builds the console in node_modules",
             _NODE_MODULES / ".set-up",
             (lock, _ROOT / "package.json"),
             _make_node_modules,

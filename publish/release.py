@@ -5,6 +5,7 @@ They are built from the files of the commit alone.
 """
 
 import argparse
+import base64
 import gzip
 import hashlib
 import io
@@ -80,6 +81,7 @@ def sbom(source: Path, version: str) -> str:
         document = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         for component in document.get("components", ()):
             components[component["purl"]] = _component(component)
+    components |= {component["purl"]: component for component in _npm_components(source)}
     document["metadata"]["tools"] = {"components": [{"type": "application", "name": "cyclonedx-bom"}]}
     document["metadata"]["component"] = {
         "type": "application",
@@ -94,6 +96,26 @@ def sbom(source: Path, version: str) -> str:
         *({"ref": purl} for purl in sorted(components)),
     ]
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
+
+
+def _npm_components(source: Path) -> Iterator[dict[str, Any]]:
+    """Yield the packages that the console contains; `devDependencies` only build it."""
+    packages = json.loads((source / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    for name in packages[""].get("dependencies", ()):
+        package = packages[f"node_modules/{name}"]
+        purl = f"pkg:npm/{name}@{package['version']}"
+        algorithm, _, digest = package["integrity"].partition("-")
+        hashes = [
+            {"alg": algorithm.upper().replace("SHA", "SHA-"), "content": base64.b64decode(digest).hex()}
+        ]
+        yield {
+            "type": "library",
+            "name": name,
+            "version": package["version"],
+            "purl": purl,
+            "bom-ref": purl,
+            "externalReferences": [{"type": "distribution", "url": purl, "hashes": hashes}],
+        }
 
 
 def _component(component: dict[str, Any]) -> dict[str, Any]:

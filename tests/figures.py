@@ -29,6 +29,7 @@ BOUNDS: Final[Mapping[str, int]] = {
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
+    "console, lines": 2_500,
     "words of documents": 27_260,
 }
 """The highest allowed value of each figure, by name."""
@@ -37,6 +38,8 @@ PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws", "benchmarks
 LAYERED: Final = ("functions", "holdfast_cli", "infra", "local_aws")
 """The packages that are searched for circles of imports."""
 COMMAND: Final = "holdfast_cli"
+CONSOLE: Final = (".ts", ".tsx", ".css", ".html", ".mjs")
+"""The endings of the console's sources."""
 DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs")
 
 Graph = Mapping[str, frozenset[str]]
@@ -167,7 +170,10 @@ def chain(graph: Graph) -> Sequence[str]:
 def figures() -> Iterator[Figure]:
     product, tests = list(files(PRODUCT, ".py")), list(files(["tests"], ".py"))
     yield Figure("product, lines", lines(product))
-    yield Figure("tests, lines", lines(tests))
+    in_tests = [path for ending in CONSOLE for path in files(["console/tests"], ending)]
+    yield Figure("tests, lines", lines([*tests, *in_tests]))
+    console = {path for ending in CONSOLE for path in files(["console"], ending)}
+    yield Figure("console, lines", lines(console.difference(in_tests)))
     length, name, place = max(functions(product + tests))
     yield Figure("longest function", length, f"{name} in {place}")
     largest, place = max((lines([path]), str(path.relative_to(ROOT))) for path in product)
