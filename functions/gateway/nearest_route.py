@@ -17,7 +17,7 @@ FIXED: Final = (
     "/manage/v1/whoami",
 )
 """Routes without a state's name. Other routes below `/api/v2/` and `/manage/v1/` are not suggested, because
-people do not type them."""
+people do not type them. The console is not suggested, because only browsers open it."""
 
 _EXAMPLE: Final = "network/prod"
 # With this cutoff `stage/x` is still the name of a state, but `stats/x` is corrected to `states/x`.

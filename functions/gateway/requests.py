@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway import authorizer_context, payload
+from gateway.headers import accepts_gzip
 from gateway.router import Target
 from holdfast import json_object
 from holdfast.access import Caller
@@ -74,12 +75,8 @@ class Request:
 
     @property
     def accepts_gzip(self) -> bool:
-        """Return whether the response may be compressed (RFC 9110 section 12.5.3)."""
-        for coding in self.header("accept-encoding").lower().split(","):
-            name, _, weight = coding.replace(" ", "").partition(";q=")
-            if name == "gzip":
-                return weight.strip("0.") != "" or weight == ""
-        return False
+        """Return whether the response may be compressed."""
+        return accepts_gzip(self.header("accept-encoding"))
 
     @property
     def signer(self) -> str | None:

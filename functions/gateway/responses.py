@@ -5,10 +5,11 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from gateway import log as gateway_log
 from gateway import payload
+from gateway.headers import JSON
 from gateway.requests import Request
 from gateway.router import AWS_IDENTITY, PUBLIC, Route, Router, Target, pick
 from holdfast import audit
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     import logging
 
     from aws_lambda_powertools import Logger
-
-_HEADERS: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +109,10 @@ def _admit(request: Request, router: Router[Response]) -> Route[Response]:
 
 def _success(response: Response) -> dict[str, Any]:
     if response.body is None:
-        return {"statusCode": response.status, "headers": _HEADERS, "body": ""}
+        return {"statusCode": response.status, "headers": JSON, "body": ""}
     return {
         "statusCode": response.status,
-        "headers": {**_HEADERS, **response.body.headers},
+        "headers": {**JSON, **response.body.headers},
         "body": response.body.text,
         "isBase64Encoded": response.body.is_base64,
     }
@@ -123,7 +122,7 @@ def _failure(error: HoldfastError, form: ErrorForm) -> dict[str, Any]:
     status, body = form(error)
     return {
         "statusCode": status,
-        "headers": {**_HEADERS, **body.headers, **error.headers()},
+        "headers": {**JSON, **body.headers, **error.headers()},
         "body": body.text,
     }
 

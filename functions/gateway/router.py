@@ -128,7 +128,8 @@ class Router(Generic[_R]):
         beginning, greedy, _ = event["routeKey"].partition(" ")[2].partition("{")
         if not beginning:
             raise self._refuse(event["rawPath"])
-        (rest,) = event["pathParameters"].values() if greedy else ("",)
+        # A greedy parameter can be empty: AWS does not document whether the event then has it.
+        (rest,) = (event.get("pathParameters") or {"": ""}).values() if greedy else ("",)
         path = beginning + rest
         segments = path.split("/")
         for template, routes in self._templates:

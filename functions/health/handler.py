@@ -12,19 +12,16 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
+from gateway.headers import JSON
 from gateway.router import PUBLIC, Route, Router, pick
 from holdfast.errors import HoldfastError
 
-# The same as in `gateway.responses`, which would import the SDK.
-_JSON: Final = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 _PAGE: Final = {
-    **_JSON,
+    **JSON,
     "Content-Type": "text/html; charset=utf-8",
     # The page loads and runs nothing, and cannot be framed. The hash is that of its style.
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; style-src 'sha256-dOAFgoAKFqv/rh7pw66noogkH+v2MSkloyz6KCURU3c='",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
 }
 
 # Relative, so that it is valid under every host name. `cloud` and `terraform login` read the first key,
@@ -36,9 +33,9 @@ _TOKENS: Final = Path(__file__).with_name("tokens.html").read_text(encoding="utf
 
 _ROUTER: Final = Router(
     [
-        Route("/health", "GET", lambda: (_JSON, _VERSION), None, needs=PUBLIC),
+        Route("/health", "GET", lambda: (JSON, _VERSION), None, needs=PUBLIC),
         Route(
-            "/.well-known/terraform.json", "GET", lambda: (_JSON, json.dumps(_SERVICES)), None, needs=PUBLIC
+            "/.well-known/terraform.json", "GET", lambda: (JSON, json.dumps(_SERVICES)), None, needs=PUBLIC
         ),
         Route("/app/settings/tokens", "GET", lambda: (_PAGE, _TOKENS), None, needs=PUBLIC),
     ]
@@ -51,7 +48,7 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:  # noqa: A
         verbs, _ = _ROUTER.match(event)
         route = pick(verbs, event["requestContext"]["http"]["method"])
     except HoldfastError as error:
-        headers, body = {**_JSON, **error.headers()}, json.dumps(error.body())
+        headers, body = {**JSON, **error.headers()}, json.dumps(error.body())
         return {"statusCode": error.status, "headers": headers, "body": body}
     headers, body = route.handler()
     return {"statusCode": 200, "headers": headers, "body": body}

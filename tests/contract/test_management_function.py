@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from gateway.headers import JSON
 from holdfast import audit
 from holdfast.access import Caller, Grant, Role
 from holdfast.state import locks
@@ -65,7 +66,7 @@ def ask(
 
 def done(answer: Answer) -> Any:
     assert answer["statusCode"] == 200, answer
-    assert answer["headers"] == {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    assert answer["headers"] == JSON
     return json.loads(answer["body"])
 
 

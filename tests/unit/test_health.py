@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 
 import pytest
 
-from gateway import responses
+from gateway.headers import JSON
 from tests.support.events import Context, request
 
 DISCOVERY, TOKENS = "/.well-known/terraform.json", "/app/settings/tokens"
@@ -36,13 +36,13 @@ def test_anybody_gets_the_version_of_the_code(health: Handle) -> None:
         200,
         {"status": "ok", "version": "1.2.3+abc"},
     )
-    assert answer["headers"] == vars(responses)["_HEADERS"]
+    assert answer["headers"] == JSON
 
 
 def test_every_client_is_told_where_the_api_is_under_whatever_name_it_asked(health: Handle) -> None:
     answer = health(request("GET", DISCOVERY), Context())
 
-    assert answer["headers"] == vars(responses)["_HEADERS"]
+    assert answer["headers"] == JSON
     # `terraform-svchost` resolves them against the address that answered.
     assert {
         service: urljoin(f"https://states.example:8443{DISCOVERY}", where)
