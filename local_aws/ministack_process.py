@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 _Message = MutableMapping[str, Any]
@@ -33,6 +33,8 @@ _Send = Callable[[_Message], Awaitable[None]]
 _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 _OWN_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:\d+)?", re.IGNORECASE)
+_CONSOLE = re.compile(r"/_aws/execute-api/[^/]+/\$default/console(/([a-z-]+\.html)?)?")
+_POLICY = b"content-security-policy"
 _CONTROL = "/_ministack/"
 _HEALTH = "/_ministack/health"
 
@@ -97,27 +99,52 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _refusal(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+def _refusal(scope: _Message) -> str | None:
     """Return why a request is refused; None if the request is allowed."""
-    sent = dict(headers)
-    # Browsers send `origin`; no SDK, CLI or Terraform does. For an image or a link they send the second only.
-    if b"origin" in sent or sent.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-        return "web pages may not use the local AWS"
+    path, sent = scope["path"], dict(scope["headers"])
+    host = sent.get(b"host", b"")
+    # Browsers send `origin`; no SDK, CLI or Terraform does. The console's own requests have its own origin.
+    if sent.get(b"origin", own := scope["scheme"].encode() + b"://" + host) != own:
+        return "other web pages may not use the local AWS"
+    # For an image or a link browsers send only this one.
+    of_site = sent.get(b"sec-fetch-site", b"none")
+    if of_site not in (b"none", b"same-origin") and not _opens_console(scope["method"], path, sent):
+        return "other web pages may not use the local AWS"
     # A page whose host name resolves to this address has the same origin, but sends its own host name.
-    if not _OWN_HOST.fullmatch(sent.get(b"host", b"")):
+    if not _OWN_HOST.fullmatch(host):
         return "the local AWS is called 127.0.0.1 or localhost, and nothing else"
     if path.startswith(_CONTROL) and path != _HEALTH:
         return f"of {_CONTROL} only {_HEALTH} is open"
     return None
 
 
+def _opens_console(method: str, path: str, sent: Mapping[bytes, bytes]) -> bool:
+    """Return whether a browser opens the console in a tab, as after a click on another page's link.
+
+    The other page cannot read the response, and nobody can frame the console.
+    """
+    whole_tab = sent.get(b"sec-fetch-mode"), sent.get(b"sec-fetch-dest")
+    return method == "GET" and whole_tab == (b"navigate", b"document") and bool(_CONSOLE.fullmatch(path))
+
+
 def _gated(application: _App) -> _App:
-    """Return the application behind a gate, which responds to HTTP requests of web pages with 403."""
+    """Return the application behind a gate, which responds to HTTP requests of other web pages with 403.
+
+    All APIs and buckets have one origin. So a page in a bucket gets an origin of its own (`sandbox`), with
+    which it can neither read the console's credentials nor send a request.
+    """
 
     async def gate(scope: _Message, receive: _Receive, send: _Send) -> None:
-        why = _refusal(scope["path"], scope["headers"]) if scope["type"] == "http" else None
+        async def send_sandboxed(message: _Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                if all(name.lower() != _POLICY for name, _ in headers):
+                    message = {**message, "headers": [*headers, (_POLICY, b"sandbox")]}
+            await send(message)
+
+        why = _refusal(scope) if scope["type"] == "http" else None
         if why is None:
-            await application(scope, receive, send)
+            await application(scope, receive, send_sandboxed)
             return
         body = f"Refused: {why}.\n".encode()
         headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
@@ -204,6 +231,20 @@ def _name_callers_by_their_roles() -> None:
     vars(evaluator).update(_resolve_condition_key=resolve_condition_key)
 
 
+def _match_empty_rests_as_aws() -> None:
+    """Make MiniStack take `/console/` for the route `/console/{path+}`, as people report of AWS."""
+    gateway = importlib.import_module("ministack.services.apigateway")
+    extract = vars(gateway)["_extract_path_params"]
+
+    def extract_path_params(route_path: str, request_path: str) -> Any:
+        beginning, _, parameter = route_path.partition("{")
+        if request_path == beginning and parameter.endswith("+}"):
+            return {parameter.removesuffix("+}"): ""}
+        return extract(route_path, request_path)
+
+    vars(gateway).update(_extract_path_params=extract_path_params)
+
+
 def _hand_log_lines_over_together() -> None:
     """Collect log lines for half a second, and pass them to a subscription's function in one event.
 
@@ -245,6 +286,7 @@ def main() -> None:
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     _name_log_groups_as_aws()
     _name_callers_by_their_roles()
+    _match_empty_rests_as_aws()
     _hand_log_lines_over_together()
     module = importlib.import_module("ministack.app")
     vars(module).update(app=_gated(module.app if calls == "-" else _recorded(module.app, calls)))

@@ -78,11 +78,22 @@ def test_it_answers_on_the_loopback_address_only(aws: LocalAws) -> None:
         assert elsewhere.connect_ex(("127.0.0.2", aws.port)) != 0
 
 
+CONSOLE = "/_aws/execute-api/abc123/$default/console"
+LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+"""The headers that a browser sends after a click on another page's link."""
+
+
 @pytest.mark.parametrize(
     ("headers", "why"),
     [
         ({"Origin": "http://example.com"}, "web pages"),
+        ({"Origin": "http://127.0.0.1"}, "web pages"),
+        ({"Origin": "https://127.0.0.1:{port}"}, "web pages"),
+        ({"Origin": "http://localhost:{port}"}, "web pages"),
+        ({"Origin": "http://example.com", "Host": "example.com"}, "is called 127.0.0.1 or localhost"),
+        ({"Origin": "http://127.0.0.1:{port}", "Sec-Fetch-Site": "cross-site"}, "web pages"),
         ({"Origin": "null"}, "web pages"),
+        (LINK, "web pages"),
         ({"Sec-Fetch-Site": "cross-site"}, "web pages"),
         ({"Sec-Fetch-Site": "same-site"}, "web pages"),
         ({"Host": "rebound.example.com"}, "is called 127.0.0.1 or localhost"),
@@ -98,12 +109,57 @@ def test_a_web_page_is_refused_in_one_line_and_changes_nothing(
     s3_client(aws).create_bucket(Bucket="states")
     s3_client(aws).put_object(Bucket="states", Key="a", Body=b"secret")
 
+    sent = {name: value.replace("{port}", str(aws.port)) for name, value in headers.items()}
     for method in ("GET", "DELETE", "OPTIONS"):
-        status, body, answered = ask(aws, "/states/a", headers, method)
+        status, body, answered = ask(aws, "/states/a", sent, method)
         assert status == http.HTTPStatus.FORBIDDEN
         assert re.fullmatch(rf"Refused: [^\n]*{re.escape(why)}[^\n]*\.\n", body)
         assert not [name for name in answered if name.startswith("access-control-")]
     assert s3_client(aws).get_object(Bucket="states", Key="a")["Body"].read() == b"secret"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_page_of_the_local_aws_itself_may_send_every_verb(aws: LocalAws, host: str) -> None:
+    own = f"{host}:{aws.port}"
+    sent = {"Host": own, "Origin": f"http://{own}", "Sec-Fetch-Site": "same-origin"}
+
+    assert ask(aws, "/states", sent, "PUT")[0] == http.HTTPStatus.OK
+    assert ask(aws, "/states/a", sent, "DELETE")[0] == http.HTTPStatus.NO_CONTENT
+
+
+@pytest.mark.parametrize(
+    ("path", "changed", "is_open"),
+    [
+        *((f"{CONSOLE}{path}", {}, True) for path in ("", "/", "/index.html", "/sign-in.html")),
+        (f"{CONSOLE.replace('$', '%24')}/", {}, True),
+        (f"{CONSOLE}/", {"Sec-Fetch-Site": "same-site"}, True),
+        (f"{CONSOLE}/", {"Sec-Fetch-Dest": "iframe"}, False),
+        (f"{CONSOLE}/", {"Sec-Fetch-Mode": "no-cors"}, False),
+        (f"{CONSOLE}/", {"Host": "example.com"}, False),
+        (f"{CONSOLE}/", {"Origin": "null"}, False),
+        (f"{CONSOLE}/../states/a", {}, False),
+        (f"{CONSOLE}/..%2Fstates%2Fa", {}, False),
+        ("/_aws/execute-api/abc123/$default/states/a", {}, False),
+        ("/console/", {}, False),
+    ],
+)
+def test_another_pages_link_opens_the_console_and_nothing_else(
+    aws: LocalAws, path: str, changed: dict[str, str], is_open: bool
+) -> None:
+    # There is no such API: who passes the gate learns that.
+    assert (ask(aws, path, LINK | changed)[0] == http.HTTPStatus.FORBIDDEN) is not is_open
+    for method in ("POST", "DELETE", "OPTIONS"):
+        assert ask(aws, path, LINK | changed, method)[0] == http.HTTPStatus.FORBIDDEN
+
+
+def test_a_page_in_a_bucket_gets_an_origin_of_its_own(aws: LocalAws) -> None:
+    s3_client(aws).create_bucket(Bucket="states")
+    s3_client(aws).put_object(
+        Bucket="states", Key="page.html", Body=b"<script></script>", ContentType="text/html"
+    )
+
+    _, _, headers = ask(aws, "/states/page.html", {})
+    assert headers["content-security-policy"] == "sandbox"
 
 
 def test_programs_of_this_machine_are_let_in_by_either_name(aws: LocalAws) -> None:
