@@ -32,7 +32,7 @@ _EVERY_TEAM = "all"
 # The inputs of a deployment. A change of any other file needs no deployment.
 _DEPLOYED = (
     *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
-    *("package-lock.json", "local_aws/requirements.txt"),
+    *("console", "package-lock.json", "local_aws/requirements.txt"),
     *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
     "local_aws/template.py",
 )
@@ -381,6 +381,10 @@ TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which is all that the commands for operat
 
 For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
 The API's address, for `holdfast configure`: {first.api_address}""")
+    with_console = {team.name for team in _configured_teams() if team.console}
+    for team in deployment.teams:
+        if team.name in with_console:
+            print(f"The console of the team {team.name}, for a browser: {team.api_address}/console/")
     for team in others:
         print(f"""
 The team {team.name} has tokens and a backend block of its own:

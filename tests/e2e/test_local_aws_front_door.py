@@ -12,8 +12,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
+import urllib3
 
 from infra.config import load_teams
 from local_aws.clients import s3_client
@@ -95,6 +97,11 @@ def test_what_it_prints_is_all_that_terraform_needs(front_door: FrontDoor, tmp_p
     assert "No changes." in run(cloud, name_file, "plan -no-color")
     password = front_door.read("connection.json")["password"]
     assert password not in printed
+    [console] = re.findall(r"^The console of the team .*: (http://\S+/console/)$", printed, re.MULTILINE)
+    page = urllib3.request("GET", console)
+    assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    moved = urllib3.request("GET", console.rstrip("/"), redirect=False)
+    assert urljoin(console.rstrip("/"), moved.headers["Location"]) == console
 
 
 def test_once_more_with_nothing_changed_is_fast_and_deploys_nothing(front_door: FrontDoor) -> None:
