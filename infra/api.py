@@ -23,6 +23,8 @@ from infra.config import FEW_BURST, FEW_RATE, Target, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from infra.lambdas import Functions, audit_log
 
+BURST_OF_A_PAGE: Final = 3 * FEW_BURST
+"""Requests at once for files of the console: a page, its script and its style."""
 _SHARE = 4
 """The management API's limits are the team's limits divided by this number."""
 
@@ -51,6 +53,14 @@ def _few(throttling: Throttling) -> Throttling:
     Throttling(rate=10, burst=2)
     """
     return Throttling(rate=min(FEW_RATE, throttling.rate), burst=min(FEW_BURST, throttling.burst))
+
+
+def _of_a_page(throttling: Throttling) -> Throttling:
+    """Return the limits of a page's files. A page without one of its files stays blank.
+
+    The rate stays low, because a stranger's requests cause data out.
+    """
+    return Throttling(rate=_few(throttling).rate, burst=min(BURST_OF_A_PAGE, throttling.burst))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,9 @@ ROUTES: Final = (
         "Clients ask where the API is before they have a token.",
     ),
     ApiRoute("/app/settings/tokens", "health", None, _few, "It tells people how to get a token."),
+    ApiRoute("/console", "console", None, _few, "It redirects to the console."),
+    # It also has `/console/`: API Gateway refuses a route that ends with a slash.
+    ApiRoute("/console/{path+}", "console", None, _of_a_page, "A page asks its user for credentials."),
 )
 
 # Without the query string, which contains lock IDs, and without headers. API Gateway escapes nothing, so the
@@ -187,7 +200,7 @@ class Api(Construct):
             "iam": HttpIamAuthorizer(),
         }
         settings = {}
-        for route in ROUTES:
+        for route in (route for route in ROUTES if route.function in to):
             # The IDs must not change: CloudFormation would create a route anew while the old one has its key.
             is_default = route.path == "$default"
             resource = apigatewayv2.HttpRoute(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from holdfast.team import LAMBDA_PYTHON
+from infra import console
 from infra.bytecode import CompileError, Compiler, Native, lambda_compiler
 from infra.functions import FUNCTIONS
 
@@ -24,6 +25,8 @@ _FOR_LAMBDA: Final = (
     *("--implementation", "cp", "--python-version", LAMBDA_PYTHON),
 )
 
+_CONSOLE: Final = "console"
+"""The function that serves built files."""
 _BOTOCORE_SERVICES: Final = {spec.folder: spec.services for spec in FUNCTIONS}
 """The services that each function calls; the models of all 400 services are nine tenths of botocore."""
 _BOTOCORE_MODELS: Final = ("service-2", "endpoint-rule-set-1")
@@ -87,11 +90,15 @@ def bundle(
         if not needed.is_file():
             raise BundleError(f"{needed} is missing: the function '{function}' cannot be bundled without it")
     sources = _sources(functions, function)
+    if function == _CONSOLE:
+        sources |= _console_files(build)
     compiler = _compiler(target) if bytecode else None
     environment = _environment(target, compiler)
     inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
     dependencies_digest = _digest(f"{environment} {' '.join(services)}", inputs)
-    digest = _digest(environment, inputs | {path.as_posix(): source for path, source in sources.items()})
+    # Without compressed files: another release of Node.js may compress otherwise.
+    inputs |= {path.as_posix(): source for path, source in sources.items() if path.suffix != ".gz"}
+    digest = _digest(environment, inputs)
 
     def install(folder: Path) -> None:
         if not _names_a_package(requirements):
@@ -133,6 +140,15 @@ def _sources(functions: Path, function: str) -> dict[Path, bytes]:
         if path.suffix == ".py":
             waiting += _imported(functions, path, sources[relative])
     return sources
+
+
+def _console_files(build: Path) -> dict[Path, bytes]:
+    """Return path -> content of the console's files, built once for each state of their sources."""
+    try:
+        built = _built(build / f"console-files-{console.digest()[:12]}", console.build)
+    except console.ConsoleError as error:
+        raise BundleError(str(error)) from error
+    return {Path(_CONSOLE, "files", path.name): path.read_bytes() for path in sorted(built.iterdir())}
 
 
 def _is_shipped(path: Path, functions: Path) -> bool:

@@ -13,7 +13,7 @@ from botocore.loaders import create_loader
 
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
-from infra.functions import FunctionSpec
+from infra.functions import FunctionSpec, RoleSpec
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -296,6 +296,11 @@ class TeamConfig:
         "[fewer commands wait for a start](../understand/speed.md#cold-start).",
         default=True,
     )
+    console: bool = setting(
+        flag(),
+        "The API serves the console at `/console/`, a page that shows the team's states.",
+        default=True,
+    )
     tags: Mapping[str, str] = setting(
         NamedTexts(
             '{ cost-center = "42" }',
@@ -315,6 +320,10 @@ class TeamConfig:
         unset="none",
         default_factory=dict,
     )
+
+    def has(self, spec: RoleSpec) -> bool:
+        """Return whether the team has a function or a role."""
+        return not spec.setting or bool(getattr(self, spec.setting))
 
 
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:

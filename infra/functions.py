@@ -54,11 +54,13 @@ class RoleSpec:
             kept logs by it.
         purpose: a sentence for `permissions.md`.
         grants: its permissions, except a function's permissions for its own log.
+        setting: the team's setting that can leave it out, or empty.
     """
 
     name: str
     purpose: str
     grants: tuple[Grant, ...]
+    setting: Literal["", "console"] = ""
 
     @property
     def construct_id(self) -> str:
@@ -236,6 +238,18 @@ FUNCTIONS: Final = (
         audited=False,
         snap_start=False,  # billed around the clock, and this function loads little
         version_of="backend",
+    ),
+    FunctionSpec(
+        name="console",
+        folder="console",
+        purpose="Serves the files of the console, to anybody.",
+        memory=256,
+        seconds=5,
+        environment=(),
+        grants=(),
+        audited=False,
+        snap_start=False,  # billed around the clock, and this function loads little
+        setting="console",
     ),
     FunctionSpec(
         name="audit_trail",

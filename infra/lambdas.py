@@ -93,14 +93,18 @@ class Functions(Construct):
         self.roles: dict[str, iam.Role] = {}
         made: dict[str, tuple[lambda_.Function, logs.LogGroup]] = {}
         for spec in FUNCTIONS:
+            log_name = function_log_group(team.name, spec.name)
+            log_group = audit_log(self, f"{spec.construct_id}Log", log_name, days=team.log_retention)
+            if not team.has(spec):
+                continue  # its log stays, so that the setting can change again
             environment = {
                 "HOLDFAST_VERSION": version(bundles[spec.version_of or spec.name]),
                 "POWERTOOLS_SERVICE_NAME": "holdfast",
                 "POWERTOOLS_LOG_LEVEL": "INFO",
                 **{name: value for name in spec.environment if (value := values[name])},
             }
-            made[spec.name] = self._function(spec, bundles[spec.name], environment)
-            function, _ = made[spec.name]
+            function = self._function(spec, bundles[spec.name], environment, log_group)
+            made[spec.name] = function, log_group
             if spec.name == "audit_trail":
                 continue  # CloudWatch invokes this function without an alias
             # Lambda makes a snapshot of the version that the alias publishes.
@@ -144,12 +148,9 @@ class Functions(Construct):
         marked_lines.node.add_dependency(copying.node.find_child(f"{construct_id}Log"))
 
     def _function(
-        self, spec: FunctionSpec, bundle: Bundle, environment: Mapping[str, str]
-    ) -> tuple[lambda_.Function, logs.LogGroup]:
+        self, spec: FunctionSpec, bundle: Bundle, environment: Mapping[str, str], log_group: logs.LogGroup
+    ) -> lambda_.Function:
         team, construct_id = self._team, spec.construct_id
-        log_group = audit_log(
-            self, f"{construct_id}Log", function_log_group(team.name, spec.name), days=team.log_retention
-        )
         own_log = iam.PolicyStatement(
             sid="OwnLog",
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
@@ -185,7 +186,7 @@ class Functions(Construct):
                     reason="Its list of regions is older than Lambda's own.",
                 ),
             )
-        return function, log_group
+        return function
 
     def _role(
         self, spec: RoleSpec, assumed_by: iam.IPrincipal, *statements: iam.PolicyStatement, name: str = ""

@@ -11,11 +11,15 @@ from urllib.parse import parse_qsl
 import boto3
 import pytest
 
+from gateway.headers import PROTECTED
 from gateway.nearest_route import NAMED
 from gateway.router import Anyone, Route
 from holdfast import audit_log
 from holdfast.access import Action, Caller, Grant, Role, allowed
 from holdfast.names import StateName
+from infra import console
+from infra import functions as infra
+from infra.api import ROUTES
 from tests.contract.conftest import Bucket, Server, started
 from tests.support import access_calls
 from tests.support.access_calls import (
@@ -28,13 +32,13 @@ from tests.support.access_calls import (
     TWO_GRANTS,
     Call,
 )
-from tests.support.events import Context, cloud_request, manage_request, request
+from tests.support.events import Context, cloud_request, console_request, manage_request, request
 from tests.support.routes import as_described, names_a_state
 
 BUCKET, STAGING, GROUP = "holdfast-access", "holdfast-access-staging", "/holdfast/access/audit"
 SCOPES = (SCOPE, "elsewhere")
 """The scopes. The second covers a state of one segment, and no state of the organization of that name."""
-FUNCTIONS = ("terraform_http", "cloud", "management", "session_exchange", "health")
+FUNCTIONS = ("terraform_http", "cloud", "management", "session_exchange", "health", "console")
 _ORGANIZATION = f"{CLOUD}organizations/{{organization}}"
 DECIDED_LATER = {
     **dict.fromkeys(("POST /sessions", "POST /sessions/aws"), "the library judges how the caller signed in"),
@@ -97,6 +101,8 @@ class Functions:
         elif first in NAMED:
             function = "terraform_http"
             event = request(method, f"/{first}/{{name+}}", rest, caller=caller, body=sent)
+        elif first == "console":
+            function, event = "console", console_request(method, path)
         else:
             function = "session_exchange" if first == "sessions" else "health"
             event = request(method, path, caller=caller, body=sent)
@@ -110,7 +116,7 @@ class Functions:
 
 
 @pytest.fixture(scope="module")
-def functions(moto: Server) -> Iterator[Functions]:
+def functions(moto: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Functions]:
     moto.direct.create_bucket(Bucket=STAGING)
     settings = {
         "HOLDFAST_BUCKET": BUCKET,
@@ -120,6 +126,9 @@ def functions(moto: Server) -> Iterator[Functions]:
         "AWS_ENDPOINT_URL": moto.direct.meta.endpoint_url,
     }
     with started(moto, *FUNCTIONS, **settings) as handlers:
+        files = tmp_path_factory.mktemp("console")
+        console.build(files)
+        handlers["console"].__globals__["_FILES"] = files
         logs = boto3.Session().client("logs")
         logs.create_log_group(logGroupName=GROUP)
         now = int(time.time() * 1000)
@@ -286,6 +295,43 @@ def test_every_other_verb_gets_405_with_what_is_allowed(functions: Functions) ->
         answer = functions.ask(None, call.method, address, None)
         assert answer["headers"]["Allow"] == ", ".join(verbs.split())
         assert answer["headers"]["Cache-Control"] == "no-store"
+
+
+def test_no_answer_of_any_route_becomes_a_page_a_script_or_a_frame(
+    functions: Functions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind_the_api = {
+        spec.folder for spec in infra.FUNCTIONS for route in ROUTES if route.function == spec.name
+    }
+    assert behind_the_api == functions.handlers.keys()
+    asked = [*CALLS, *access_calls.other_verbs(functions.routes, lambda _: 405)]
+    sent = [access_calls.request(call, functions.prepared[INSIDE]) for call in asked]
+    roles = [Caller("token:x", (Grant(role, SCOPES),)) for role in (Role.READER, Role.MAINTAINER)]
+    answers = [functions.ask(caller, *one) for caller in (None, *roles) for one in sent]
+    answers.append(functions.handlers["terraform_http"](request("GET", "$default", path="/x"), Context()))
+    monkeypatch.setattr(Route, "check", lambda *_: 1 / 0)
+    answers += [functions.ask(roles[0], *one) for one in sent]
+
+    assert {answer["statusCode"] for answer in answers} >= {
+        200,
+        204,
+        307,
+        308,
+        400,
+        401,
+        403,
+        405,
+        409,
+        423,
+        500,
+    }
+    for answer in answers:
+        headers = answer["headers"]
+        is_page = answer["statusCode"] == 200 and headers["Content-Type"].startswith("text/html")
+        policy = headers.get("Content-Security-Policy", "").split("; ")
+        assert {"default-src 'none'", "frame-ancestors 'none'"} <= set(policy), answer
+        assert is_page or headers.items() >= PROTECTED.items(), answer
+        assert (headers["X-Content-Type-Options"], headers["Referrer-Policy"]) == ("nosniff", "no-referrer")
 
 
 def test_who_is_refused_learns_nothing_of_the_rules_that_the_request_breaks(functions: Functions) -> None:

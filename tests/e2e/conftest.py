@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.access import Role
+from infra.config import load_teams
+from infra.functions import ROLES
 from local_aws.clients import s3_client
 from local_aws.deploy import bootstrap, deploy
 from local_aws.home import DeployedTeam
@@ -23,7 +25,7 @@ from local_aws.terraform import Terraform, terraforms
 from tests.support.access_records import add_oidc_trust
 from tests.support.aws_gateway import AwsGateway
 from tests.support.certificates import create_certificates
-from tests.support.deployed import ROLES, DeployedRole, stack
+from tests.support.deployed import DeployedRole, stack
 from tests.support.free_port import free_port
 from tests.support.oidc import Issuer
 from tests.support.permissions_judged import Roles, judge
@@ -32,6 +34,10 @@ from tests.support.team import Team
 
 TEAMS_FILE = Path(__file__).with_name("teams.toml")
 TEAMS = tuple(tomllib.loads(TEAMS_FILE.read_text())["teams"])
+TEAMS_AND_ROLES = tuple(
+    (team.name, spec.name) for team in load_teams(TEAMS_FILE) for spec in ROLES if team.has(spec)
+)
+"""Each team's name with the name of each of its roles."""
 
 
 LONGEST_FIRST = (
@@ -70,9 +76,7 @@ def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
 @pytest.fixture(scope="session")
 def roles(aws: LocalAws, deployed: tuple[DeployedTeam, ...]) -> Roles:  # noqa: ARG001 it has to be done
     stacks = {team: stack(aws, team) for team in TEAMS}
-    return {
-        (team, function): DeployedRole(aws, stacks[team], function) for team in TEAMS for function in ROLES
-    }
+    return {(team, name): DeployedRole(aws, stacks[team], name) for team, name in TEAMS_AND_ROLES}
 
 
 @pytest.fixture(scope="session")

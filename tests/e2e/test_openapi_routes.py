@@ -21,5 +21,5 @@ def test_every_deployed_route_is_described_and_no_other(aws: LocalAws, strict: T
 
 def _deployed(path: str) -> str:
     """Return the deployed route of a path in the document, where one route has many paths."""
-    of_one_route = [prefix for prefix in ("/api/v2/", "/manage/v1/") if path.startswith(prefix)]
+    of_one_route = [prefix for prefix in ("/api/v2/", "/manage/v1/", "/console/") if path.startswith(prefix)]
     return f"{of_one_route[0]}{{path}}" if of_one_route else path

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import pytest
 
 from local_aws.server import ACCOUNT, REGION, LocalAws
-from tests.e2e.conftest import TEAMS
+from tests.e2e.conftest import TEAMS, TEAMS_AND_ROLES
 from tests.support import permissions_refused
 from tests.support.aws_permissions import Demand, allowed, missing, superfluous, without
-from tests.support.deployed import ROLES, DeployedRole, callers, client
+from tests.support.deployed import DeployedRole, callers, client
 from tests.support.iam_policy import Request, evaluate
 from tests.support.permissions_drive import drive
 from tests.support.permissions_judged import Roles, statements, unknown_callers
@@ -22,9 +22,7 @@ from tests.support.team import Team
 
 Needed = Mapping[tuple[str, str], list[Demand]]
 
-each_role = pytest.mark.parametrize(
-    ("team", "function"), [(team, function) for team in TEAMS for function in ROLES]
-)
+each_role = pytest.mark.parametrize(("team", "function"), TEAMS_AND_ROLES)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,9 @@ def _wait_for_the_audit_trail(role: DeployedRole) -> None:
 
 @pytest.mark.usefixtures("needed")
 def test_every_noted_call_is_a_functions_or_one_of_known_others(aws: LocalAws, roles: Roles) -> None:
-    calling = [role.principals for (_, function), role in roles.items() if function != "health"]
+    calling = [
+        role.principals for (_, function), role in roles.items() if function not in ("health", "console")
+    ]
     assert frozenset().union(*calling) - callers(aws) == set()
     assert unknown_callers(aws, roles.values()) == set()
 

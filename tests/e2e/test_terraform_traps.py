@@ -52,3 +52,18 @@ def test_a_plan_that_cannot_see_the_state_fails_and_does_not_want_to_create_it_a
         assert "400" in project.refused("apply", "-auto-approve", TF_HTTP_LOCK_ADDRESS=f"{base}/lock/x")
     strict.put(f"states/{state}.tfstate", b"")
     assert "409" in refused_plan(project)
+
+
+def test_nothing_of_the_console_is_taken_for_a_state_that_is_missing_or_a_lock_that_is_acquired(
+    strict: Team, state: str, one_project: NewProject
+) -> None:
+    project = one_project(strict, None, strict.token("writer"), main=MAIN)
+    project.environment.update(addresses(strict, state))
+    project.ok("init")
+    project.ok("apply", "-auto-approve")
+
+    for path in ("console", "console/", "console/index.html", "console/x"):
+        wrong = f"{strict.gateway.address}/{path}"
+        refused_plan(project, TF_HTTP_ADDRESS=wrong)
+        with strict.unchanged():
+            assert "405" in project.refused("apply", "-auto-approve", TF_HTTP_LOCK_ADDRESS=wrong), path

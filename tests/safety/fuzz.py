@@ -327,7 +327,8 @@ _IN_WORDS: Final = {
 # In the local AWS a path with a line break has no route.
 _PATH: Final = re.compile(
     r"/+(?:(states|outputs|locks|unlocks)/.+"
-    r"|(health|sessions(?:/aws)?|\.well-known/terraform\.json|app/settings/tokens))"
+    r"|(health|sessions(?:/aws)?|\.well-known/terraform\.json|app/settings/tokens|console/?)"
+    r"|(console)/.+)"
 )
 
 
@@ -403,8 +404,10 @@ def _described(request: Request, status: int) -> Iterator[Mapping[str, Any]]:
             yield components[_OTHER_PATHS[status]]
         return
     path = f"/{matched[2]}" if matched[2] else f"/{matched[1]}/{{name}}"
+    if matched[3]:
+        path = "/console/{path}"
     verb = request.method.lower() if request.method.isupper() else ""
-    if not matched[2]:
+    if matched[1]:
         verb, path = _IN_WORDS.get((request.method, matched[1]), (verb, path))
     if verb not in document["paths"][path]:
         if status in _OTHER_VERBS:

@@ -227,6 +227,8 @@ _ODD_ROUTES: Final = (
     "/STATES/",
     "/health",
     "/health/",
+    "/console/",
+    "/console/x",
     "/tokens/",
     "/states/../locks/",
 )

@@ -48,6 +48,12 @@ POST   sessions/aws                            403     403     403    403    403
 GET    health                                  200     200     200    200    200        200 |      -         -
 GET    .well-known/terraform.json              200     200     200    200    200        200 |      -         -
 GET    app/settings/tokens                     200     200     200    200    200        200 |      -         -
+GET    console                                 308     308     308    308    308        308 |      -         -
+HEAD   console                                 308     308     308    308    308        308 |      -         -
+GET    console/                                200     200     200    200    200        200 |      -         -
+HEAD   console/                                200     200     200    200    200        200 |      -         -
+GET    console/{path}                          400     400     400    400    400        400 |    400       400
+HEAD   console/{path}                          400     400     400    400    400        400 |    400       400
 """,
     MANAGEMENT: """
 request                                     nobody outputs auditor reader writer maintainer | beside elsewhere
@@ -270,6 +276,7 @@ def _prepare(s3: "S3Client", bucket: str, state: str) -> Mapping[str, str]:
         "organization": organization,
         "workspace": workspace,
         "command": _COMMAND,
+        "path": "x",
         "version": version,
         "workspace_id": str(WorkspaceId.mint(name, "v")),
         "version_id": str(version_id),

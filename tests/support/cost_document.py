@@ -53,6 +53,8 @@ _FLOOD: Final = Throttling().rate
 _FLOOD_OF_OPEN_ROUTES: Final = FEW_RATE
 """Requests a second that the default limits let through."""
 _STATE_KB: Final = 100
+LARGEST_FILE_KB: Final = 128
+"""The largest file of the console, for a client that refuses compression."""
 
 # US East (N. Virginia), first tier; the pages are those that the document links to.
 _API_REQUEST: Final = 1.00 / 1_000_000
@@ -225,6 +227,7 @@ def _flood(
     megabytes: int = 0,
     logged_kb: float = _ACCESS_LOG_KB,
     s3: Mapping[str, int] | None = None,
+    out_kb: float = 0,
 ) -> float:
     """Return what `rate` requests a second cost in a month, without the audit function.
 
@@ -232,22 +235,25 @@ def _flood(
         billed: whether API Gateway bills the requests.
         megabytes: the memory of the function that each request invokes; 0 if it invokes none.
         s3: the requests of that function to S3.
+        out_kb: the size of its response, if that is not small.
     """
     invoked = _INVOCATION + _WARM_MS / 1000 * megabytes / 1024 * GB_SECOND if megabytes else 0
     logged = logged_kb / _KB_OF_A_GB * _LOG_GB
-    return rate * _SECONDS_OF_A_MONTH * (billed * _API_REQUEST + invoked + logged + s3_price(s3 or {}))
+    out = out_kb / _KB_OF_A_GB * _OUT_GB
+    return rate * _SECONDS_OF_A_MONTH * (billed * _API_REQUEST + invoked + logged + s3_price(s3 or {}) + out)
 
 
 def _floods(memory: Memory) -> str:
     """Return the cell about requests that a stranger sends all the time."""
-    health = next(memory.of(spec) for spec in FUNCTIONS if spec.name == "health")
+    health, console = (memory.of(spec) for spec in FUNCTIONS if spec.name in ("health", "console"))
+    files = _flood(_FLOOD_OF_OPEN_ROUTES, megabytes=console, out_kb=LARGEST_FILE_KB)
     unknown = _flood(_FLOOD, megabytes=memory.authorizer, logged_kb=_LOG_KB, s3={"GET": 1})
     refused = _flood(_FLOOD, billed=False)
     return (
         f"{unknown:,.0f} dollars with unknown tokens, at `throttling`'s {_FLOOD} a second; {refused:.0f} "
         f"without credentials, and {_flood(_FLOOD) - refused:.0f} more [if AWS bills them]"
         f"(limits.md#not-documented-by-aws); {_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} for "
-        f"`/health`, at {_FLOOD_OF_OPEN_ROUTES} a second"
+        f"`/health`, at {_FLOOD_OF_OPEN_ROUTES} a second; {files:.0f} for files of the console"
     )
 
 

@@ -69,6 +69,13 @@ def request(
     return event
 
 
+def console_request(method: str, path: str, **headers: str) -> dict[str, Any]:
+    """Return the event of a request for `/console` or a path below it."""
+    greedy = path.startswith("/console/")
+    event = request(method, "/console/{path+}" if greedy else path, headers=headers)
+    return event | {"rawPath": path, **({"pathParameters": {"path": path[9:]}} if greedy else {})}
+
+
 def cloud_request(method: str, path: str, **more: Any) -> dict[str, Any]:
     """Return the event of a request to `/api/v2/{path+}`; `path` is what follows, decoded."""
     return _below("/api/v2/", method, path, **more)

@@ -54,6 +54,8 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
     download(team, f"{name}/large")
     probe(team, name)
     _expect(team.client(None).request("GET", "/health"), 200)
+    # A team can leave the console out.
+    assert team.client(None).request("GET", "/console/").status in (200, 401)
     if not locks_retained:
         retained_lock(team, f"{name}/retained")
         retained_freeze(team, f"{name}/frozen")

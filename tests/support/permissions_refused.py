@@ -146,10 +146,10 @@ REFUSED: Final = (
         "a function's credentials decrypt only objects that S3 lets the function read",
     ),
     Refused(
-        ("health", "audit_trail"),
+        ("health", "console", "audit_trail"),
         (*_USE, "s3:ListBucket"),
         ("", *_STATES, *_RECORDS, *_NAMES, *_STAGED),
-        "anybody may call the one, and the other needs lines of logs alone",
+        "anybody may call the first two, and the last one needs lines of logs alone",
     ),
     Refused(
         tuple(function for function in _ALL if function != "audit_trail"),

@@ -42,4 +42,4 @@ def as_described(path: str) -> str:
 
 def names_a_state(route: Route[Any]) -> bool:
     """Return whether a path names a state, by its name or in an ID."""
-    return not set(re.findall(r"{(\w+)", route.path)) <= {"organization"}
+    return not set(re.findall(r"{(\w+)", route.path)) <= {"organization", "path"}

@@ -52,6 +52,7 @@ EVERY_SETTING = TeamConfig(
     memory=Memory(backend=1024, cloud=3008, management=2048, authorizer=256),
     snap_start=True,
     keep_warm=False,
+    console=False,
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""
@@ -138,7 +139,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     (code / "handler.py").touch()
     return {
         spec.name: Bundle(spec.folder, code, digit * 64)
-        for spec, digit in zip(FUNCTIONS, "bf9aced", strict=True)
+        for spec, digit in zip(FUNCTIONS, "bf9ace8d", strict=True)
     }
 
 

@@ -24,13 +24,16 @@ from joserfc.jwk import ECKey
 from joserfc.jwt import encode as sign
 
 from holdfast.lambda_python import lambda_python
+from infra import console
 from infra.bundle import ROOT, Bundle, BundleError, bundle
 from infra.bytecode import Native, WebAssembly
 from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
-LIMITS = {"audit_trail": 15, "authorizer": 26, "health": 0.13, "management": 13}
-"""Megabytes. The authorizer has a library for cryptography, and `health` has no package."""
+LIMITS = {"audit_trail": 15, "authorizer": 26, "console": 0.5, "health": 0.13, "management": 13}
+"""Megabytes. The authorizer has a library for cryptography, `console` and `health` have no package."""
+OPEN = ("console", "health")
+"""The functions that anybody can call."""
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
 TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
 
@@ -95,6 +98,7 @@ SHIPPED = {
         *("cloud", "gateway", "holdfast", "holdfast/cloud", "holdfast/identity", "holdfast/s3"),
         "holdfast/state",
     },
+    "console": {"console", "gateway", "holdfast"},
     "health": {"gateway", "health", "holdfast"},
     "management": {
         *("management", "gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
@@ -122,16 +126,23 @@ def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
     )
 
 
-def test_the_health_ships_its_own_code_and_the_routers_and_nothing_else() -> None:
-    assert contents(bundle("health", "aws").path) == {
-        *("health/__init__.py", "health/handler.py", "health/tokens.html"),
-        *("gateway/__init__.py", "gateway/router.py"),
+@pytest.mark.parametrize("function", OPEN)
+def test_an_open_function_ships_its_own_files_and_the_routers_and_nothing_else(function: str) -> None:
+    path = bundle(function, "aws").path
+    listed = json.loads((path / "console/files/files.json").read_text()) if function == "console" else ()
+    assert contents(path) == {
+        *(f"{function}/{name}.py" for name in ("__init__", "handler")),
+        *(
+            {f"console/files/{name}" for one in listed for name in (one, f"{one}.gz", "files.json")}
+            or {"health/tokens.html"}
+        ),
+        *(f"gateway/{name}.py" for name in ("__init__", "headers", "router")),
         *(f"holdfast/{name}.py" for name in ("__init__", "access", "audit", "errors", "names")),
     }
 
 
 with_packages = pytest.mark.parametrize(
-    "function", [name for name in FUNCTIONS if name != "health"], indirect=True
+    "function", [name for name in FUNCTIONS if name not in OPEN], indirect=True
 )
 
 
@@ -282,18 +293,40 @@ print(jwt.decode(sys.argv[1], jwt.PyJWK(json.loads(sys.argv[2])), algorithms=["E
     assert run_alone(code, bundle("authorizer", "local").path, jwt, public) == "{'sub': 'x'}\n"
 
 
-def test_the_health_answers_with_nothing_but_what_is_in_its_bundle_and_loads_little() -> None:
-    code = """
+@pytest.mark.parametrize(
+    ("function", "route", "begins"),
+    [
+        ("health", "/health", '{"status": "ok", "version": "1.2.3+abc"}'),
+        ("console", "/console/{path+}", base64.b64encode(b"<!doctype html>").decode()),
+    ],
+)
+def test_an_open_function_answers_with_nothing_but_what_is_in_its_bundle_and_loads_little(
+    function: str, route: str, begins: str
+) -> None:
+    code = f"""
 import json, os  # which Lambda's own runtime has loaded
 before = set(sys.modules)
-from health.handler import handle
-print(handle({"routeKey": "ANY /health", "requestContext": {"http": {"method": "GET"}}}, None)["body"])
-print(sorted({name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))
+from {function}.handler import handle
+event = {{"routeKey": "ANY {route}", "headers": {{}}, "requestContext": {{"http": {{"method": "GET"}}}}}}
+print(handle(event, None)["body"])
+print(sorted({{name.partition(".")[0] for name in set(sys.modules) - before}} - sys.stdlib_module_names))
 """
-    assert run_alone(code, bundle("health", "local").path).splitlines() == [
-        '{"status": "ok", "version": "1.2.3+abc"}',
-        "['gateway', 'health', 'holdfast']",
-    ]
+    body, loaded = run_alone(code, bundle(function, "local").path).splitlines()
+    assert (body[: len(begins)], loaded) == (begins, str(sorted((function, "gateway", "holdfast"))))
+
+
+def test_a_console_that_cannot_be_built_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "SOURCES", tmp_path)
+    (tmp_path / "build.mjs").write_text('import "esbuild";')
+
+    with pytest.raises(
+        BundleError, match=r"could not be built: .*Cannot find package 'esbuild'.*`npm ci`"
+    ) as error:
+        bundle("console", "local", build=tmp_path / "build")
+    assert "\n" not in str(error.value)
+    assert list((tmp_path / "build").glob("console*")) == []
 
 
 def test_the_authorizer_loads_the_jwt_library_only_when_an_id_token_comes() -> None:

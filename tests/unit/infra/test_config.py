@@ -180,6 +180,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         max_state_mb = 300
         snap_start = true
         keep_warm = false
+        console = false
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         [teams.b]
@@ -204,6 +205,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             max_state_mb=300,
             snap_start=True,
             keep_warm=False,
+            console=False,
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
         ),
@@ -322,6 +324,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("native_clients", '"True"', "true"),
         not_allowed("snap_start", '"no"', "true or false"),
         not_allowed("keep_warm", '"off"', "true or false"),
+        not_allowed("console", '"off"', "true or false"),
         not_allowed("token_trail", '"True"', "true"),
         not_allowed("snap_start", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),
@@ -415,7 +418,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, max_state_mb, retention, history, key, access_logs, log_retention, "
-            "audit_retention, token_trail, throttling, memory, snap_start, keep_warm, tags",
+            "audit_retention, token_trail, throttling, memory, snap_start, keep_warm, console, tags",
         ),
     ],
 )

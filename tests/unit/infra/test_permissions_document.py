@@ -47,6 +47,8 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
     """Return the permissions of each role."""
     found = {}
     for spec in ROLES:
+        if spec.setting and f"{spec.construct_id}Role" not in str(stack.template["Resources"].keys()):
+            continue
         role = stack.role(spec.name)
         [policy] = role["Policies"]
         names = {

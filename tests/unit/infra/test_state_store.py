@@ -46,7 +46,7 @@ KEPT_LOG = ("AWS::Logs::LogGroup", *UNLESS_THE_FIRST_DEPLOYMENT_FAILS)
 KEPT_LOGS = dict.fromkeys(
     (
         *("BackendLog", "CloudLog", "ManagementLog", "AuthorizerLog", "SessionsLog", "HealthLog"),
-        *("AuditTrailLog", "Audit", "AccessLog"),
+        *("ConsoleLog", "AuditTrailLog", "Audit", "AccessLog"),
     ),
     KEPT_LOG,
 )

@@ -53,6 +53,9 @@ def ruled(route: Route, team: Limits) -> Limits | None:
         return team  # or one laptop could keep everybody out
     if route.handler.startswith("management."):
         return Limits(max(1, team.rate // 4), max(1, team.burst // 4))
+    if route.key == "ANY /console/{path+}":
+        # A page, its script and its style.
+        return Limits(min(FEW.rate, team.rate), min(3 * FEW.burst, team.burst))
     if route.authorization == "NONE" or route.key == DEFAULT:
         return Limits(min(FEW.rate, team.rate), min(FEW.burst, team.burst))
     return None
