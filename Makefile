@@ -86,7 +86,7 @@ deploy: set-up ## deploy one team's stack to AWS with your AWS credentials: make
 	@$(CDK) deploy 'Holdfast-$(TEAM)'
 
 # The CDK command line stays at 2: its release 3.0.0 cannot read what today's aws-cdk-lib writes. TypeScript stays
-# at 5, which openapi-typescript needs.
+# at 5, which openapi-typescript needs, and Biome at 2.5: registries lack 2.6 for some systems, and `npm ci` asks for all.
 upgrade: set-up ## pin the newest version of everything
 	$(PIP_COMPILE) --output-file requirements.txt requirements.in
 	$(PIP_COMPILE) --output-file functions/requirements.txt functions/requirements.in
@@ -101,7 +101,7 @@ upgrade: set-up ## pin the newest version of everything
 	npm install --save-dev --save-exact aws-cdk@2 aws-cdk-local@latest
 	npm install --save-exact preact@latest
 	npm install --save-dev --save-exact esbuild@latest openapi-typescript@latest typescript@5 \
-		@biomejs/biome@latest axe-core@latest
+		@biomejs/biome@2.5 axe-core@latest
 
 set-up: ## what the other targets need; done by them when something changed
 	@for python in $(PYTHONS); do \
