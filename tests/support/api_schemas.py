@@ -55,8 +55,10 @@ def _lines(name: str, kind: type[Document]) -> Iterator[str]:
     yield f"{name}:"
     yield f"  description: {json.dumps((kind.__doc__ or '').partition(chr(10))[0])}"
     yield "  type: object"
-    yield "  required:"
-    yield from (f"    - {each.name}" for each in members if not _MAY_BE_MISSING & {*each.notes})
+    required = [each.name for each in members if not _MAY_BE_MISSING & {*each.notes}]
+    if required:
+        yield "  required:"
+        yield from (f"    - {name}" for name in required)
     yield "  additionalProperties: false"
     yield "  properties:"
     for member in members:

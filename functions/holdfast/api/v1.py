@@ -12,6 +12,10 @@ from holdfast.api.form import Document, Flag, Json, Number, Presence, Rule, Time
 STATUSES: Final = ("acknowledged", "never_acknowledged", "other_program")
 """The outcomes of the write that created a version."""
 ACKNOWLEDGED, NEVER_ACKNOWLEDGED, OTHER_PROGRAM = STATUSES
+MODES: Final = ("managed", "data")
+"""The modes of resources."""
+SKIPPED: Final = ("too_large", "encrypted", "unreadable")
+"""The reasons not to search a state."""
 
 _Status = Annotated[str | None, Rule(words=STATUSES)]
 _Change = Annotated[str, Rule(words=("added", "removed", "moved", "replaced", "changed"))]
@@ -19,6 +23,7 @@ _Reason = Annotated[str, Rule(min_length=1, max_length=200)]
 _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
 _LeftOut = Annotated[str | None, Presence.LEFT_OUT]
 _LeftOutFlag = Annotated[bool | None, Presence.LEFT_OUT]
+_Wanted = Annotated[str | None, Rule(min_length=1, max_length=1000), Presence.LEFT_OUT]
 _VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
 # --- responses -----------------------------------------------------------------------------------
@@ -237,6 +242,60 @@ class Differences(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Resource(Document):
+    """An object that a state tracks, without its attributes. Texts are cut to 500 characters."""
+
+    address: str  # as clients print it
+    module: str | None  # the address of its module; null for the root module
+    mode: Annotated[str, Rule(words=MODES)]  # whether it is a resource or a data source
+    type: str  # the type of the resource
+    name: str  # the name of the resource, without the key of an instance
+    provider: str  # the source address of the provider, such as `hashicorp/aws` with its host name
+    tainted: Flag  # whether the next apply replaces it
+    deposed: str | None  # the ID of a deposed object, which the next apply destroys; null for the current one
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ResourcePage(Document):
+    """A page of the objects that a version of a state tracks."""
+
+    name: str  # the name of the state
+    version: str  # the ID of the version: the current one when the first page was read
+    encrypted: Flag  # whether the client encrypted the version, so that nothing can be listed
+    resources: tuple[Resource, ...]  # in the order of the version
+    next: str | None  # the cursor of the next page
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FoundState(Document):
+    """A state with resources that match."""
+
+    name: str  # the name of the state
+    matches: Number  # the number of resources that match
+    resources: tuple[Resource, ...]  # at most the first 100 of them
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SkippedState(Document):
+    """A state that was not searched."""
+
+    name: str  # the name of the state
+    why: Annotated[str, Rule(words=SKIPPED)]  # why it was not searched
+    size: Number  # bytes of its current version
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FoundPage(Document):
+    """A page of a search. A page without a match may have a next page."""
+
+    states: tuple[FoundState, ...]  # the states with matches, in order
+    skipped: tuple[SkippedState, ...]  # the states that were not searched, in order
+    searched: Number  # the number of states that this page covers, skipped ones included
+    left: int | None  # the number of states that follow; null if there are too many to count
+    next: str | None  # the cursor of the next page
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Restored(Document):
     """The current version after a restore."""
 
@@ -423,6 +482,17 @@ class Restore(Document):
     replace_lineage: _LeftOutFlag  # whether the version may have another lineage; it requires `current`
     cursor: _LeftOut  # `next` of an unfinished search for the highest serial of the lineage
     frozen: _LeftOut  # the ID of your own freeze, which then is the lock; it needs `current`
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Find(Document):
+    """What to look for: exactly one of `address`, `type` and `id`. It appears in no log."""
+
+    address: _Wanted  # a part of the address; the case of ASCII letters does not matter
+    type: _Wanted  # the whole type
+    id: _Wanted  # the whole value of the attribute `id`, `arn`, `self_link` or `urn`
+    prefix: _LeftOut  # the beginning of the names of the states to search
+    cursor: _LeftOut  # `next` of the page before
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
