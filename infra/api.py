@@ -19,7 +19,7 @@ from constructs import Construct
 from gateway import authorizer_context
 from holdfast import audit
 from holdfast.team import CREDENTIALS_CACHED
-from infra.config import FEW_BURST, FEW_RATE, Target, TeamConfig, Throttling
+from infra.config import FEW_BURST, FEW_RATE, FIND_BURST, FIND_RATE, Target, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from infra.lambdas import Functions, audit_log
 
@@ -36,6 +36,15 @@ def management_throttling(throttling: Throttling) -> Throttling:
     Throttling(rate=25, burst=1)
     """
     return Throttling(rate=max(1, throttling.rate // _SHARE), burst=max(1, throttling.burst // _SHARE))
+
+
+def _find(throttling: Throttling) -> Throttling:
+    """Return the limits of searches, at most the team's: an account may have few executions in all.
+
+    >>> _find(Throttling(rate=100, burst=200))
+    Throttling(rate=1, burst=2)
+    """
+    return Throttling(rate=min(FIND_RATE, throttling.rate), burst=min(FIND_BURST, throttling.burst))
 
 
 def _as_many(throttling: Throttling) -> Throttling:
@@ -97,6 +106,7 @@ ROUTES: Final = (
     # The first request of a command with `cloud {}` to the API, which no client sends again after a 429.
     ApiRoute("/api/v2/ping", "cloud", "token", _as_many),
     ApiRoute("/manage/v1/{path+}", "management", "token", management_throttling),
+    ApiRoute("/manage/v1/find", "management", "token", _find),
     ApiRoute("/sessions", "sessions", "token", _as_many),
     # The authorizer accepts every identity of this AWS account; the function checks trust records.
     ApiRoute("/sessions/aws", "sessions", "iam", _as_many),

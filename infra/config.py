@@ -133,6 +133,8 @@ class Throttling:
 
 FEW_RATE, FEW_BURST = 10, 20
 """The same of each route that neither a sign-in nor an apply needs."""
+FIND_RATE, FIND_BURST = 1, 2
+"""The same of searches, each of which holds an execution of the function for some seconds."""
 
 _WHOLE_VCPU = 1769
 """The megabytes at which a function has one vCPU; processor time is proportional to memory."""

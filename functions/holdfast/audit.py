@@ -51,6 +51,7 @@ class Event(StrEnum):
     STATE_DESCRIBED = "state.described"
     HISTORY_READ = "history.read"
     STATE_COMPARED = "state.compared"
+    STATES_SEARCHED = "states.searched"
     STATE_RESTORED = "state.restored"
     STATE_UNDELETED = "state.undeleted"
     STATE_DECLARED = "state.declared"
@@ -96,6 +97,7 @@ def changed_a_state(event: Event) -> bool:
             | Event.STATE_DESCRIBED
             | Event.HISTORY_READ
             | Event.STATE_COMPARED
+            | Event.STATES_SEARCHED
             | Event.STATE_DECLARED
             | Event.STATE_UNDECLARED
             | Event.STATE_FROZEN

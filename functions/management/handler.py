@@ -14,7 +14,7 @@ from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest, UnknownRoute
-from management import activity, changing, differences, documents, reading
+from management import activity, changing, differences, documents, finding, reading
 from management.requests import Request
 
 if TYPE_CHECKING:
@@ -113,6 +113,15 @@ _ROUTES: Final = [
         needs=Action.READ,
         query="from to values",
     ),
+    Route(
+        "/resources/{name+}",
+        "GET",
+        finding.resources,
+        Event.STATE_DESCRIBED,
+        needs=Action.READ,
+        query="cursor",
+    ),
+    Route("/find", "POST", finding.find, Event.STATES_SEARCHED, needs=Action.READ),
     Route("/locks/{name+}", "GET", reading.lock, Event.LOCKS_LISTED, needs=Action.READ_METADATA),
     Route(
         "/locks/{name+}",

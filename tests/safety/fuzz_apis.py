@@ -219,6 +219,7 @@ _MANAGEMENT_CALLS: Final = (
     *[("PUT", "freeze/{name}"), ("DELETE", "locks/{name}")] * 3,
     *[("POST", "delete/{name}"), ("POST", "undelete/{name}"), ("DELETE", "freeze/{name}")] * 2,
     *[("GET", "states"), ("GET", "content/{name}"), ("GET", "diff/{name}"), ("GET", "activity")] * 2,
+    *[("POST", "find"), ("GET", "resources/{name}")] * 2,
     *(("POST", "create/{name}"), ("GET", "locks"), ("GET", "whoami"), ("GET", "locks/{name}")),
     *(("GET", "states/{name}"), ("GET", "versions/{name}"), ("GET", ""), ("GET", "restore/{name}")),
     *(("PATCH", "states"), ("HEAD", "content/{name}"), ("POST", "versions/{name}"), ("POST", "restore")),
@@ -232,6 +233,7 @@ _QUERIES: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "GET locks": {"prefix": ("@", "/", ""), "cursor": ()},
     "GET states": {"prefix": ("@", "@/l", "..", ""), "cursor": (), "deleted": ("true", "false", "x", "")},
     "GET versions": {"cursor": ()},
+    "GET resources": {"cursor": ()},
     "GET content": {"version": _VERSIONS},
     "GET diff": {"from": _VERSIONS, "to": _VERSIONS, "values": ("true", "1", "")},
     "GET activity": {
@@ -249,6 +251,7 @@ _DOCUMENTS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "current": _VERSIONS,
         "frozen": _COMMANDS,
     },
+    "find": {"address": ("a", "x" * 2000, ""), "id": ("\x00",), "prefix": ("@", "/"), "cursor": ()},
     "delete": {"version": _VERSIONS},
     "undelete": {"marker": _VERSIONS},
     "freeze": {

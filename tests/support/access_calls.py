@@ -72,6 +72,8 @@ GET    resolve/{name}?version=@2999-01-01T00:00Z  401  403     200    200    200
 GET    content/{name}                          401     200     403    200    200        200 |    403       403
 GET    content/{name}?version={version}        401     200     403    200    200        200 |    403       403
 GET    diff/{name}?values=true                 401     403     403    200    200        200 |    403       403
+GET    resources/{name}                        401     403     403    200    200        200 |    403       403
+POST   find                                    401     403     403    200    200        200 |      -         -
 POST   create/{name}                           401     403     403    403    200        200 |    403       403
 POST   undeclare/{name}                        401     403     403    403    403        423 |    403       403
 POST   restore/{name}                          401     403     403    403    403        423 |    403       403
@@ -146,6 +148,7 @@ BODIES: Final[Mapping[str, object]] = {
     "PUT /manage/v1/freeze/{name}": {"reason": "an incident", "id": _COMMAND},
     # Nothing may change, and the right depends on the pattern, so it is not one.
     "PUT /manage/v1/freezes": {"pattern": "roles", "reason": "an incident", "id": _COMMAND},
+    "POST /manage/v1/find": {"type": "a"},
     "POST /api/v2/organizations/{organization}/projects": {},
     "POST /api/v2/organizations/{organization}/workspaces": {
         "data": {"type": "workspaces", "attributes": {"name": "{workspace}"}}
@@ -165,6 +168,7 @@ BODIES: Final[Mapping[str, object]] = {
 LISTS: Final = (
     f"{MANAGEMENT}states",
     f"{MANAGEMENT}locks",
+    f"{MANAGEMENT}find",
     f"{CLOUD}organizations/{{organization}}/workspaces",
 )
 """Routes that list states. Each caller must see exactly the states in its scope."""

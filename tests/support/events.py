@@ -82,8 +82,12 @@ def cloud_request(method: str, path: str, **more: Any) -> dict[str, Any]:
 
 
 def manage_request(method: str, path: str, **more: Any) -> dict[str, Any]:
-    """Return the event of a request to `/manage/v1/{path+}`; `path` is what follows, decoded."""
-    return _below("/manage/v1/", method, path, **more)
+    """Return the event of a request below `/manage/v1/`; `path` is what follows, decoded."""
+    event = _below("/manage/v1/", method, path, **more)
+    if path == "find":  # a route of the gateway, with limits of its own
+        event["routeKey"] = "ANY /manage/v1/find"
+        del event["pathParameters"]
+    return event
 
 
 def _below(

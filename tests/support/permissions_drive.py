@@ -213,8 +213,10 @@ def management(team: Team, state: str) -> None:
         "activity",
         "whoami",
         f"states/{state}",
+        f"resources/{state}",
     ):
         ask("GET", listing)
+    ask("POST", "find", {"type": "terraform_data", "prefix": state})
     _expect(manage(client, "GET", f"states/{state}/none"), 404)
     current, first = (version["version"] for version in ask("GET", f"versions/{state}")["versions"])
     ask("GET", f"diff/{state}?from={first}&to={current}")

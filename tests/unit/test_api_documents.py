@@ -15,6 +15,7 @@ from holdfast.s3.store import HistoryEntry, ObjectVersion
 from holdfast.state import operator
 from holdfast.state.current_state import noted
 from holdfast.state.diff import Change
+from holdfast.state.find import LONGEST, By, Skipped
 from holdfast.state.history import History, Status, Version
 from management import documents
 from tests.conftest import GeneratedFile
@@ -60,6 +61,8 @@ def test_words_and_limits_are_those_of_the_library() -> None:
     assert tuple(Status) == v1.STATUSES == rules(v1.Version, "status").words
     assert tuple(Role) == rules(v1.Principal, "role").words
     assert tuple(Change) == rules(v1.ResourceChange, "change").words
+    assert tuple(Skipped) == rules(v1.SkippedState, "why").words
+    assert (rules(v1.Find, "id").max_length, [*By]) == (LONGEST, form.names(v1.Find)[:3])
     assert rules(v1.Freeze, "reason").max_length == operator.MAX_REASON
     for kind, name in ((v1.Restore, "version"), (v1.Delete, "version"), (v1.Undelete, "marker")):
         rule = rules(kind, name)

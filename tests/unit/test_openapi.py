@@ -13,6 +13,9 @@ import yaml
 from schemathesis.core.result import Ok
 
 from gateway.router import AWS_IDENTITY, PUBLIC, Route
+from holdfast.state import find
+from holdfast.state.description import LARGEST_READ
+from holdfast.state.resources import PAGE
 from tests.support.routes import as_described, routes
 from tests.unit.test_errors import LEAVES
 
@@ -105,6 +108,17 @@ def test_the_gateway_has_every_route_and_lets_in_whom_it_needs() -> None:
         for route in routes()
     }
     assert needed == gateway
+
+
+def test_the_limits_of_a_search_are_those_of_the_code() -> None:
+    described_ = described("/manage/v1/find")["POST"]["description"]
+    megabytes = (find.MAX_BYTES // 1_000_000, find.MAX_STATE // 1_000_000)
+
+    assert f"{find.SECONDS:.0f} seconds, {megabytes[0]} MB or {find.PAGE:,} matches" in described_
+    assert f"above {megabytes[1]} MB" in described_
+    [resources] = described("/manage/v1/resources/{name}").values()
+    assert f"{PAGE:,} a page" in resources["description"]
+    assert f"above {LARGEST_READ // 1_000_000} MB" in resources["description"]
 
 
 def test_every_status_of_an_error_is_described_and_no_other() -> None:

@@ -61,6 +61,20 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Readable:
+    """A page of states that the caller may read whole, with the bytes of their current versions.
+
+    Attributes:
+        next: the cursor of the page after the last state.
+        is_last: whether no other state follows the last state.
+    """
+
+    states: Sequence[tuple[StateName, int]]
+    next: str | None
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """A name in a list of keys. `listed` has no size and time if the list contained only the lock's key."""
 
@@ -148,6 +162,23 @@ def page_of_names(
     return sorted(_add_all(store, walked, after), key=lambda name: name.value), page.next
 
 
+def page_of_readable(
+    store: Store, prefix: str, cursor: str | None, caller: Caller, *, seconds: float, page_size: int = PAGE
+) -> Readable:
+    """Return the states that the caller may read whole; the page ends early after some seconds."""
+    after = _begin("readable", prefix, cursor, caller, action=Action.READ)
+    keys = _keys_of(store, page_size)
+    walked = _walk(prefix, after, caller, keys, page_size, action=Action.READ, seconds=seconds)
+    found = [(name, entry.size) for key, entry in walked.entries if (name := _state_of(key))]
+    next_ = cursors.encode("readable", [walked.next]) if walked.next else None
+    return Readable(found, next_, is_last=walked.until is None)
+
+
+def cursor_after(name: StateName) -> str:
+    """Return the cursor of the page of readable states after a state."""
+    return cursors.encode("readable", [name.state_key])
+
+
 def page_of_declared(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
 ) -> Page:
@@ -225,37 +256,40 @@ def _walk(
     pattern: str = "*",
     *,
     folder: str = _FOLDER,
+    action: Action = Action.READ_METADATA,
+    seconds: float | None = None,
 ) -> Walked[_T]:
-    places = _places(prefix, caller, folder)
+    places = _places(prefix, caller, folder, action)
     return walk.page(
         places,
         after,
         list_keys,
-        is_visible=lambda key: _may_see(key, prefix, caller, pattern),
-        is_cursor=lambda place: _can_continue(place, places, caller),
+        is_visible=lambda key: _may_see(key, prefix, caller, action, pattern),
+        is_cursor=lambda place: _can_continue(place, places, caller, action),
         page_size=page_size,
+        seconds=seconds,
     )
 
 
-def _places(prefix: str, caller: Caller, folder: str) -> walk.Places:
+def _places(prefix: str, caller: Caller, folder: str, action: Action) -> walk.Places:
     last_ending = _LOCK_SUFFIX if folder == _FOLDER else _RECORD_SUFFIX
-    return walk.Places(folder, last_ending, caller.patterns(Action.READ_METADATA), prefix)
+    return walk.Places(folder, last_ending, caller.patterns(action), prefix)
 
 
-def _may_see(key: str, prefix: str, caller: Caller, pattern: str = "*") -> bool:
-    """Return whether a key belongs to a requested state, lock or record that the caller may see.
+def _may_see(key: str, prefix: str, caller: Caller, action: Action, pattern: str = "*") -> bool:
+    """Return whether a key belongs to a requested state, lock or record, and the caller may do the action.
 
     A key can begin with a prefix although its name does not: the key of the lock of `a` begins with `a.tf`.
     """
     name = _state_of(key) or _locked_by(key) or _recorded_by(key)
     if name is None or not name.value.startswith(prefix):
         return False
-    return matches(pattern, name) and caller.may(Action.READ_METADATA, name)
+    return matches(pattern, name) and caller.may(action, name)
 
 
-def _can_continue(place: str, places: walk.Places, caller: Caller) -> bool:
+def _can_continue(place: str, places: walk.Places, caller: Caller, action: Action) -> bool:
     """Return whether a cursor may contain a place: a visible key, or the beginning of a visible key."""
-    if _may_see(place, places.prefix, caller):
+    if _may_see(place, places.prefix, caller, action):
         return True
     begun = place.removeprefix(places.folder)
     return place != begun and _is_beginning(begun) and places.can_begin(place)
@@ -366,7 +400,14 @@ def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:
     return Page(items, cursors.encode(kind, [walked.next]) if walked.next else None)
 
 
-def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller, folder: str = _FOLDER) -> str:
+def _begin(
+    kind: str,
+    prefix: str,
+    cursor: str | None,
+    caller: Caller,
+    folder: str = _FOLDER,
+    action: Action = Action.READ_METADATA,
+) -> str:
     """Return the place after which a page begins, empty for the first page.
 
     Raise `InvalidRequest` for an invalid prefix, or a cursor to a place that the caller may not see.
@@ -375,6 +416,6 @@ def _begin(kind: str, prefix: str, cursor: str | None, caller: Caller, folder: s
     if cursor is None:
         return ""
     (after,) = cursors.decode(kind, cursor, str)
-    if not _can_continue(after, _places(prefix, caller, folder), caller):
+    if not _can_continue(after, _places(prefix, caller, folder, action), caller, action):
         raise cursors.invalid()
     return str(after)

@@ -9,10 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 from holdfast import json_object
 from holdfast.errors import InvalidState
+from holdfast.json_object import Member
 from holdfast.state import number, sensitivity
 from holdfast.state.number import Number
 from holdfast.state.sensitivity import Marks
@@ -76,6 +78,7 @@ class Tracked:
         sensitive: its `sensitive_attributes`, as parsed from the document.
     """
 
+    provider: str
     identity: Identity | None
     is_managed: bool
     is_tainted: bool
@@ -113,24 +116,49 @@ def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
 
     `InvalidState` is raised also if the format's version is not 4, or the resources are not a list.
     """
+    members = _members(body)
+    _require_known_format(members)
+    resources = list(_resources(body, members))
+    outputs = _parsed(members["outputs"].written(body)) if "outputs" in members else None
+    return resources, {name: _output(output) for name, output in _object(outputs, "outputs").items()}
+
+
+def objects(body: bytes) -> Iterator[tuple[Address, Tracked]] | None:
+    """Return the objects of a state document, in its order; None if its client encrypted it.
+
+    One resource after the other is parsed, so few objects are in memory. `InvalidState` is raised as by
+    `outline` and `tracking`, also during the iteration, but not for an address that occurs twice.
+    """
+    members = _members(body)
+    if "encrypted_data" in members:
+        return None
+    _require_known_format(members)
+    return chain.from_iterable(_tracked(_parsed(written)) for written in _resources(body, members))
+
+
+def _members(body: bytes) -> Mapping[str, Member]:
     try:
-        members = json_object.members(body)
+        return json_object.members(body)
     except ValueError as error:
         raise InvalidState(f"It {error}.") from None
+
+
+def _require_known_format(members: Mapping[str, Member]) -> None:
     version = members["version"].value if "version" in members else None
     if type(version) is not int or version != _FORMAT:
         said = (
             f"is of version {version}" if type(version) is int and version < 100 else "has no known version"
         )
-        raise InvalidState(f"It {said} of the state format; only version {_FORMAT} can be compared.")
-    resources: list[bytes] = []
-    if "resources" in members and members["resources"].value is not None:
-        try:
-            resources = list(json_object.elements(members["resources"].written(body)))
-        except ValueError as error:
-            raise InvalidState(f"Its member 'resources' {error}.") from None
-    outputs = _parsed(members["outputs"].written(body)) if "outputs" in members else None
-    return resources, {name: _output(output) for name, output in _object(outputs, "outputs").items()}
+        raise InvalidState(f"It {said} of the state format; only version {_FORMAT} can be read.")
+
+
+def _resources(body: bytes, members: Mapping[str, Member]) -> Iterator[bytes]:
+    if "resources" not in members or members["resources"].value is None:
+        return
+    try:
+        yield from json_object.elements(members["resources"].written(body))
+    except ValueError as error:
+        raise InvalidState(f"Its member 'resources' {error}.") from None
 
 
 def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
@@ -167,14 +195,15 @@ def _tracked(resource: object) -> Iterator[tuple[Address, Tracked]]:
         if attributes is None:
             attributes = _optional(instance, "attributes_flat", dict) or {}
         provider = _optional(instance, "provider", str) or _optional(whole, "provider", str) or ""
-        source = _PROVIDER.search(provider)
+        found = _PROVIDER.search(provider)
+        source = found[1] if found else provider
         id_ = attributes.get("id")
         identity = None
         if mode == _MANAGED and isinstance(id_, str) and id_ not in _NO_ID:
-            identity = Identity(type_, source[1] if source else provider, id_)
+            identity = Identity(type_, source, id_)
         is_tainted = _optional(instance, "status", str) == "tainted"
         sensitive = instance.get("sensitive_attributes")
-        yield address, Tracked(identity, mode == _MANAGED, is_tainted, attributes, sensitive)
+        yield address, Tracked(source, identity, mode == _MANAGED, is_tainted, attributes, sensitive)
 
 
 def _key(index: object) -> tuple[int, int, str]:

@@ -24,6 +24,7 @@ CLIENTS: Final = 100
 FEW: Final = Limits(10, 20)
 DISCOVERY: Final = "/.well-known/terraform.json"
 PING: Final = "/api/v2/ping"
+FIND: Final = "/manage/v1/find"
 BEGINNINGS: Final = ("/sessions", "/sessions/aws", DISCOVERY, PING)
 """The paths of the requests with which a job begins."""
 
@@ -51,6 +52,8 @@ def ruled(route: Route, team: Limits) -> Limits | None:
     """Return the route's own limits, which depend on its callers and on the function behind it."""
     if route.handler.startswith("session_exchange.") or route.key in (f"ANY {DISCOVERY}", f"ANY {PING}"):
         return team  # or one laptop could keep everybody out
+    if route.key == f"ANY {FIND}":
+        return Limits(1, 2)  # or five tabs that search hold half of a new account's executions
     if route.handler.startswith("management."):
         return Limits(max(1, team.rate // 4), max(1, team.burst // 4))
     if route.key == "ANY /console/{path+}":

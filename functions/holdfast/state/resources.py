@@ -1,0 +1,130 @@
+"""List the resources of a state, page by page and without their attributes."""
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from itertools import islice
+from typing import Final
+
+from holdfast.access import Action, Caller
+from holdfast.errors import InvalidState, NoState, TooLarge, UnreadableVersion
+from holdfast.names import StateName
+from holdfast.s3.store import Larger, Store
+from holdfast.state import cursor as cursors
+from holdfast.state import tracked
+from holdfast.state.description import LARGEST_READ
+from holdfast.state.operator import LONGEST_VERSION_ID, no_such_version
+from holdfast.state.tracked import Address, Tracked
+
+PAGE: Final = 1000
+"""The most resources on a page."""
+MAX_TOLD: Final = 250_000
+"""About how many characters the texts of a page may have, so that the page fits into a response."""
+LONGEST: Final = 500
+"""Characters of the longest text of a resource; a longer text is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An object that a state tracks. Its texts are cut to `LONGEST` characters.
+
+    Attributes:
+        address: as clients print it.
+        module: empty for the root module.
+        mode: `managed` or `data`.
+        provider: the provider's source address.
+        is_tainted: whether the next apply replaces it.
+        deposed: the ID of a deposed object; empty for the current one.
+    """
+
+    address: str
+    module: str
+    mode: str
+    type: str
+    name: str
+    provider: str
+    is_tainted: bool
+    deposed: str
+
+    @classmethod
+    def of(cls, address: Address, found: Tracked) -> "Resource":
+        return cls(
+            str(address)[:LONGEST],
+            address.module[:LONGEST],
+            address.mode[:LONGEST],
+            address.type[:LONGEST],
+            address.name[:LONGEST],
+            found.provider[:LONGEST],
+            found.is_tainted,
+            address.deposed[:LONGEST],
+        )
+
+    @property
+    def characters(self) -> int:
+        """The number of characters of its texts."""
+        return sum(len(text) for text in astuple(self) if isinstance(text, str))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the resources of one version; `next` is the cursor of the next page.
+
+    If the client `encrypted` the version, the page is empty.
+    """
+
+    version_id: str
+    encrypted: bool
+    resources: tuple[Resource, ...]
+    next: str | None
+
+
+def page(store: Store, name: StateName, cursor: str | None, caller: Caller, *, page_size: int = PAGE) -> Page:
+    """List the resources of the current version, in its order. Later pages are of the first page's version.
+
+    Each page takes one request, which reads the whole version.
+
+    Raises:
+        NoState, NoSuchVersion: the state, or the version of a later page, does not exist.
+        TooLarge: the version is larger than `LARGEST_READ`.
+        UnreadableVersion: the version is not a state document of version 4 of the format.
+    """
+    caller.require(Action.READ, name)
+    version_id, first = _begin(name, cursor)
+    found = store.read_at_most(name.state_key, LARGEST_READ, version_id)
+    if found is None:
+        raise no_such_version(name, version_id) if version_id else NoState(f"There is no state '{name}'.")
+    if isinstance(found, Larger):
+        raise TooLarge(
+            f"The state has {found.size} bytes; the resources of one of at most {LARGEST_READ} are listed. "
+            f"Save it with 'holdfast state get {name}', and read it there."
+        )
+    try:
+        objects = tracked.objects(found.body)
+        resources, has_more = _take(islice(objects or (), first, None), page_size)
+    except (InvalidState, RecursionError) as error:
+        reason = error.message if isinstance(error, InvalidState) else "Its values are nested too deeply."
+        raise UnreadableVersion(f"The resources of the state '{name}' cannot be listed. {reason}") from None
+    version_id = found.version.version_id
+    next_ = cursors.encode("resources", [name.value, version_id, first + len(resources)])
+    return Page(version_id, objects is None, tuple(resources), next_ if has_more else None)
+
+
+def _take(objects: Iterable[tuple[Address, Tracked]], page_size: int) -> tuple[list[Resource], bool]:
+    """Return the resources of a page, and whether others follow."""
+    taken: list[Resource] = []
+    left = MAX_TOLD
+    for address, found in objects:
+        if left <= 0 or len(taken) == page_size:
+            return taken, True
+        taken.append(Resource.of(address, found))
+        left -= taken[-1].characters
+    return taken, False
+
+
+def _begin(name: StateName, cursor: str | None) -> tuple[str | None, int]:
+    """Return the version of a page, None for the current one, and the position of its first resource."""
+    if cursor is None:
+        return None, 0
+    of, version_id, first = cursors.decode("resources", cursor, str, str, int)
+    if of != name.value or not 0 < len(version_id) <= LONGEST_VERSION_ID or not 0 < first < LARGEST_READ:
+        raise cursors.invalid()
+    return version_id, first

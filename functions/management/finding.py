@@ -1,0 +1,86 @@
+"""Handlers of the management API about resources: those of a state, and the search for one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.responses import Response
+from holdfast.api import form, v1
+from holdfast.errors import InvalidRequest, UnknownRoute
+from holdfast.state import find as searching
+from holdfast.state import resources as listing
+from holdfast.state.find import By, Wanted
+from holdfast.state.resources import Resource
+from management import documents
+from management.requests import Request, text
+
+
+def resources(request: Request) -> Response:
+    """Respond with a page of the resources of a state."""
+    cursor = request.parameters.get("cursor")
+    page = listing.page(request.store, request.name, cursor, request.caller)
+    document = v1.ResourcePage(
+        name=request.name.value,
+        version=page.version_id,
+        encrypted=page.encrypted,
+        resources=tuple(map(_resource, page.resources)),
+        next=page.next,
+    )
+    body = documents.large(document, accepts_gzip=request.accepts_gzip)
+    return Response(body, {"version_id": page.version_id})
+
+
+def find(request: Request) -> Response:
+    """Respond with a page of the states that have a resource. No log line contains the search."""
+    if "{" in request.event["routeKey"]:  # as for /manage/v1/find/: the limits of another route
+        raise UnknownRoute("Send a search to /manage/v1/find, without a slash or anything else at its end.")
+    sent = request.document(*form.names(v1.Find))
+    page = searching.page(
+        request.store,
+        _wanted(sent),
+        _optional(sent, "prefix") or "",
+        _optional(sent, "cursor"),
+        request.caller,
+    )
+    document = v1.FoundPage(
+        states=tuple(
+            v1.FoundState(
+                name=found.name.value,
+                matches=found.matches,
+                resources=tuple(map(_resource, found.resources)),
+            )
+            for found in page.states
+        ),
+        skipped=tuple(
+            v1.SkippedState(name=skipped.name.value, why=skipped.why, size=skipped.size)
+            for skipped in page.skipped
+        ),
+        searched=page.searched,
+        left=page.left,
+        next=page.next,
+    )
+    return Response(documents.large(document, accepts_gzip=request.accepts_gzip))
+
+
+def _wanted(sent: Mapping[str, Any]) -> Wanted:
+    try:
+        [by] = [each for each in By if each in sent]
+    except ValueError:
+        raise InvalidRequest(f"Send exactly one of {', '.join(By)}.") from None
+    return Wanted(by, text(sent, by))
+
+
+def _optional(sent: Mapping[str, Any], name: str) -> str | None:
+    return text(sent, name) if name in sent else None
+
+
+def _resource(resource: Resource) -> v1.Resource:
+    return v1.Resource(
+        address=resource.address,
+        module=resource.module or None,
+        mode=resource.mode,
+        type=resource.type,
+        name=resource.name,
+        provider=resource.provider,
+        tainted=resource.is_tainted,
+        deposed=resource.deposed or None,
+    )

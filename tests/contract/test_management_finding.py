@@ -1,0 +1,490 @@
+"""The routes of the management API about resources, from event to response, on a real S3 server."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from holdfast import names
+from holdfast.access import Caller, Grant, Role
+from holdfast.errors import InvalidRequest
+from holdfast.state import find as searching
+from holdfast.state.description import LARGEST_READ
+from holdfast.state.find import By, Wanted
+from tests.contract.conftest import (
+    NAME,
+    ONLY_OUTPUTS,
+    READER,
+    Answer,
+    Bucket,
+    Handle,
+    Server,
+    coded,
+    decoded,
+    error,
+    started,
+)
+from tests.support.documents import ADA, encrypted_state, lock_info, state
+from tests.support.events import Context, manage_request
+
+BUCKET: Final = "holdfast-management-finding"
+AWS: Final = "registry.example/hashicorp/aws"
+MIXED: Final = Caller(
+    "token:mixed", (Grant(Role.READER, ("network/*", "*/shared")), Grant(Role.OUTPUTS, ("billing/*", "a")))
+)
+"""A caller who may read some states, and only the outputs of others."""
+
+
+@dataclass(frozen=True)
+class Api:
+    handle: Handle
+    bucket: Bucket
+
+    def find(self, sent: object, caller: Caller | None = READER) -> Answer:
+        return self.handle(manage_request("POST", "find", caller=caller, body=json.dumps(sent)), Context())
+
+    def found(self, caller: Caller = READER, /, **sent: str) -> Any:
+        answer = self.find(sent, caller)
+        assert answer["statusCode"] == 200, answer
+        return json.loads(answer["body"])
+
+    def resources(self, cursor: str | None = None, caller: Caller = READER) -> Answer:
+        query = {"cursor": cursor} if cursor else None
+        return self.handle(manage_request("GET", f"resources/{NAME}", caller=caller, query=query), Context())
+
+    def listed(self, cursor: str | None = None) -> Any:
+        answer = self.resources(cursor)
+        assert answer["statusCode"] == 200, answer
+        return json.loads(answer["body"])
+
+    def put(self, name: str, body: bytes) -> str:
+        key = names.parse(name).state_key
+        return self.bucket.s3.put_object(Bucket=self.bucket.name, Key=key, Body=body)["VersionId"]
+
+
+@pytest.fixture(scope="module")
+def function(moto: Server) -> Iterator[Api]:
+    with started(moto, "management", HOLDFAST_BUCKET=BUCKET) as handlers:
+        yield Api(handlers["management"], Bucket(BUCKET, moto))
+
+
+@pytest.fixture
+def api(function: Api) -> Iterator[Api]:
+    yield function
+    function.bucket.empty()
+
+
+def resource(
+    name: str = "web", attributes: Mapping[str, object] | None = None, **more: object
+) -> dict[str, Any]:
+    instance = {"attributes": attributes or {"id": f"i-{name}"}, **more.pop("instance", {})}  # type: ignore[dict-item] # of JSON
+    return {
+        "mode": "managed",
+        "type": "aws_instance",
+        "name": name,
+        "provider": f'provider["{AWS}"].west',
+        "instances": [instance],
+        **more,
+    }
+
+
+def document(*resources: Mapping[str, object]) -> bytes:
+    return json.dumps({**json.loads(state(1)), "resources": resources}).encode()
+
+
+def addresses(page: Any) -> list[tuple[str, list[str]]]:
+    return [(found["name"], [each["address"] for each in found["resources"]]) for found in page["states"]]
+
+
+# --- resources -----------------------------------------------------------------------------------
+
+
+def test_resources_are_listed_by_address_type_and_provider_without_attributes(api: Api) -> None:
+    version = api.put(
+        "network/prod",
+        document(
+            resource(
+                module='module.eu["a"]',
+                instances=[
+                    {"index_key": "blue", "attributes": {"id": "SECRET"}, "status": "tainted"},
+                    {"index_key": "blue", "deposed": "0123abcd", "attributes": {"id": "SECRET"}},
+                ],
+            ),
+            resource("ami", mode="data", type="aws_ami", provider="odd"),
+        ),
+    )
+
+    answer = api.resources()
+
+    assert "SECRET" not in answer["body"]
+    web = {"module": 'module.eu["a"]', "mode": "managed", "type": "aws_instance", "name": "web"}
+    address = 'module.eu["a"].aws_instance.web["blue"]'
+    assert json.loads(answer["body"]) == {
+        "name": "network/prod",
+        "version": version,
+        "encrypted": False,
+        "resources": [
+            {"address": address, **web, "provider": AWS, "tainted": True, "deposed": None},
+            {
+                "address": f"{address} (deposed 0123abcd)",
+                **web,
+                "provider": AWS,
+                "tainted": False,
+                "deposed": "0123abcd",
+            },
+            {
+                "address": "data.aws_ami.ami",
+                "module": None,
+                "mode": "data",
+                "type": "aws_ami",
+                "name": "ami",
+                "provider": "odd",
+                "tainted": False,
+                "deposed": None,
+            },
+        ],
+        "next": None,
+    }
+
+
+def test_every_page_of_resources_is_of_the_version_of_the_first(api: Api, log: list[str]) -> None:
+    instances = [{"index_key": number, "attributes": {}} for number in range(2500)]
+    first = api.put("network/prod", document(resource(instances=instances)))
+
+    page = api.listed()
+    api.put("network/prod", document())
+    pages = [page]
+    while page["next"]:
+        page = api.listed(page["next"])
+        pages.append(page)
+
+    assert [len(page["resources"]) for page in pages] == [1000, 1000, 500]
+    assert {page["version"] for page in pages} == {first}
+    found = [each["address"] for page in pages for each in page["resources"]]
+    assert found == [f"aws_instance.web[{number}]" for number in range(2500)]
+    lines = [json.loads(line) for line in log]
+    assert [(line["message"], line["version_id"], line["s3_requests"]) for line in lines] == [
+        ("state.described", first, 1)
+    ] * 3
+
+
+def test_a_page_of_resources_with_long_texts_ends_early_and_the_texts_are_cut(api: Api) -> None:
+    instances = [{"index_key": f"{number} " + "\x01" * 900, "attributes": {}} for number in range(600)]
+    api.put("network/prod", document(resource("n" * 9_000, instances=instances)))
+
+    pages: list[Any] = []
+    cursor = None
+    while not pages or cursor:
+        answer = api.resources(cursor)
+        assert answer["statusCode"] == 200
+        assert len(json.dumps(answer)) < 4_000_000
+        pages.append(json.loads(answer["body"]))
+        cursor = pages[-1]["next"]
+
+    assert sum(len(page["resources"]) for page in pages) == 600
+    assert max(len(page["resources"]) for page in pages) < 300
+    assert {len(each["address"]) for page in pages for each in page["resources"]} == {500}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (None, (404, "no_state")),
+        (b"", (409, "unreadable_version")),
+        (b"[]", (409, "unreadable_version")),
+        (b'{"version": 3, "serial": 1}', (409, "unreadable_version")),
+        (b'{"version": 4, "resources": [{"mode": 1}]}', (409, "unreadable_version")),
+        (b'{"version": 4, "resources": ' + b"[" * 9_000 + b"]" * 9_000 + b"}", (409, "unreadable_version")),
+        (document(resource()) + b" " * LARGEST_READ, (413, "too_large")),
+    ],
+)
+def test_the_refusal_says_why_there_are_no_resources_to_list(
+    api: Api, body: bytes | None, expected: tuple[int, str]
+) -> None:
+    if body is not None:
+        api.put("network/prod", body)
+
+    assert error(api.resources()) == expected
+
+
+def test_an_encrypted_state_has_no_resources_to_list(api: Api) -> None:
+    api.put("network/prod", encrypted_state(1, "xxx"))
+
+    page = api.listed()
+
+    assert (page["encrypted"], page["resources"], page["next"]) == (True, [], None)
+
+
+def test_a_cursor_of_resources_is_for_one_version_of_one_state(api: Api) -> None:
+    version = api.put("network/prod", document(resource()))
+    other = api.put("network/other", document(resource()))
+
+    wrong: list[Sequence[object]] = [
+        ("resources", "network/other", other, 1),
+        ("resources", "network/prod", version, 0),
+        ("resources", "network/prod", version, -1),
+        ("resources", "network/prod", version, True),
+        ("resources", "network/prod", "", 1),
+        ("resources", "network/prod", "x" * 129, 1),
+        ("versions", "network/prod", version, 1),
+        ("resources", "network/prod", version),
+    ]
+    for fields in wrong:
+        assert error(api.resources(coded(*fields))) == (400, "invalid_request"), fields
+    assert error(api.resources("made-up")) == (400, "invalid_request")
+    assert error(api.resources(coded("resources", "network/prod", other, 1))) == (404, "no_such_version")
+    assert api.listed(coded("resources", "network/prod", version, 9))["resources"] == []
+
+
+# --- find ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def network(api: Api) -> Api:
+    """The API, with two states that have similar resources."""
+    api.put("network/prod", document(resource("web", {"id": "i-1", "arn": "arn:aws:x/i-1", "ami": "ami-7"})))
+    api.put(
+        "network/dev",
+        document(
+            resource("web_eu", {"id": "i-2", "tags": {"id": "i-1"}, "name": "i-1"}, module="module.Web"),
+            resource("db", {"id": 12, "self_link": "projects/x", "urn": "do:7"}, type="aws_db_instance"),
+        ),
+    )
+    return api
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (
+            {"address": "instance.web"},
+            {"network/dev": ["module.Web.aws_instance.web_eu"], "network/prod": ["aws_instance.web"]},
+        ),
+        ({"address": "MODULE.wEB.aws"}, {"network/dev": ["module.Web.aws_instance.web_eu"]}),
+        ({"type": "aws_db_instance"}, {"network/dev": ["aws_db_instance.db"]}),
+        ({"type": "aws_db"}, {}),
+        ({"type": "AWS_DB_INSTANCE"}, {}),
+        ({"id": "i-1"}, {"network/prod": ["aws_instance.web"]}),
+        ({"id": "arn:aws:x/i-1"}, {"network/prod": ["aws_instance.web"]}),
+        ({"id": "projects/x"}, {"network/dev": ["aws_db_instance.db"]}),
+        ({"id": "do:7"}, {"network/dev": ["aws_db_instance.db"]}),
+        ({"id": "12"}, {"network/dev": ["aws_db_instance.db"]}),
+        ({"id": "ami-7"}, {}),
+        ({"id": "i-"}, {}),
+        ({"address": "web", "prefix": "network/p"}, {"network/prod": ["aws_instance.web"]}),
+    ],
+)
+def test_a_resource_is_found_by_part_of_its_address_its_type_or_its_id(
+    network: Api, sent: dict[str, str], expected: dict[str, list[str]]
+) -> None:
+    page = network.found(**sent)
+
+    assert dict(addresses(page)) == expected
+    assert [found["matches"] for found in page["states"]] == [1] * len(expected)
+    assert (page["searched"], page["left"], page["next"]) == (1 if "prefix" in sent else 2, 0, None)
+
+
+def test_a_value_that_the_state_marks_as_sensitive_is_not_compared(api: Api) -> None:
+    def marked(name: str, *sensitive: object) -> dict[str, Any]:
+        return resource(name, {"id": "s3cr3t"}, instance={"sensitive_attributes": sensitive})
+
+    of_id = [{"type": "get_attr", "value": "id"}]
+    of_other = [{"type": "get_attr", "value": "password"}]
+    api.put("a", document(marked("a", of_id), marked("b", "broken"), marked("c", of_other), marked("d")))
+
+    page = api.found(id="s3cr3t")
+
+    # A path to a missing attribute, as in `c`, marks the last value on the path.
+    assert addresses(page) == [("a", ["aws_instance.d"])]
+    assert "s3cr3t" not in json.dumps(page)
+
+
+def test_a_state_that_the_caller_may_not_read_whole_is_neither_searched_nor_counted_nor_named(
+    api: Api,
+) -> None:
+    for name in ("a", "b", "billing/prod", "billing/shared", "network/prod", "other/x/shared", "zz/shared"):
+        api.put(name, document(resource()))
+    api.put("billing/huge", b"x" * 9)
+
+    page = api.found(MIXED, address="web")
+
+    assert [name for name, _ in addresses(page)] == ["billing/shared", "network/prod", "zz/shared"]
+    assert (page["skipped"], page["searched"], page["left"]) == ([], 3, 0)
+    assert "other/x" not in json.dumps(page)
+    assert error(api.find({"address": "web"}, ONLY_OUTPUTS)) == (403, "not_allowed")
+
+
+def test_a_search_by_prefix_or_cursor_stays_within_what_the_caller_may_read(api: Api) -> None:
+    for name in ("billing/prod", "network/prod", "network/z"):
+        api.put(name, document(resource()))
+
+    assert api.found(MIXED, address="web", prefix="billing/")["searched"] == 0
+    for outside in ("states/billing/prod.tfstate", "states/billing/q", "x", ""):
+        sent = {"address": "web", "cursor": coded("readable", outside)}
+        assert error(api.find(sent, MIXED)) == (400, "invalid_request"), outside
+    within = api.found(MIXED, address="web", cursor=coded("readable", "states/network/prod.tfstate"))
+    assert addresses(within) == [("network/z", ["aws_instance.web"])]
+
+
+def test_large_encrypted_and_unreadable_states_are_named_as_skipped(api: Api) -> None:
+    api.put("a/encrypted", encrypted_state(1, "web"))
+    api.put("a/empty", b"")
+    api.put("a/large", document(resource()) + b" " * searching.MAX_STATE)
+    api.put("a/odd", b'{"version": 4, "resources": [{"mode": "managed", "name": "web"}]}')
+    api.put("a/old", b'{"version": 3, "modules": []}')
+    api.put("a/prod", document(resource()))
+
+    page = api.found(address="web")
+
+    assert addresses(page) == [("a/prod", ["aws_instance.web"])]
+    assert page["searched"] == 6
+    assert [(each["name"], each["why"]) for each in page["skipped"]] == [
+        ("a/empty", "unreadable"),
+        ("a/encrypted", "encrypted"),
+        ("a/large", "too_large"),
+        ("a/odd", "unreadable"),
+        ("a/old", "unreadable"),
+    ]
+    assert page["skipped"][2]["size"] > searching.MAX_STATE
+
+
+def test_of_a_state_with_many_matches_the_first_are_shown_and_all_are_counted(api: Api) -> None:
+    instances = [{"index_key": number, "attributes": {}} for number in range(3000)]
+    for number in range(12):
+        api.put(f"a/{number:02}", document(resource(instances=instances)))
+
+    page = api.found(address="web")
+
+    assert {(found["matches"], len(found["resources"])) for found in page["states"]} == {(3000, 100)}
+    assert (page["searched"], page["left"]) == (10, 2)
+    rest = api.found(address="web", cursor=page["next"])
+    assert [name for name, _ in addresses(rest)] == ["a/10", "a/11"]
+
+
+def test_a_page_ends_before_it_reads_too_much_but_has_at_least_one_state(api: Api) -> None:
+    one = document(resource())
+    for number in range(5):
+        api.put(f"a/{number}", one)
+    store, wanted = api.bucket.store(), Wanted(By.TYPE, "x")
+
+    pages: list[searching.Page] = []
+    cursor = None
+    while not pages or cursor:
+        pages.append(
+            searching.page(store, wanted, "", cursor, READER, max_bytes=2 * len(one) + 1, page_size=4)
+        )
+        cursor = pages[-1].next
+
+    assert [(page.searched, page.left) for page in pages] == [(2, None), (2, 1), (1, 0)]
+    assert store.requests.count("GetObject") == 5
+    assert searching.page(store, wanted, "", None, READER, max_bytes=1).searched == 1
+    assert searching.page(store, wanted, "", None, READER, seconds=0).searched == 1
+
+
+def test_a_page_ends_in_time_although_s3_is_slow(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(40):
+        api.put(f"a/{number}", document(resource()))
+    store = api.bucket.store()
+    read = store.read_at_most
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(0.2)
+        return read(*arguments)
+
+    monkeypatch.setattr(store, "read_at_most", slow)
+    began = time.monotonic()
+
+    page = searching.page(store, Wanted(By.TYPE, "x"), "", None, READER, seconds=0.3)
+
+    assert time.monotonic() - began < 2
+    assert 8 <= page.searched <= 24
+    assert (page.left, page.next is None) == (40 - page.searched, False)
+
+
+def test_a_search_takes_one_request_for_the_list_and_one_for_each_state(network: Api, log: list[str]) -> None:
+    network.put("network/large", b" " * (searching.MAX_STATE + 1))
+    network.bucket.s3.put_object(
+        Bucket=BUCKET, Key=names.parse("network/new").lock_key, Body=lock_info("new")
+    )
+
+    page = network.found(address="web")
+
+    assert page["searched"] == 3
+    assert json.loads(log[0])["s3_requests"] == 3
+    store = network.bucket.store()
+    searching.page(store, Wanted(By.TYPE, "x"), "", None, READER)
+    assert store.requests == ["ListObjectsV2", "GetObject", "GetObject"]
+
+
+def test_what_is_searched_for_is_in_no_log_line_and_each_page_is_an_event(
+    network: Api, log: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    word = "Wanted-4711"
+    page = network.found(id=word)
+    cursor = coded("readable", "states/network/dev.tfstate")
+    sent: list[object] = [
+        {"address": word, "cursor": cursor},
+        {"address": word, "type": word},
+        {"address": word, "prefix": f"{word} "},
+        {"address": word, "cursor": word},
+        {"address": [word]},
+        {"address": word * 100},
+        {"adress": word},
+        word,
+    ]
+    statuses = [network.find(each)["statusCode"] for each in sent]
+
+    assert page["searched"] == 2
+    assert statuses == [200, *[400] * 7]
+    assert [json.loads(line)["message"] for line in log] == [
+        *["states.searched"] * 2,
+        *["request.refused"] * 7,
+    ]
+    assert json.loads(log[0])["trail"] == "holdfast.audit"
+    printed = "".join([*log, *capfd.readouterr()])
+    assert word.lower() not in printed.lower()
+    assert "4711" not in repr(Wanted(By.ID, word))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"cursor": "x"},
+        {"address": ""},
+        {"address": None},
+        {"address": 7},
+        {"id": "x" * 1001},
+        {"id": "x", "type": "x"},
+        {"id": "x", "attribute": "ami"},
+        {"id": "x", "prefix": "/"},
+        {"id": "x", "prefix": 7},
+        {"id": "x", "cursor": "made-up"},
+        {"id": "x", "cursor": coded("states", "states/network/prod.tfstate")},
+        [],
+    ],
+)
+def test_a_wrong_search_is_refused(network: Api, sent: object) -> None:
+    assert error(network.find(sent)) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("route", ["{path+}", "{proxy+}"])
+def test_a_search_at_another_route_of_the_gateway_is_refused_because_it_has_other_limits(
+    network: Api, route: str
+) -> None:
+    for path in ("find", "find/"):
+        event = manage_request("POST", "find", caller=ADA, body='{"type": "x"}')
+        event |= {"routeKey": f"ANY /manage/v1/{route}", "pathParameters": {route.strip("{}+"): path}}
+
+        assert error(network.handle(event, Context())) == (400, "unknown_route")
+
+
+def test_the_next_page_begins_after_the_last_state(network: Api) -> None:
+    page = searching.page(network.bucket.store(), Wanted(By.TYPE, "x"), "", None, READER, max_bytes=1)
+
+    assert decoded(page.next or "") == ["readable", "states/network/dev.tfstate"]
+    with pytest.raises(InvalidRequest):
+        Wanted(By.ID, "")
