@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -132,27 +132,41 @@ class Api:
         Each page has the items in the member `items`. The other arguments and the errors are as for `get`.
         Raises `CommandError` also if the pages do not end.
         """
-        cursor, count, seen = None, 0, set[str]()
+        count = 0
         shown = Progress()
         try:
-            for _ in range(MOST_PAGES):
-                page = self.get(Document, route, name, cursor=cursor, **query).raw
-                listed = page.get(items)
+            for page in self.follow(lambda cursor: self.get(Document, route, name, cursor=cursor, **query)):
+                listed = page.raw.get(items)
                 if not isinstance(listed, list):
                     raise CommandError(self._not_understood())
                 for item in listed:
                     count += 1
                     yield form.read(kind, item)
                 shown.show(f"{count} {items} read")
-                cursor = page.get("next")
-                if cursor in (None, ""):
-                    return
-                if not isinstance(cursor, str) or cursor in seen:
-                    break
-                seen.add(cursor)
         finally:
             shown.end()
+
+    def follow(self, fetch: Callable[[str | None], _D]) -> Generator[_D, None, None]:
+        """Yield the pages of a list: `fetch` requests a page, given the cursor in the page before, or None.
+
+        Raises `CommandError` if the pages do not end.
+        """
+        cursor, seen = None, set[str]()
+        for _ in range(MOST_PAGES):
+            page = fetch(cursor)
+            yield page
+            cursor = page.raw.get("next")
+            if cursor in (None, ""):
+                return
+            if not isinstance(cursor, str) or cursor in seen:
+                break
+            seen.add(cursor)
         raise CommandError(self._not_understood())
+
+    def search(self, kind: type[_D], route: str, document: Document) -> _D:
+        """Request a document by a body, which is in no log of addresses; errors are as for `get`."""
+        body = json.dumps(form.write(document)).encode()
+        return self._document(kind, self._send("POST", _path(route, None, {}), body), None)
 
     def _send(self, method: str, path: str, body: bytes = b"", *, redirects: bool = False) -> Response:
         headers = {"Authorization": self.authorization, "Accept-Encoding": "gzip"}

@@ -25,7 +25,7 @@ from holdfast_cli.api.state_texts import (
     word,
     writer,
 )
-from holdfast_cli.commands import freeze, state_changes
+from holdfast_cli.commands import freeze, state_changes, state_resources
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
@@ -44,6 +44,7 @@ host, as `holdfast login` exports them; and no AWS credentials.""",
   holdfast state list
   holdfast state history network/prod
   holdfast state diff network/prod @12
+  holdfast state find aws_instance.web
   holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
   holdfast state freeze 'network/*' --reason 'incident 4711' --until 2h
 """,
@@ -379,5 +380,6 @@ def _write(file: Path, content: bytes) -> None:
         raise
 
 
+COMMAND.include(state_resources.COMMAND)
 COMMAND.include(state_changes.COMMAND)
 COMMAND.include(freeze.COMMAND)

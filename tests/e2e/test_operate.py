@@ -224,6 +224,39 @@ def test_a_wrong_migration_is_undone_above_every_serial_of_the_lineage(
         assert "lineage" in wrong.refused("state", "push", "moved.tfstate")
 
 
+NETS = 'resource "terraform_data" "net" {\n  for_each = toset(["a", "b"])\n  input    = each.key\n}\n'
+
+
+def test_a_resource_is_found_by_those_who_may_read_its_state(
+    strict: Team, state: str, one_project: NewProject, operator: NewOperator
+) -> None:
+    project = one_project.applied(strict, state, strict.token("writer"), main=NETS)
+    project.ok("taint", 'terraform_data.net["a"]')
+    strict.put(f"states/{state}/beside.tfstate", strict.current(state) or b"")
+    [tracked] = project.pull()["resources"]
+    addresses = [f'terraform_data.net["{key}"]' for key in ("a", "b")]
+    reader = operator(strict, "reader", state)
+
+    listed = reader.json("state", "resources", state)
+
+    assert [(each["address"], each["tainted"]) for each in listed] == list(
+        zip(addresses, [True, False], strict=True)
+    )
+    assert {each["provider"] for each in listed} == {"terraform.io/builtin/terraform"}
+    for search, found in (
+        (["_data.NET"], addresses),
+        (["--type", "terraform_data"], addresses),
+        (["--id", tracked["instances"][1]["attributes"]["id"]], addresses[1:]),
+        (["--id", tracked["instances"][1]["attributes"]["id"][:-1]], []),
+    ):
+        page = reader.json("state", "find", *search)
+        assert [each["address"] for one in page["states"] for each in one["resources"]] == found
+        assert ({one["name"] for one in page["states"]} <= {state}, page["searched"]) == (True, 1)
+    both = operator(strict, "reader", state, f"{state}/*").ok("state", "find", "net", "--prefix", state)
+    assert f"{state}/beside" in both
+    assert "reader" in operator(strict, "outputs", state).refused("state", "find", "net")
+
+
 def test_the_lock_of_a_killed_apply_is_found_and_broken_and_no_other(
     strict: Team, state: str, one_project: NewProject, operator: NewOperator
 ) -> None:

@@ -71,12 +71,15 @@ def _name(action: argparse.Action) -> str:
 def _typed(command: Parser) -> str:
     """Return a command with its arguments and the options that it requires."""
     words = [command.prog]
+    told: list[argparse.Action] = []
     for group in command._mutually_exclusive_groups:  # noqa: SLF001
-        one = [f"{action.option_strings[-1]} {_name(action)}" for action in group._group_actions]  # noqa: SLF001
-        words += [f"({' or '.join(one)})"] if group.required else []
+        one = [" ".join((*each.option_strings[-1:], _name(each))) for each in group._group_actions]  # noqa: SLF001
+        if group.required:
+            words.append(f"({' or '.join(one)})")
+            told += group._group_actions  # noqa: SLF001
     for action in command._actions:  # noqa: SLF001
         name = _name(action)
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction) or action in told:  # noqa: SLF001
             continue
         if action.option_strings:
             words += [f"{action.option_strings[-1]} {name}"] if action.required else []

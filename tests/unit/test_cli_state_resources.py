@@ -1,0 +1,234 @@
+"""`holdfast state resources` and `find`."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import Any
+
+import pytest
+
+from holdfast.state.find import ID_ATTRIBUTES, MAX_STATE, Skipped
+from holdfast_cli.api.state_texts import size
+from holdfast_cli.commands import state_resources
+from holdfast_cli.main import main
+from holdfast_cli.terminal.output import Progress
+from tests.support.api_stub import ApiStub, Reply
+from tests.support.cli_account import HOLDFAST
+from tests.support.management import NAME, answer, environment, failure, output, refusal, run
+
+
+def resource(address: str = "aws_instance.web", **changed: object) -> dict[str, Any]:
+    return {
+        "address": address,
+        "module": None,
+        "mode": "managed",
+        "type": "aws_instance",
+        "name": "web",
+        "provider": "registry.example/hashicorp/aws",
+        "tainted": False,
+        "deposed": None,
+    } | changed
+
+
+def listed(*resources: object, next_: str | None = None, encrypted: bool = False) -> Reply:
+    return answer(
+        {"name": NAME, "version": "v-1", "encrypted": encrypted, "resources": resources, "next": next_}
+    )
+
+
+def found(
+    *states: object, skipped: object = (), searched: int = 2, left: int | None = 0, next_: str | None = None
+) -> Reply:
+    return answer({"states": states, "skipped": skipped, "searched": searched, "left": left, "next": next_})
+
+
+def match(name: str, *resources: object, matches: int | None = None) -> dict[str, Any]:
+    return {"name": name, "matches": matches or len(resources), "resources": list(resources)}
+
+
+# --- resources -----------------------------------------------------------------------------------
+
+WEB = resource(tainted=True)
+OLD = resource("aws_instance.web (deposed 0123abcd)", deposed="0123abcd")
+DB = resource("module.eu.module.db.aws_db_instance.a", module="module.eu.module.db", type="aws_db_instance")
+EUROPE = resource("module.europe.aws_instance.web", module="module.europe")
+
+
+def test_resources_are_a_table_over_all_pages(stub: ApiStub) -> None:
+    stub.reply(listed(WEB, OLD, next_="more"), listed(DB))
+
+    heading, *rows = output(stub, "state", "resources", NAME).splitlines()
+
+    assert heading.split() == ["ADDRESS", "PROVIDER", "NOTE"]
+    assert [row.split("  ")[-1].strip() for row in rows] == ["tainted", "deposed", "-"]
+    assert rows[2].split()[:2] == [DB["address"], DB["provider"]]
+    assert [asked.path for asked in stub.asked] == [
+        f"/manage/v1/resources/{NAME}",
+        f"/manage/v1/resources/{NAME}?cursor=more",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], [WEB, DB, EUROPE]),
+        (["--type", "aws_db_instance"], [DB]),
+        (["--module", "module.eu"], [DB]),
+        (["--module", "module.eu.module.db"], [DB]),
+        (["--module", "module.europe", "--type", "aws_instance"], [EUROPE]),
+        (["--module", "module.e"], []),
+    ],
+)
+def test_options_narrow_resources_down(
+    stub: ApiStub, options: list[str], expected: list[dict[str, Any]]
+) -> None:
+    stub.reply(listed(WEB, DB, EUROPE))
+
+    assert json.loads(output(stub, "state", "resources", NAME, *options, "--json")) == expected
+
+
+def test_a_state_without_resources_and_an_encrypted_one_say_so(stub: ApiStub) -> None:
+    stub.reply(listed())
+    assert output(stub, "state", "resources", NAME) == f"The state {NAME} has none of these resources.\n"
+
+    stub.reply(listed(encrypted=True))
+    assert "encrypted by its client" in failure(stub, "state", "resources", NAME)
+
+    stub.reply(refusal(403, "not_allowed", "use a token with the role 'reader'."))
+    assert "'reader'" in failure(stub, "state", "resources", NAME)
+
+
+def test_pages_without_end_are_not_followed(stub: ApiStub) -> None:
+    stub.reply(listed(WEB, next_="more"))
+
+    assert "something else than the management API" in failure(stub, "state", "resources", NAME)
+    assert len(stub.asked) == 3  # the last asks for the version
+
+
+# --- find ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [
+        (["aws_instance.w"], {"address": "aws_instance.w"}),
+        (["--type", "aws_instance"], {"type": "aws_instance"}),
+        (["--id", "i-1", "--prefix", "network/"], {"id": "i-1", "prefix": "network/"}),
+    ],
+)
+def test_what_is_searched_for_is_sent_in_the_body_alone(
+    stub: ApiStub, typed: list[str], sent: dict[str, str]
+) -> None:
+    stub.reply(found(left=None, next_="more"), found())
+
+    assert output(stub, "state", "find", *typed) == "None of the 4 searched states has such a resource.\n"
+
+    assert [(asked.method, asked.path) for asked in stub.asked] == [("POST", "/manage/v1/find")] * 2
+    assert [json.loads(asked.body) for asked in stub.asked] == [sent, {**sent, "cursor": "more"}]
+
+
+def test_matches_are_a_table_and_states_that_were_not_searched_are_named(stub: ApiStub) -> None:
+    skipped = [
+        {"name": "big", "why": "too_large", "size": 17_000_000},
+        {"name": "odd", "why": "of tomorrow", "size": 9},
+    ]
+    stub.reply(
+        found(match("network/eu", WEB, DB, matches=102), next_="more"),
+        found(match(NAME, OLD), skipped=skipped),
+    )
+
+    done = run(stub, "state", "find", "web")
+
+    assert done.returncode == 0
+    heading, *rows = done.stdout.splitlines()
+    assert heading.split() == ["STATE", "ADDRESS", "NOTE"]
+    assert [row.split()[0] for row in rows] == ["network/eu", "network/eu", NAME]
+    assert rows[0].split()[1:] == ["aws_instance.web", "tainted"]
+    assert done.stderr.splitlines() == [
+        "holdfast: network/eu has 100 more; `holdfast state resources network/eu`.",
+        "holdfast: big was not searched: it is too large (17 MB).",
+        "holdfast: odd was not searched: it is of tomorrow (9 B).",
+    ]
+
+
+def test_json_has_matches_and_what_was_not_searched(stub: ApiStub) -> None:
+    skipped = {"name": "big", "why": "too_large", "size": 17_000_000}
+    stub.reply(found(match("a", WEB), next_="more"), found(match("b", DB), skipped=[skipped]))
+
+    assert json.loads(output(stub, "state", "find", "--type", "x", "--json")) == {
+        "states": [match("a", WEB), match("b", DB)],
+        "skipped": [skipped],
+        "searched": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        [],
+        ["web", "--type", "x"],
+        ["--type", "x", "--id", "y"],
+        ["web", "--prefix", "network/*"],
+        ["web", "--prefix", "a b"],
+    ],
+)
+def test_a_wrong_search_is_not_sent(stub: ApiStub, typed: list[str]) -> None:
+    done = run(stub, "state", "find", *typed)
+
+    assert (done.returncode, stub.asked) == (2, [])
+
+
+def test_a_throttled_search_goes_on(stub: ApiStub) -> None:
+    stub.reply(found(next_="more"), Reply(429), found(match("a", WEB)))
+
+    assert "aws_instance.web" in output(stub, "state", "find", "web")
+
+
+def test_an_older_api_says_that_it_lacks_the_route(stub: ApiStub) -> None:
+    stub.reply(refusal(400, "unknown_route", "it is unknown"))
+
+    assert "deploy the team's stack again" in failure(stub, "state", "find", "web")
+
+
+def test_progress_says_how_many_states_of_how_many_were_searched(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub.reply(found(searched=34, left=None, next_="a"), found(searched=66, left=712, next_="b"), found())
+    for name, value in environment(stub).items():
+        monkeypatch.setenv(name, value)
+    shown: list[str] = []
+    monkeypatch.setattr(Progress, "show", lambda _, text: shown.append(text))
+
+    assert main(["state", "find", "web"]) == 0
+
+    assert shown == ["34 states searched", "100 of 812 states searched", "102 of 102 states searched"]
+    assert "102 searched states" in capsys.readouterr().out
+
+
+def test_an_interrupt_says_how_far_the_search_was(stub: ApiStub) -> None:
+    stub.reply(found(searched=34, left=778, next_="more"), Reply(429))
+    command = subprocess.Popen(
+        [HOLDFAST, "state", "find", "web"],
+        env=environment(stub),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    limit = time.monotonic() + 30
+    while len(stub.asked) < 2 and time.monotonic() < limit:
+        time.sleep(0.02)
+    os.kill(command.pid, signal.SIGINT)
+    printed, said = command.communicate(timeout=30)
+
+    assert (command.returncode, printed) == (130, "")
+    assert said == ("holdfast: Interrupted. 34 of 812 states searched, and what was found is not shown.\n")
+
+
+def test_the_help_names_the_limits_and_the_attributes_of_the_library(stub: ApiStub) -> None:
+    shown = " ".join(output(stub, "state", "find", "--help").split())
+
+    assert f"{', '.join(ID_ATTRIBUTES[:-1])} or {ID_ATTRIBUTES[-1]}" in shown
+    assert f"above {size(MAX_STATE)}" in shown
+    assert list(state_resources._WHY) == list(Skipped)  # noqa: SLF001 the words for people
