@@ -19,13 +19,35 @@ _STATES: Final = "/states/"
 
 def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
     """Return the API with its credentials. No request is sent, and nothing is stored."""
-    address = settings.resolve(asked, environment).address or _of_backend(environment)
-    if address is None:
-        address = _of_tokens(environment)
+    address = settings.resolve(asked, environment).address or address_in(environment)
     parts = urlsplit(address)
     if parts.scheme != "https" and (parts.hostname or "") not in LOOPBACK:
         raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
-    return _with_credentials(address, environment)
+    if api := with_credentials(address, environment):
+        return api
+    username, password = (environment.get(f"TF_HTTP_{name}", "") for name in ("USERNAME", "PASSWORD"))
+    half = ""
+    if username or password:
+        half = f" TF_HTTP_{'PASSWORD' if username else 'USERNAME'} is not set, the other one is."
+    raise UsageError(
+        f"There are no credentials for {urlsplit(address).netloc} in the environment: {HOW_TO_SIGN_IN}; or "
+        f"{cloud_config.token_variable(cloud_config.hostname(address))}.{half}"
+    )
+
+
+def address_in(environment: Mapping[str, str]) -> str:
+    """Return the API's address that Terraform's variables tell; UsageError if they tell none or several."""
+    return _of_backend(environment) or _of_tokens(environment)
+
+
+def with_credentials(address: str, environment: Mapping[str, str]) -> Api | None:
+    """Return an API with the environment's credentials for it; None without any."""
+    username = environment.get("TF_HTTP_USERNAME", "")
+    password = environment.get("TF_HTTP_PASSWORD", "")
+    if username and password:
+        return Api(address, http.basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
+    name, token = _tokens(environment).get(cloud_config.hostname(address), ("", ""))
+    return Api(address, f"Bearer {token}", name) if token else None
 
 
 def _of_backend(environment: Mapping[str, str]) -> str | None:
@@ -61,24 +83,6 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
         "HOLDFAST_ADDRESS; or name it with --address or a profile (`holdfast configure --address URL`). "
         "TF_HTTP_ADDRESS and a single TF_TOKEN_… of Holdfast tell it too; `make up` and `cdk deploy` print "
         f"it.{several}{team}"
-    )
-
-
-def _with_credentials(address: str, environment: Mapping[str, str]) -> Api:
-    username = environment.get("TF_HTTP_USERNAME", "")
-    password = environment.get("TF_HTTP_PASSWORD", "")
-    if username and password:
-        return Api(address, http.basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
-    host = cloud_config.hostname(address)
-    name, token = _tokens(environment).get(host, ("", ""))
-    if token:
-        return Api(address, f"Bearer {token}", name)
-    half = ""
-    if username or password:
-        half = f" TF_HTTP_{'PASSWORD' if username else 'USERNAME'} is not set, the other one is."
-    raise UsageError(
-        f"There are no credentials for {urlsplit(address).netloc} in the environment: {HOW_TO_SIGN_IN}; or "
-        f"{cloud_config.token_variable(host)}.{half}"
     )
 
 

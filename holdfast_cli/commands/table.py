@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "state": "list states, show their history, go back, freeze",
     "lock": "show locks, and break the lock of a killed client",
     "activity": "show the audit events of the states in your scope",
+    "console": "open the console in a browser, signed in",
     "token": "create, show, rotate and revoke access tokens",
     "trust": "let CI jobs and people sign in without a stored secret",
     "audit": "show the events of the team's audit log",

@@ -1,0 +1,184 @@
+"""`holdfast console`: opens the console in a browser, signed in."""
+
+import argparse
+import os
+import select
+import signal
+import sys
+import threading
+import time
+import webbrowser
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from http import HTTPStatus
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NoReturn
+from urllib.parse import urlsplit
+
+from holdfast.api import v1
+from holdfast.identity import credentials
+from holdfast.identity.credentials import IdToken, SessionCredentials, TokenCredentials
+from holdfast.identity.sessions import DEFAULT_SECONDS
+from holdfast.identity.trust import is_web_address
+from holdfast_cli.api import hand_over, http, own_sessions
+from holdfast_cli.api.hand_over import Given
+from holdfast_cli.api.sign_in import address_in, with_credentials
+from holdfast_cli.bucket import stack
+from holdfast_cli.config import arguments, rules, settings
+from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal.declaration import Command, option
+
+if TYPE_CHECKING:
+    from holdfast_cli.api.management import Api
+    from holdfast_cli.config.profiles import Settings
+
+_LONGEST: Final = timedelta(seconds=DEFAULT_SECONDS)
+"""How long credentials may last that a browser gets without a question."""
+_SECONDS: Final = 30
+"""The time after which the page that signs in is removed."""
+_ENDINGS: Final = ("SIGTERM", "SIGHUP")
+"""Signals that end the process, which must remove the page first."""
+
+COMMAND = Command()
+
+
+@COMMAND.define(
+    f"""\
+Open the console of the API in a browser, signed in: with the credentials of the
+environment, as `holdfast state` uses them, or else with a new session, as `holdfast
+login` makes it, for at most {rules.shown(_LONGEST)}. If the environment has a token, or a
+session that lasts longer, the browser would get that itself: the command asks first.
+
+It writes a page that only you can read, opens it, and removes it after {_SECONDS} seconds.
+The page opens the console on a click and hands the credentials over. They are in no
+address, no argument of a process and no history.""",
+    """\
+  holdfast console
+  holdfast console --print
+  holdfast console --profile staging --aws-profile platform
+""",
+    arguments.sign_in(DEFAULT_SECONDS),
+    arguments.ADDRESS_OR_TEAM,
+    option("--print", action="store_true", help="only print the console's address; there you paste a token"),
+    option("--yes", action="store_true", help="give the browser a token, or a long session, without asking"),
+)
+def _run(asked: argparse.Namespace) -> None:
+    own_sessions.check(asked)
+    if asked.duration is not None and asked.duration > DEFAULT_SECONDS:
+        raise UsageError(f"A session for a browser lasts at most {rules.shown(_LONGEST)}.")
+    chosen = _resolve(asked)
+    address = stack.api_address(chosen)
+    if asked.print:
+        output.write(f"{address}/console/")
+        return
+    if not is_web_address(address):
+        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
+    _require_console(address)
+    _require_browser(address)
+    for name in _ENDINGS:
+        if number := getattr(signal, name, None):  # Windows has no SIGHUP
+            signal.signal(number, _end)
+    _open(address, _given(asked, chosen, address))
+
+
+def _resolve(asked: argparse.Namespace) -> "Settings":
+    """Return the settings. If they name no API, the address in Terraform's variables is used, if any."""
+    chosen = settings.resolve(asked)
+    if chosen.address is None and chosen.team is None:
+        with suppress(UsageError):  # then it is the only stack's
+            return replace(chosen, address=address_in(os.environ))
+    return chosen
+
+
+def _require_console(address: str) -> None:
+    found = http.send("GET", f"{address}/console/sign-in.html", headers={})
+    if found.status != HTTPStatus.OK:
+        raise CommandError(
+            f"{urlsplit(address).netloc} has no console: it responds with {found.status}. Either `console = "
+            "false` in teams.toml leaves it out, or the team's stack is older than this command."
+            f"{http.version_skew(address)}"
+        )
+
+
+def _require_browser(address: str) -> None:
+    try:
+        webbrowser.get()
+    except webbrowser.Error as error:
+        raise CommandError(
+            f"No browser was found: open {address}/console/ in one and paste a token there, or name a "
+            "browser's program in BROWSER."
+        ) from error
+
+
+# --- credentials ---------------------------------------------------------------------------------
+
+
+def _given(asked: argparse.Namespace, chosen: "Settings", address: str) -> Given:
+    """Return the credentials for the browser, after a question unless they end within `_LONGEST`."""
+    wants_new = asked.oidc or asked.aws_profile is not None or asked.duration is not None
+    # The environment's credentials are for the API that it names, which may be another than a stack's.
+    api = None if wants_new or chosen.address is None else with_credentials(address, os.environ)
+    if api is None:
+        session = own_sessions.create(asked, chosen, address, asked.duration or DEFAULT_SECONDS)
+        output.tell(
+            f"holdfast: A session for the browser was created; it expires {output.moment(session.expires)}."
+        )
+        return Given(credentials.bearer(session.id, session.secret), session.principal, session.expires)
+    what, token = _read(api)
+    who = api.get(v1.Principal, "whoami")
+    if not asked.yes:
+        _ask(what, who, api)
+    return Given(token, who.principal, who.expires)
+
+
+def _read(api: "Api") -> tuple[str, str]:
+    """Return the kind of the credentials in the environment, and their form for the console."""
+    match credentials.parse(api.authorization):
+        case TokenCredentials(record_id, secret):
+            return "token", credentials.bearer(record_id, secret)
+        case SessionCredentials(record_id, secret):
+            return "session", credentials.bearer(record_id, secret)
+        case IdToken(jwt):
+            return "ID token", jwt
+        case None:
+            raise CommandError(f"What {api.source} hold is no token, session or ID token.")
+
+
+def _ask(what: str, who: v1.Principal, api: "Api") -> None:
+    if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
+        return
+    ends = f"lasts until {output.moment(who.expires)}" if who.expires else "does not end by itself"
+    asking.for_word(
+        f"The browser gets the {what} of {api.source} itself, which {ends}. `holdfast console --duration "
+        f"{rules.shown(_LONGEST)}` gives it a new session instead, if AWS credentials sign you in.",
+        what.split()[-1],
+    )
+
+
+# --- the browser ---------------------------------------------------------------------------------
+
+
+def _open(address: str, given: Given) -> None:
+    with hand_over.page(address, given) as file:
+        output.tell(
+            f"holdfast: Your browser opens a page for {address}/console/. If it does not, open {file} in it. "
+            f"The page is removed in {_SECONDS} seconds, or when you press Enter."
+        )
+        # Some programs in BROWSER return only when the browser is closed.
+        threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
+        _wait(_SECONDS)
+
+
+def _wait(seconds: float) -> None:
+    """Wait for some seconds; on a terminal at most until the user presses Enter."""
+    if os.name == "posix" and sys.stdin is not None and sys.stdin.isatty():
+        if select.select([sys.stdin], [], [], seconds)[0]:
+            sys.stdin.readline()  # or the shell would read it
+    else:
+        time.sleep(seconds)
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
