@@ -1,0 +1,1 @@
+export const FindPage = () => <h1>Find</h1>;

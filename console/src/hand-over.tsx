@@ -1,0 +1,3 @@
+import { render } from "preact";
+
+render(<main id="main">Sign in</main>, document.getElementById("page") as HTMLElement);

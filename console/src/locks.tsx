@@ -1,0 +1,1 @@
+export const LocksPage = () => <h1>Locks</h1>;

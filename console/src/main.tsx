@@ -1,0 +1,116 @@
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ActivityPage } from "./activity";
+import { get } from "./api";
+import { FindPage } from "./find";
+import { LocksPage } from "./locks";
+import { type Me, MeContext } from "./me";
+import { href, parse, type Route } from "./route";
+import { onSession, session, signOut } from "./session";
+import { SignIn } from "./sign-in";
+import { DiffPage, HistoryPage, StatePage } from "./state";
+import { StatesPage } from "./states";
+import { Empty, Problem, useEvery, useLoaded } from "./ui";
+
+const TITLES = { states: "States", locks: "Locks", activity: "Activity", find: "Find", unknown: "Not found" };
+const NAVIGATION = ["states", "locks", "activity", "find"] as const;
+
+function App() {
+  const [, setTurn] = useState(0);
+  useEffect(() => onSession(() => setTurn((turn) => turn + 1)), []);
+  useEvery(1, session); // it ends by itself
+  const current = session();
+  return current ? (
+    <SignedIn key={current.token} principal={current.owner ?? current.principal} />
+  ) : (
+    <SignIn />
+  );
+}
+
+function useRoute(): Route {
+  const [route, setRoute] = useState(() => parse(location.hash));
+  useEffect(() => {
+    const read = () => setRoute(parse(location.hash));
+    addEventListener("hashchange", read);
+    return () => removeEventListener("hashchange", read);
+  }, []);
+  return route;
+}
+
+function SignedIn({ principal }: { principal: string }) {
+  const route = useRoute();
+  const me = useLoaded<Me>((signal) => get("whoami", {}, signal), []);
+  const title = "name" in route ? route.name : TITLES[route.page];
+  useEffect(() => {
+    document.title = `${title} · Holdfast`;
+  }, [title]);
+  const roles = [...new Set(me.data?.grants.map((grant) => grant.role))].join(", ");
+  return (
+    <MeContext.Provider value={me.data ?? null}>
+      {/* biome-ignore lint/a11y/useValidAnchor: it is a link to a place of this page, whose hash is the route */}
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the content
+      </a>
+      <header class="bar">
+        <a class="brand" href="#/">
+          Holdfast
+        </a>
+        <nav aria-label="Pages">
+          {NAVIGATION.map((page) => (
+            <a key={page} href={href({ page })} aria-current={at(route) === page ? "page" : undefined}>
+              {TITLES[page]}
+            </a>
+          ))}
+        </nav>
+        <div class="who">
+          <span title={me.data?.grants.map((grant) => `${grant.role}: ${grant.scope.join(", ")}`).join("\n")}>
+            {principal} <span class="faint">{roles}</span>
+          </span>
+          <button type="button" onClick={() => signOut()}>
+            Sign out
+          </button>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        {me.error && <Problem error={me.error} again={me.again} />}
+        <Page route={route} />
+      </main>
+    </MeContext.Provider>
+  );
+}
+
+function skip(event: MouseEvent) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+const at = (route: Route) => ("name" in route ? "states" : route.page);
+
+function Page({ route }: { route: Route }) {
+  switch (route.page) {
+    case "states":
+      return <StatesPage query={route.query ?? {}} />;
+    case "state":
+      return <StatePage key={route.name} name={route.name} />;
+    case "history":
+      return <HistoryPage key={route.name} name={route.name} />;
+    case "diff":
+      return <DiffPage key={route.name} name={route.name} from={route.from} to={route.to} />;
+    case "locks":
+      return <LocksPage />;
+    case "activity":
+      return <ActivityPage query={route.query ?? {}} />;
+    case "find":
+      return <FindPage />;
+    case "unknown":
+      return (
+        <Empty title="There is no such page">
+          <p>
+            The address may be incomplete. <a href="#/">Look at the states</a>.
+          </p>
+        </Empty>
+      );
+  }
+}
+
+render(<App />, document.getElementById("page") as HTMLElement);
