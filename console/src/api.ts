@@ -93,6 +93,24 @@ export function send<T>(method: string, path: string, body?: unknown, signal?: A
   return request<T>(path, { method, body: sent, signal: signal ?? null });
 }
 
+/** Reads a list page by page, and hands over what there is after each page; raises `ApiError`. */
+export async function list<T>(
+  path: string,
+  member: string,
+  signal: AbortSignal,
+  seen: (items: T[]) => void = () => {},
+): Promise<T[]> {
+  const items: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await get<Record<string, unknown>>(path, { cursor }, signal);
+    items.push(...(page[member] as T[]));
+    cursor = (page.next as string | null) ?? undefined;
+    if (cursor) seen([...items]);
+  } while (cursor);
+  return items;
+}
+
 /** Asks the API who a token is, before anybody is signed in with it. */
 export const whoIs = (token: string): Promise<Schemas["Principal"]> => request("whoami", {}, token);
 
