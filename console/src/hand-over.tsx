@@ -1,3 +1,117 @@
-import { render } from "preact";
+// Takes over the session that `holdfast console` hands out: one message of the page that opened this one. That page is
+// a file, whose origin anybody can have; so this one asks whose session it is before it uses it.
 
-render(<main id="main">Sign in</main>, document.getElementById("page") as HTMLElement);
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { when } from "./format";
+import { failure } from "./problems";
+import { session, signIn } from "./session";
+import { checked, refusal } from "./sign-in";
+
+const PATIENCE = 30_000; // the page that opened this one is removed after this time
+
+type Offered = { token: string; principal: string; until: string | null };
+
+/** Returns the session in a message; null if it is anything else. */
+function offered(data: unknown): Offered | null {
+  const { holdfast, token, principal, until = null } = Object(data) as Record<string, unknown>;
+  const isWhole = holdfast === "session" && typeof token === "string" && typeof principal === "string";
+  return isWhole ? { token, principal, until: typeof until === "string" ? until : null } : null;
+}
+
+function HandOver() {
+  const [offer, setOffer] = useState<Offered>();
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [known] = useState(session);
+  const [opener] = useState(() => window.opener as Window | null);
+  useEffect(() => {
+    if (known || !opener) return;
+    const take = (event: MessageEvent) => {
+      const found = event.source === opener ? offered(event.data) : null;
+      if (!found) return;
+      stop();
+      setOffer(found);
+    };
+    const timer = setTimeout(() => {
+      stop();
+      setProblem("Nothing was handed over. Run holdfast console again.");
+    }, PATIENCE);
+    const stop = () => {
+      clearTimeout(timer);
+      removeEventListener("message", take);
+    };
+    addEventListener("message", take);
+    opener.postMessage({ holdfast: "ready" }, "*"); // it holds no secret
+    return stop;
+  }, [known, opener]);
+
+  const accept = async ({ token, principal, until }: Offered) => {
+    setBusy(true);
+    try {
+      const started = await checked(token, until);
+      if (started.principal !== principal) {
+        setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
+        return;
+      }
+      signIn(started);
+      location.replace("./");
+    } catch (error) {
+      setProblem(`${refusal(failure(error))} Run holdfast console again.`);
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (known) {
+    return (
+      <p>
+        You are signed in as {known.owner ?? known.principal}. <a href="./">Open the console</a>, and sign out
+        there before you sign in as somebody else.
+      </p>
+    );
+  }
+  if (!opener || problem) {
+    return (
+      <>
+        <p class="wrong" role="alert">
+          {problem || "This page takes a session over from holdfast console. Run it in a terminal."}
+        </p>
+        <p>
+          <a href="./">Sign in with a token instead</a>
+        </p>
+      </>
+    );
+  }
+  if (!offer) return <p role="status">Waiting for the page that holdfast console opened …</p>;
+  return (
+    <>
+      <p id="question">
+        Sign in as <strong>{offer.principal}</strong>?
+      </p>
+      {offer.until && <p class="faint">The session ends on {when(offer.until)}.</p>}
+      <p>Go on only if you ran holdfast console yourself a moment ago.</p>
+      <p class="actions">
+        <button
+          type="button"
+          class="main"
+          aria-describedby="question"
+          disabled={busy}
+          onClick={() => accept(offer)}
+        >
+          {busy ? "Checking …" : "Sign in"}
+        </button>
+        <button type="button" onClick={() => setProblem("You did not sign in. Nothing was kept.")}>
+          Cancel
+        </button>
+      </p>
+    </>
+  );
+}
+
+render(
+  <main id="main" class="sign-in">
+    <h1>Sign in to Holdfast</h1>
+    <HandOver />
+  </main>,
+  document.getElementById("page") as HTMLElement,
+);
