@@ -112,7 +112,7 @@ function ask(form: HTMLFormElement): void {
 
 const Events = ({ events }: { events: Event[] }) => (
   <div class="wide">
-    <table class="events">
+    <table class="events stack">
       <thead>
         <tr>
           {["Time", "Event", "Who", "State", "Details"].map((head) => (
@@ -132,8 +132,12 @@ const Events = ({ events }: { events: Event[] }) => (
                 <Age at={text(event, "time")} />
               </td>
               <td>{text(event, "event")}</td>
-              <td title={text(event, "principal")}>{whose(event)}</td>
-              <td>{state && <a href={href({ page: "state", name: state })}>{state}</a>}</td>
+              <td data-label="Who" title={text(event, "principal")}>
+                {whose(event)}
+              </td>
+              <td data-label="State">
+                {state && <a href={href({ page: "state", name: state })}>{state}</a>}
+              </td>
               <td>
                 <details>
                   <summary>{told.map(([field, value]) => `${field}=${value}`).join(" ") || "more"}</summary>

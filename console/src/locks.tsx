@@ -72,14 +72,14 @@ export function LocksPage() {
           {held.map((lock) => (
             <tr key={lock.name}>
               <Name name={lock.name} />
-              <td>
+              <td data-label="Since">
                 <Age at={lock.since} />
               </td>
-              <td>{lock.who}</td>
-              <td>
+              <td data-label="Who">{lock.who}</td>
+              <td data-label="Principal">
                 <Person principal={lock.principal} owner={lock.owner} />
               </td>
-              <td>
+              <td data-label="Operation">
                 {lock.operation} {lock.info && <small>{lock.info}</small>}
               </td>
               <td class="act">
@@ -108,14 +108,14 @@ export function LocksPage() {
             {frozen.map(({ freeze, ...lock }) => (
               <tr key={lock.name}>
                 <Name name={lock.name} />
-                <td>
+                <td data-label="Since">
                   <Age at={lock.since} />
                 </td>
-                <td>{freeze?.by ?? "unknown"}</td>
-                <td>
+                <td data-label="By">{freeze?.by ?? "unknown"}</td>
+                <td data-label="Until">
                   <Until at={freeze?.until ?? null} ended={freeze?.ended} />
                 </td>
-                <td>{freeze?.reason}</td>
+                <td data-label="Reason">{freeze?.reason}</td>
                 <td class="act">
                   {maintains(me, lock.name) && (
                     <button
@@ -142,11 +142,11 @@ export function LocksPage() {
             {patterns.data.freezes.map((freeze) => (
               <tr key={freeze.id}>
                 <th scope="row">{freeze.pattern}</th>
-                <td>{freeze.by}</td>
-                <td>
+                <td data-label="By">{freeze.by}</td>
+                <td data-label="Until">
                   <Until at={freeze.until} />
                 </td>
-                <td>{freeze.reason}</td>
+                <td data-label="Reason">{freeze.reason}</td>
                 <td />
               </tr>
             ))}
@@ -160,7 +160,7 @@ export function LocksPage() {
 
 const Table = ({ heads, children }: { heads: string[]; children: ComponentChildren }) => (
   <div class="wide">
-    <table>
+    <table class="stack">
       <thead>
         <tr>
           {heads.map((head) => (

@@ -2,6 +2,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ActivityPage } from "./activity";
 import { get } from "./api";
+import { now } from "./clock";
 import { FindPage } from "./find";
 import { LocksPage } from "./locks";
 import { type Me, MeContext } from "./me";
@@ -10,7 +11,7 @@ import { onSession, session, signOut } from "./session";
 import { SignIn } from "./sign-in";
 import { DiffPage, HistoryPage, StatePage } from "./state";
 import { StatesPage } from "./states";
-import { Empty, Problem, useEvery, useLoaded } from "./ui";
+import { Empty, Problem, useEvery, useLoaded, useTick } from "./ui";
 
 const TITLES = { states: "States", locks: "Locks", activity: "Activity", find: "Find", unknown: "Not found" };
 const NAVIGATION = ["states", "locks", "activity", "find"] as const;
@@ -21,23 +22,38 @@ function App() {
   useEvery(1, session); // it ends by itself
   const current = session();
   return current ? (
-    <SignedIn key={current.token} principal={current.owner ?? current.principal} />
+    <SignedIn key={current.token} principal={current.owner ?? current.principal} until={current.until} />
   ) : (
     <SignIn />
   );
 }
 
+/** Follows the address. A page begins at its top, and where it was left if the back button leads to it. */
 function useRoute(): Route {
   const [route, setRoute] = useState(() => parse(location.hash));
   useEffect(() => {
-    const read = () => setRoute(parse(location.hash));
+    history.scrollRestoration = "manual";
+    const places = new Map<string, number>();
+    let place = location.href;
+    const read = () => {
+      places.set(place, scrollY);
+      place = location.href;
+      const isBack = history.state === "seen";
+      history.replaceState("seen", "");
+      setRoute(parse(location.hash));
+      requestAnimationFrame(() => {
+        document.getElementById("main")?.focus({ preventScroll: true });
+        scrollTo(0, isBack ? (places.get(place) ?? 0) : 0);
+      });
+    };
+    history.replaceState("seen", "");
     addEventListener("hashchange", read);
     return () => removeEventListener("hashchange", read);
   }, []);
   return route;
 }
 
-function SignedIn({ principal }: { principal: string }) {
+function SignedIn({ principal, until }: { principal: string; until: string | null }) {
   const route = useRoute();
   const me = useLoaded<Me>((signal) => get("whoami", {}, signal), []);
   const title = "name" in route ? route.name : TITLES[route.page];
@@ -66,6 +82,7 @@ function SignedIn({ principal }: { principal: string }) {
           <span title={me.data?.grants.map((grant) => `${grant.role}: ${grant.scope.join(", ")}`).join("\n")}>
             {principal} <span class="faint">{roles}</span>
           </span>
+          <Ending until={until} />
           <button type="button" onClick={() => signOut()}>
             Sign out
           </button>
@@ -77,6 +94,13 @@ function SignedIn({ principal }: { principal: string }) {
       </main>
     </MeContext.Provider>
   );
+}
+
+/** Says in the last ten minutes of a session that it ends. */
+function Ending({ until }: { until: string | null }) {
+  useTick();
+  const left = until === null ? Number.POSITIVE_INFINITY : Date.parse(until) - now();
+  return left < 600_000 && <span class="badge locked">ends in {Math.ceil(left / 60_000)} min</span>;
 }
 
 function skip(event: MouseEvent) {

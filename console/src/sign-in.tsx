@@ -24,6 +24,9 @@ export function refusal(error: ApiError): string {
   return `${title}. ${advice}`;
 }
 
+/** Whether the API is one of several at this host, as on a local AWS. */
+const isShared = new URL("..", location.href).pathname !== "/";
+
 /** The form that takes a pasted token. */
 export function SignIn() {
   const [problem, setProblem] = useState("");
@@ -81,7 +84,8 @@ export function SignIn() {
       </form>
       <p class="faint">
         The token stays in this tab. Browsers may keep it on disk to restore the tab, and a copied tab has a
-        copy: sign out when you are done. Other pages of this address ({location.host}) could read it.
+        copy: sign out when you are done.
+        {isShared && ` Other APIs on ${location.host} share this storage.`}
       </p>
     </main>
   );

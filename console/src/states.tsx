@@ -9,7 +9,7 @@ import { useMe } from "./me";
 import { failure, words } from "./problems";
 import { href, type Query } from "./route";
 import { type Column, drawn, marked, matching, type Order, ordered, type State } from "./rows";
-import { session } from "./session";
+import { onSession, session } from "./session";
 import { Age, Empty, Loading, Person, Problem, Size, useEvery, useTick } from "./ui";
 
 const EVERY = 10; // seconds between two readings of the list
@@ -27,6 +27,9 @@ type Kept = { token?: string; states?: State[]; at: number; writers: Map<string,
 
 /** What was read last, so that coming back to the list shows it at once. It is one session's. */
 let kept: Kept = { at: 0, writers: new Map() };
+onSession(() => {
+  kept = { at: 0, writers: new Map() };
+});
 
 export function StatesPage({ query }: { query: Query }) {
   const { states, complete, error, again } = useStates();
@@ -291,9 +294,9 @@ function useWriters(inView: State[]): (state: State) => Writer | null | undefine
   const { writers } = kept;
   const key = (state: State) => `${state.name} ${state.modified}`;
   const wanted = inView.filter((state) => state.modified !== null && !writers.has(key(state)));
-  const names = wanted.map(key).join("\n");
+  const names = inView.map(key).join("\n");
   useEffect(() => {
-    if (!names || !matchMedia("(min-width: 52rem)").matches) return;
+    if (!wanted.length || !matchMedia("(min-width: 52rem)").matches) return;
     const abort = new AbortController();
     const left = [...wanted];
     const ask = async () => {
@@ -333,7 +336,7 @@ function useAddress(typed: string, { by, down, locked }: Order): void {
         down: down ? "1" : "",
         locked: locked ? "1" : "",
       };
-      history.replaceState(null, "", href({ page: "states", query }));
+      history.replaceState(history.state, "", href({ page: "states", query }));
     }, 300);
     return () => clearTimeout(timer);
   }, [typed, by, down, locked]);

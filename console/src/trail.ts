@@ -6,6 +6,7 @@ export type Search = { kind: string; principal: string };
 const WRITES = /^state\.(written|deleted|restored|undeleted)$/;
 const LOOKS = /\.(read|listed|described|compared|absent|found)$/;
 const APART = new Set(["id", "time", "event", "principal", "owner", "state"]);
+const FIRST = new Set(["error", "reason"]);
 const TECHNICAL = new Set([
   "function",
   "request_id",
@@ -48,6 +49,7 @@ export function fields(event: Event): { told: [string, string][]; rest: [string,
   const all = Object.keys(event)
     .filter((field) => !APART.has(field) && text(event, field) !== "")
     .map((field): [string, string] => [field, text(event, field)]);
+  all.sort(([a], [b]) => Number(FIRST.has(b)) - Number(FIRST.has(a)));
   const isTold = ([field]: [string, string]) => !TECHNICAL.has(field);
   return { told: all.filter(isTold), rest: all.filter((field) => !isTold(field)) };
 }
