@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, get, type Schemas } from "./api";
 import { now } from "./clock";
 import { counted } from "./format";
-import { has, useMe } from "./me";
+import { audits, useMe } from "./me";
 import { failure } from "./problems";
 import { href, type Query } from "./route";
 import { type Event, fields, selected, text, whose } from "./trail";
@@ -28,16 +28,22 @@ type Found = { events: Event[]; kinds: string[]; next: string | null; loading: b
 
 export function ActivityPage({ query }: { query: Query }) {
   const me = useMe();
-  const search = { kind: query.kind ?? "", principal: query.principal ?? "" };
-  const { events, kinds, next, loading, error, more, again } = useEvents(query, search);
-  useTick();
-  if (me && !has(me, ["auditor", "maintainer"])) {
-    return (
+  if (!me) return <Loading what="the activity" />;
+  if (audits(me)) return <Trail query={query} />;
+  return (
+    <>
+      <h1>Activity</h1>
       <Empty title="The activity is for auditors and maintainers">
         <p>A maintainer can give you the role auditor: it reads the trail, and no state's content.</p>
       </Empty>
-    );
-  }
+    </>
+  );
+}
+
+function Trail({ query }: { query: Query }) {
+  const search = { kind: query.kind ?? "", principal: query.principal ?? "" };
+  const { events, kinds, next, loading, error, more, again } = useEvents(query, search);
+  useTick();
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     ask(event.currentTarget as HTMLFormElement);

@@ -8,7 +8,7 @@ import { now } from "./clock";
 import { ages, counted, exactly } from "./format";
 import { has, type Me, maintains, useMe } from "./me";
 import { href } from "./route";
-import { Age, Empty, Loading, Person, Problem, useEvery, useLoaded } from "./ui";
+import { Age, Empty, Person, Problem, useEvery, useLoaded, Waiting } from "./ui";
 
 type Lock = Schemas["Lock"];
 type Listed = Schemas["ListedLock"];
@@ -53,9 +53,7 @@ export function LocksPage() {
     patterns.again();
   };
   useEvery(10, again);
-  if (!locks.data) {
-    return locks.error ? <Problem error={locks.error} again={locks.again} /> : <Loading what="the locks" />;
-  }
+  if (!locks.data) return <Waiting title="Locks" error={locks.error} again={locks.again} />;
   const oldest = [...locks.data].sort((a, b) => (a.since < b.since ? -1 : 1));
   const held = oldest.filter(({ freeze }) => !freeze);
   const frozen = oldest.filter(({ freeze }) => freeze);

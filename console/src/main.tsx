@@ -5,16 +5,17 @@ import { get } from "./api";
 import { now } from "./clock";
 import { FindPage } from "./find";
 import { LocksPage } from "./locks";
-import { type Me, MeContext } from "./me";
+import { audits, type Me, MeContext, reads } from "./me";
 import { href, parse, type Route } from "./route";
 import { onSession, session, signOut } from "./session";
 import { SignIn } from "./sign-in";
 import { DiffPage, HistoryPage, StatePage } from "./state";
 import { StatesPage } from "./states";
-import { Empty, Problem, useEvery, useLoaded, useTick } from "./ui";
+import { Problem, useEvery, useLoaded, useTick } from "./ui";
 
 const TITLES = { states: "States", locks: "Locks", activity: "Activity", find: "Find", unknown: "Not found" };
 const NAVIGATION = ["states", "locks", "activity", "find"] as const;
+const OFFERED = { states: () => true, locks: () => true, activity: audits, find: (me: Me) => reads(me) };
 
 function App() {
   const [, setTurn] = useState(0);
@@ -34,16 +35,14 @@ function useRoute(): Route {
   useEffect(() => {
     history.scrollRestoration = "manual";
     const places = new Map<string, number>();
-    let place = location.href;
-    const read = () => {
-      places.set(place, scrollY);
-      place = location.href;
+    const read = ({ oldURL, newURL }: HashChangeEvent) => {
+      places.set(oldURL, scrollY);
       const isBack = history.state === "seen";
       history.replaceState("seen", "");
       setRoute(parse(location.hash));
       requestAnimationFrame(() => {
         document.getElementById("main")?.focus({ preventScroll: true });
-        scrollTo(0, isBack ? (places.get(place) ?? 0) : 0);
+        scrollTo(0, isBack ? (places.get(newURL) ?? 0) : 0);
       });
     };
     history.replaceState("seen", "");
@@ -72,7 +71,7 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
           Holdfast
         </a>
         <nav aria-label="Pages">
-          {NAVIGATION.map((page) => (
+          {NAVIGATION.filter((page) => !me.data || OFFERED[page](me.data)).map((page) => (
             <a key={page} href={href({ page })} aria-current={at(route) === page ? "page" : undefined}>
               {TITLES[page]}
             </a>
@@ -128,11 +127,12 @@ function Page({ route }: { route: Route }) {
       return <FindPage />;
     case "unknown":
       return (
-        <Empty title="There is no such page">
+        <>
+          <h1>There is no such page</h1>
           <p>
             The address may be incomplete. <a href="#/">Look at the states</a>.
           </p>
-        </Empty>
+        </>
       );
   }
 }

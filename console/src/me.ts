@@ -33,6 +33,9 @@ export function has(me: Me | null, roles: Role[], name?: string): boolean {
 /** Returns whether the caller may break, restore and freeze; for a state, or without a name for any. */
 export const maintains = (me: Me | null, name?: string): boolean => has(me, ["maintainer"], name);
 
+/** Returns whether the caller may read the activity of some states. */
+export const audits = (me: Me | null): boolean => has(me, ["auditor", "maintainer"]);
+
 /** Returns whether the caller may read a state's content. */
 export const reads = (me: Me | null, name?: string): boolean =>
   has(me, ["reader", "writer", "maintainer"], name);

@@ -10,7 +10,7 @@ import { failure, words } from "./problems";
 import { href, type Query } from "./route";
 import { type Column, drawn, marked, matching, type Order, ordered, type State } from "./rows";
 import { onSession, session } from "./session";
-import { Age, Empty, Loading, Person, Problem, Size, useEvery, useTick } from "./ui";
+import { Age, Empty, Person, Size, useEvery, useTick, Waiting } from "./ui";
 
 const EVERY = 10; // seconds between two readings of the list
 const MORE = 12; // rows that are drawn above and below the view
@@ -41,7 +41,7 @@ export function StatesPage({ query }: { query: Query }) {
   const shown = useMemo(() => matching(all, typed), [all, typed]);
   const table = useRef<HTMLTableElement>(null);
 
-  if (!states) return error ? <Problem error={error} again={again} /> : <Loading what="the states" />;
+  if (!states) return <Waiting title="States" error={error} again={again} />;
   const sort = (by: Column) =>
     setOrder({ ...order, by, down: order.by === by ? !order.down : by !== "name" });
   return (

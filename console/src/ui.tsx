@@ -106,6 +106,14 @@ export const Size = ({ bytes: count }: { bytes: number | null }) =>
 export const Person = ({ principal, owner }: { principal: string | null; owner?: string | null }) =>
   owner ? <span title={principal ?? undefined}>{owner}</span> : <span>{principal ?? "another program"}</span>;
 
+/** A page before it has anything to show. */
+export const Waiting = ({ title, error, again }: { title: string; error?: ApiError; again: () => void }) => (
+  <>
+    <h1>{title}</h1>
+    {error ? <Problem error={error} again={again} /> : <Loading what={`the ${title.toLowerCase()}`} />}
+  </>
+);
+
 /** A modal dialog. Escape and its close button call `onClose`. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
