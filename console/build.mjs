@@ -1,5 +1,5 @@
-// Builds the console: node console/build.mjs [DIRECTORY] writes what the function serves, --types the API's types,
-// --test runs the unit tests. docs/openapi.yaml is where the types come from.
+// Builds the console: node console/build.mjs [DIRECTORY] writes what the function serves, --types the types of
+// docs/openapi.yaml, and --test runs the unit tests.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -10,20 +10,15 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const BUILD = join(HERE, "..", ".build");
+const ROOT = join(HERE, "..");
 const LARGEST = 40 * 1024; // bytes of all files together, compressed
-const TYPES = {
-  html: "text/html; charset=utf-8",
-  js: "text/javascript; charset=utf-8",
-  css: "text/css; charset=utf-8",
-};
+const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
 const SHARED = {
   bundle: true,
   charset: "utf8",
   target: "es2022",
   jsx: "automatic",
   jsxImportSource: "preact",
-  logLevel: "warning",
 };
 
 async function site(to) {
@@ -41,20 +36,18 @@ async function site(to) {
     write: false,
   });
   const files = new Map();
+  const hashed = {};
   for (const { path, contents } of outputFiles) {
     const hash = createHash("sha256").update(contents).digest("hex").slice(0, 12);
-    files.set(basename(path).replace(".", `-${hash}.`), contents);
+    hashed[basename(path)] = basename(path).replace(".", `-${hash}.`);
+    files.set(hashed[basename(path)], contents);
   }
-  const hashed = [...files.keys()];
-  for (const page of ["index.html", "sign-in.html"]) {
-    const text = readFileSync(join(HERE, page), "utf8").replace(
-      /\.\/([a-z-]+)\.(js|css)"/g,
-      (_, name, ending) => {
-        const found = hashed.find((file) => new RegExp(`^${name}-[0-9a-f]{12}[.]${ending}$`).test(file));
-        return `./${found}"`;
-      },
+  for (const [page, script] of Object.entries({ "index.html": "app.js", "sign-in.html": "sign-in.js" })) {
+    const text = readFileSync(join(HERE, "index.html"), "utf8");
+    files.set(
+      page,
+      Buffer.from(text.replace("style.css", hashed["style.css"]).replace("app.js", hashed[script])),
     );
-    files.set(page, Buffer.from(text));
   }
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
@@ -68,8 +61,8 @@ async function site(to) {
     writeFileSync(join(to, name), contents);
     writeFileSync(join(to, `${name}.gz`), compressed);
     listed[name] = {
-      type: TYPES[name.split(".").at(-1)],
-      cache: hashed.includes(name) ? "public, max-age=31536000, immutable" : "no-store",
+      type: `${TYPES[name.split(".").at(-1)]}; charset=utf-8`,
+      cache: name.endsWith(".html") ? "no-store" : "public, max-age=31536000, immutable",
       opener: name === "sign-in.html",
     };
   }
@@ -78,15 +71,14 @@ async function site(to) {
 }
 
 function types() {
-  const to = join(BUILD, "console-types", "schema.d.ts");
-  const command = join(HERE, "..", "node_modules", ".bin", "openapi-typescript");
-  execFileSync(command, [join(HERE, "..", "docs", "openapi.yaml"), "--output", to], {
+  const command = [`${ROOT}/docs/openapi.yaml`, "--output", `${ROOT}/.build/console-types/schema.d.ts`];
+  execFileSync(`${ROOT}/node_modules/.bin/openapi-typescript`, command, {
     stdio: ["ignore", "ignore", "inherit"],
   });
 }
 
 async function test() {
-  const to = join(BUILD, "console-tests", "all.test.mjs");
+  const to = `${ROOT}/.build/console-tests/all.test.mjs`;
   await build({
     ...SHARED,
     entryPoints: [`${HERE}/tests/all.test.ts`],
@@ -98,11 +90,6 @@ async function test() {
 }
 
 const [asked] = process.argv.slice(2);
-try {
-  if (asked === "--types") types();
-  else if (asked === "--test") await test();
-  else await site(resolve(asked ?? join(BUILD, "console")));
-} catch (error) {
-  process.stderr.write(`${error.message}\n`);
-  process.exit(1);
-}
+if (asked === "--types") types();
+else if (asked === "--test") await test();
+else await site(resolve(asked ?? `${ROOT}/.build/console`));

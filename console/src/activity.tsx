@@ -4,25 +4,23 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, get, type Schemas } from "./api";
 import { now } from "./clock";
 import { counted } from "./format";
+import { Table } from "./locks";
 import { audits, useMe } from "./me";
 import { failure } from "./problems";
 import { href, type Query } from "./route";
-import { type Event, fields, selected, text, whose } from "./trail";
-import { Age, Empty, Loading, Problem, useTick } from "./ui";
+import { type Event, fields, type Search, selected, text, whose } from "./trail";
+import { Age, Empty, Loading, Problem, useQuery, useTick } from "./ui";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const PAGES = 10; // pages after which it asks, whatever it found
-const TIMES: [string, string, number][] = [
-  ["1h", "the last hour", 3_600],
-  ["", "the last day", 86_400],
-  ["7d", "the last 7 days", 7 * 86_400],
-  ["30d", "the last 30 days", 30 * 86_400],
-];
-const KINDS: [string, string][] = [
-  ["", "all but reading"],
-  ["writes", "writes only"],
-  ["all", "everything"],
-];
+const TIMES = {
+  "1h": "the last hour",
+  "": "the last day",
+  "7d": "the last 7 days",
+  "30d": "the last 30 days",
+};
+const HOURS: Record<string, number> = { "1h": 1, "7d": 7 * 24, "30d": 30 * 24 };
+const KINDS = { "": "all but reading", writes: "writes only", all: "everything" };
 
 type Found = { events: Event[]; kinds: string[]; next: string | null; loading: boolean; error?: ApiError };
 
@@ -40,47 +38,37 @@ export function ActivityPage({ query }: { query: Query }) {
   );
 }
 
-function Trail({ query }: { query: Query }) {
-  const search = { kind: query.kind ?? "", principal: query.principal ?? "" };
-  const { events, kinds, next, loading, error, more, again } = useEvents(query, search);
+function Trail(props: { query: Query }) {
+  const [query, change] = useQuery("activity", props.query);
+  const { state = "", since = "", kind = "", principal = "" } = query;
+  const { events, kinds, next, loading, error, more, again } = useEvents(state, since, { kind, principal });
   useTick();
+  const ask = (form: HTMLFormElement) => {
+    const given = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()]);
+    change(Object.fromEntries(given));
+  };
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     ask(event.currentTarget as HTMLFormElement);
   };
+  const names = [...new Set([...kinds, kind])].filter((name) => name.includes(".")).sort();
   return (
     <>
       <h1>Activity</h1>
       <form class="tools" onSubmit={submit} onChange={(event) => ask(event.currentTarget)}>
         <label>
-          State <input name="state" value={query.state ?? ""} placeholder="any" spellcheck={false} />
+          State <input name="state" value={state} placeholder="any" spellcheck={false} />
         </label>
         <label>
-          Principal{" "}
-          <input name="principal" value={search.principal} placeholder="anybody" spellcheck={false} />
+          Principal <input name="principal" value={principal} placeholder="anybody" spellcheck={false} />
         </label>
-        <label>
-          Events
-          <select name="kind" value={search.kind}>
-            {[...KINDS, ...[...new Set([...kinds, search.kind])].filter(isName).sort().map(twice)].map(
-              ([value, title]) => (
-                <option key={value} value={value}>
-                  {title}
-                </option>
-              ),
-            )}
-          </select>
-        </label>
-        <label>
-          Of
-          <select name="since" value={query.since ?? ""}>
-            {TIMES.map(([value, title]) => (
-              <option key={value} value={value}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Choice
+          title="Events"
+          name="kind"
+          value={kind}
+          of={[...Object.entries(KINDS), ...names.map(twice)]}
+        />
+        <Choice title="Of" name="since" value={since} of={Object.entries(TIMES)} />
         <button type="button" onClick={again}>
           Refresh
         </button>
@@ -89,119 +77,105 @@ function Trail({ query }: { query: Query }) {
         </p>
       </form>
       {error && <Problem error={error} again={events.length ? more : again} />}
-      {events.length > 0 && <Events events={events} />}
-      {!events.length && !error && loading && <Loading what="the events" />}
+      {events.length > 0 && (
+        <div class="events">
+          <Table heads={["Time", "Event", "Who", "State", "Details"]}>{events.map(row)}</Table>
+        </div>
+      )}
       {!events.length && !error && !loading && (
         <Empty title="No such event">
           <p>Choose a longer time or more events. An event arrives here within seconds.</p>
         </Empty>
       )}
       {next && !loading && !error && (
-        <p>
-          <button type="button" onClick={more}>
-            Search further back
-          </button>
-        </p>
+        <button type="button" onClick={more}>
+          Search further back
+        </button>
       )}
     </>
   );
 }
 
-const isName = (kind: string): boolean => kind.includes(".");
-const twice = (kind: string): [string, string] => [kind, kind];
+const twice = (name: string): [string, string] => [name, name];
 
-/** Goes to the address of what the form asks for. */
-function ask(form: HTMLFormElement): void {
-  const query = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()]);
-  location.hash = href({ page: "activity", query: Object.fromEntries(query) });
+function Choice(props: { title: string; name: string; value: string; of: [string, string][] }) {
+  return (
+    <label>
+      {props.title}
+      <select name={props.name} value={props.value}>
+        {props.of.map(([value, shown]) => (
+          <option key={value} value={value}>
+            {shown}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
 }
 
-const Events = ({ events }: { events: Event[] }) => (
-  <div class="wide">
-    <table class="events stack">
-      <thead>
-        <tr>
-          {["Time", "Event", "Who", "State", "Details"].map((head) => (
-            <th key={head} scope="col">
-              {head}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {events.map((event, at) => {
-          const { told, rest } = fields(event);
-          const state = text(event, "state");
-          return (
-            <tr key={text(event, "id") || at}>
-              <td>
-                <Age at={text(event, "time")} />
-              </td>
-              <td>{text(event, "event")}</td>
-              <td data-label="Who" title={text(event, "principal")}>
-                {whose(event)}
-              </td>
-              <td data-label="State">
-                {state && <a href={href({ page: "state", name: state })}>{state}</a>}
-              </td>
-              <td>
-                <details>
-                  <summary>{told.map(([field, value]) => `${field}=${value}`).join(" ") || "more"}</summary>
-                  <dl>
-                    {[...told, ["principal", text(event, "principal")], ...rest].map(([field, value]) => (
-                      <div key={field}>
-                        <dt>{field}</dt>
-                        <dd>{value}</dd>
-                      </div>
-                    ))}
-                  </dl>
-                </details>
-              </td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </table>
-  </div>
-);
+function row(event: Event) {
+  const { told, rest } = fields(event);
+  const state = text(event, "state");
+  return (
+    <tr key={text(event, "id")}>
+      <td>
+        <Age at={text(event, "time")} />
+      </td>
+      <td>{text(event, "event")}</td>
+      <td title={text(event, "principal")}>{whose(event)}</td>
+      <td>{state && <a href={href({ page: "state", name: state })}>{state}</a>}</td>
+      <td>
+        <details>
+          <summary>{told.map(([field, value]) => `${field}=${value}`).join(" ") || "more"}</summary>
+          <dl>
+            {[...told, ...rest].map(([field, value]) => (
+              <div key={field}>
+                <dt>{field}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      </td>
+    </tr>
+  );
+}
 
 /** Reads pages of the trail until enough events are found; `more` goes on, `again` begins anew. */
-function useEvents(query: Query, search: { kind: string; principal: string }) {
+function useEvents(state: string, time: string, search: Search) {
   const [found, setFound] = useState<Found>({ events: [], kinds: [], next: null, loading: true });
   const running = useRef<AbortController | undefined>(undefined);
-  const seconds = TIMES.find(([value]) => value === (query.since ?? ""))?.[2] ?? 86_400;
-  const read = async (before: Found) => {
+  const read = async ({ events, kinds, next }: Found) => {
     running.current?.abort();
     const abort = new AbortController();
     running.current = abort;
-    let { events, kinds, next } = before;
-    setFound({ events, kinds, next, loading: true });
+    const known = new Set(events.map((event) => text(event, "id")));
     const enough = events.length + ENOUGH;
-    const since = new Date(now() - seconds * 1000).toISOString().replace(/\.\d+/, "");
+    const since = new Date(now() - (HOURS[time] ?? 24) * 3_600_000).toISOString().replace(/\.\d+/, "");
+    const show = (more: Partial<Found>) => setFound({ events, kinds, next, loading: true, ...more });
+    show({});
     try {
-      for (let pages = 0; pages < PAGES && events.length < enough; pages++) {
-        const asked = { state: query.state || undefined, since, cursor: next ?? undefined };
-        const page = await get<Schemas["Activity"]>("activity", asked, abort.signal);
+      for (let pages = 0; pages < PAGES && events.length < enough && (next || !pages); pages++) {
+        const asked = { state: state || undefined, since, cursor: next ?? undefined };
+        const page: Schemas["Activity"] = await get("activity", asked, abort.signal);
         const read: Event[] = page.events;
-        const seen = new Set(events.map((event) => text(event, "id")));
-        events = [
-          ...events,
-          ...read.filter((event) => selected(event, search) && !seen.has(text(event, "id"))),
-        ];
+        // An event can be in the trail twice.
+        const fresh = read.filter((event) => selected(event, search) && !known.has(text(event, "id")));
+        for (const event of fresh) known.add(text(event, "id"));
+        events = [...events, ...fresh];
         kinds = [...new Set([...kinds, ...read.map((event) => text(event, "event"))])];
         next = page.next;
-        setFound({ events, kinds, next, loading: next !== null });
-        if (next === null) break;
+        show({});
       }
-      setFound({ events, kinds, next, loading: false });
+      show({ loading: false });
     } catch (error) {
-      if (!abort.signal.aborted) setFound({ events, kinds, next, loading: false, error: failure(error) });
+      if (!abort.signal.aborted) show({ loading: false, error: failure(error) });
     }
   };
   const again = () => read({ events: [], kinds: found.kinds, next: null, loading: true });
   useEffect(() => {
     again();
     return () => running.current?.abort();
-  }, [query.state, query.since, search.kind, search.principal]);
+  }, [state, time, search.kind, search.principal]);
   return { ...found, more: () => read(found), again };
 }

@@ -1,11 +1,11 @@
 // Who holds which lock, oldest first; freezes apart, because a freeze of a year is no forgotten lock.
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, cloneElement, isValidElement, toChildArray, type VNode } from "preact";
 import { useState } from "preact/hooks";
 import { BreakLock, Unfreeze } from "./actions";
 import { get, list, type Schemas } from "./api";
 import { now } from "./clock";
-import { ages, counted, exactly } from "./format";
+import { ages, counted, exactly, when } from "./format";
 import { has, type Me, maintains, useMe } from "./me";
 import { href } from "./route";
 import { Age, Empty, Person, Problem, useEvery, useLoaded, Waiting } from "./ui";
@@ -15,21 +15,14 @@ type Listed = Schemas["ListedLock"];
 
 /** Whether a state is locked or frozen, and since when. */
 export function LockBadge({ lock }: { lock: Lock }) {
-  const { freeze } = lock;
-  const holder = lock.owner ?? lock.who;
-  if (!freeze) {
-    return (
-      <span class="badge locked" title={`by ${holder}, ${lock.operation}, since ${exactly(lock.since)}`}>
-        locked {ages(lock.since, now())}
-      </span>
-    );
-  }
+  const { freeze, owner, who, operation, since } = lock;
+  const told = freeze
+    ? `${freeze.reason} (${freeze.by ?? "unknown"}, since ${exactly(freeze.since)})`
+    : `by ${owner ?? who}, ${operation}, since ${exactly(since)}`;
+  const text = freeze ? `frozen ${ages(freeze.since, now())}` : `locked ${ages(since, now())}`;
   return (
-    <span
-      class="badge frozen"
-      title={`${freeze.reason} (${freeze.by ?? "unknown"}, since ${exactly(freeze.since)})`}
-    >
-      {freeze.ended ? "freeze ended" : `frozen ${ages(freeze.since, now())}`}
+    <span class={freeze ? "badge frozen" : "badge locked"} title={told}>
+      {freeze?.ended ? "freeze ended" : text}
     </span>
   );
 }
@@ -40,11 +33,10 @@ export const mayBreak = (me: Me | null, name: string, lock: Lock): boolean =>
 
 export function LocksPage() {
   const me = useMe();
-  const locks = useLoaded((signal) => list<Listed>("locks", "locks", signal), []);
   const isMaintainer = maintains(me);
+  const locks = useLoaded((signal) => list<Listed>("locks", "locks", signal), []);
   const patterns = useLoaded(
-    (signal) =>
-      isMaintainer ? get<Schemas["PatternFreezes"]>("freezes", {}, signal) : Promise.resolve({ freezes: [] }),
+    async (signal) => (isMaintainer ? await get<Schemas["PatternFreezes"]>("freezes", {}, signal) : null),
     [isMaintainer],
   );
   const [asked, setAsked] = useState<Listed>();
@@ -57,7 +49,17 @@ export function LocksPage() {
   const oldest = [...locks.data].sort((a, b) => (a.since < b.since ? -1 : 1));
   const held = oldest.filter(({ freeze }) => !freeze);
   const frozen = oldest.filter(({ freeze }) => freeze);
+  const lifted = patterns.data?.freezes ?? [];
   const Asked = asked?.freeze ? Unfreeze : BreakLock;
+  const act = (lock: Listed, may: boolean, verb: string) => (
+    <td>
+      {may && (
+        <button type="button" aria-label={`${verb} ${lock.name}`} onClick={() => setAsked(lock)}>
+          {verb} …
+        </button>
+      )}
+    </td>
+  );
   return (
     <>
       <h1>Locks</h1>
@@ -70,27 +72,17 @@ export function LocksPage() {
           {held.map((lock) => (
             <tr key={lock.name}>
               <Name name={lock.name} />
-              <td data-label="Since">
+              <td>
                 <Age at={lock.since} />
               </td>
-              <td data-label="Who">{lock.who}</td>
-              <td data-label="Principal">
+              <td>{lock.who}</td>
+              <td>
                 <Person principal={lock.principal} owner={lock.owner} />
               </td>
-              <td data-label="Operation">
+              <td>
                 {lock.operation} {lock.info && <small>{lock.info}</small>}
               </td>
-              <td class="act">
-                {mayBreak(me, lock.name, lock) && (
-                  <button
-                    type="button"
-                    aria-label={`Break the lock of ${lock.name}`}
-                    onClick={() => setAsked(lock)}
-                  >
-                    Break …
-                  </button>
-                )}
-              </td>
+              {act(lock, mayBreak(me, lock.name, lock), "Break")}
             </tr>
           ))}
         </Table>
@@ -99,64 +91,43 @@ export function LocksPage() {
           <p>A lock appears here while Terraform or OpenTofu plans or applies.</p>
         </Empty>
       )}
+      {frozen.length > 0 && <h2>Frozen states</h2>}
       {frozen.length > 0 && (
-        <>
-          <h2>Frozen states</h2>
-          <Table heads={["State", "Since", "By", "Until", "Reason"]}>
-            {frozen.map(({ freeze, ...lock }) => (
-              <tr key={lock.name}>
-                <Name name={lock.name} />
-                <td data-label="Since">
-                  <Age at={lock.since} />
-                </td>
-                <td data-label="By">{freeze?.by ?? "unknown"}</td>
-                <td data-label="Until">
-                  <Until at={freeze?.until ?? null} ended={freeze?.ended} />
-                </td>
-                <td data-label="Reason">{freeze?.reason}</td>
-                <td class="act">
-                  {maintains(me, lock.name) && (
-                    <button
-                      type="button"
-                      aria-label={`Unfreeze ${lock.name}`}
-                      onClick={() => setAsked({ freeze, ...lock } as Listed)}
-                    >
-                      Unfreeze …
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </Table>
-        </>
+        <Table heads={["State", "Since", "By", "Until", "Reason"]}>
+          {frozen.map((lock) => (
+            <tr key={lock.name}>
+              <Name name={lock.name} />
+              <td>
+                <Age at={lock.since} />
+              </td>
+              <td>{lock.freeze?.by ?? "unknown"}</td>
+              <Until at={lock.freeze?.until} ended={lock.freeze?.ended} />
+              <td>{lock.freeze?.reason}</td>
+              {act(lock, maintains(me, lock.name), "Unfreeze")}
+            </tr>
+          ))}
+        </Table>
       )}
-      {patterns.data && patterns.data.freezes.length > 0 && (
-        <>
-          <h2>Frozen patterns</h2>
-          <p>
-            No state that matches one can be created. <code>holdfast state unfreeze</code> lifts it.
-          </p>
-          <Table heads={["Pattern", "By", "Until", "Reason"]}>
-            {patterns.data.freezes.map((freeze) => (
-              <tr key={freeze.id}>
-                <th scope="row">{freeze.pattern}</th>
-                <td data-label="By">{freeze.by}</td>
-                <td data-label="Until">
-                  <Until at={freeze.until} />
-                </td>
-                <td data-label="Reason">{freeze.reason}</td>
-                <td />
-              </tr>
-            ))}
-          </Table>
-        </>
+      {lifted.length > 0 && <h2>Frozen patterns</h2>}
+      {lifted.length > 0 && (
+        <Table heads={["Pattern", "By", "Until", "Reason"]}>
+          {lifted.map(({ id, pattern, by, until, reason }) => (
+            <tr key={id}>
+              <th scope="row">{pattern}</th>
+              <td>{by}</td>
+              <Until at={until} />
+              <td>{reason}</td>
+            </tr>
+          ))}
+        </Table>
       )}
       {asked && <Asked name={asked.name} lock={asked} onClose={() => setAsked(undefined)} onDone={again} />}
     </>
   );
 }
 
-const Table = ({ heads, children }: { heads: string[]; children: ComponentChildren }) => (
+/** A table whose cells know their heads, because a narrow screen shows each row as a list. */
+export const Table = ({ heads, children }: { heads: string[]; children: ComponentChildren }) => (
   <div class="wide">
     <table class="stack">
       <thead>
@@ -166,13 +137,23 @@ const Table = ({ heads, children }: { heads: string[]; children: ComponentChildr
               {head}
             </th>
           ))}
-          <td />
         </tr>
       </thead>
-      <tbody>{children}</tbody>
+      <tbody>
+        {toChildArray(children).map((row) =>
+          isValidElement(row) ? cloneElement(row, {}, labelled(row, heads)) : row,
+        )}
+      </tbody>
     </table>
   </div>
 );
+
+const labelled = (row: VNode<{ children?: ComponentChildren }>, heads: string[]) =>
+  toChildArray(row.props.children).map((cell, at) =>
+    isValidElement(cell) && heads[at]
+      ? cloneElement(cell as VNode<object>, { "data-label": heads[at] })
+      : cell,
+  );
 
 const Name = ({ name }: { name: string }) => (
   <th scope="row">
@@ -180,12 +161,10 @@ const Name = ({ name }: { name: string }) => (
   </th>
 );
 
-function Until({ at, ended = false }: { at: string | null; ended?: boolean }) {
-  if (at === null) return <span>somebody unfreezes it</span>;
+function Until({ at, ended, ...label }: { at?: string | null; ended?: boolean }) {
   return (
-    <time dateTime={at} title={exactly(at)}>
-      {ended ? "ended " : ""}
-      {new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}
-    </time>
+    <td {...label} title={at ? exactly(at) : undefined}>
+      {at ? `${ended ? "ended " : ""}${when(at)}` : "somebody unfreezes it"}
+    </td>
   );
 }

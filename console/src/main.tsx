@@ -30,8 +30,8 @@ function App() {
 }
 
 /** Follows the address. A page begins at its top, and where it was left if the back button leads to it. */
-function useRoute(): Route {
-  const [route, setRoute] = useState(() => parse(location.hash));
+function useRoute(): { route: Route; visit: number } {
+  const [place, setPlace] = useState(() => ({ route: parse(location.hash), visit: 0 }));
   useEffect(() => {
     history.scrollRestoration = "manual";
     const places = new Map<string, number>();
@@ -39,7 +39,7 @@ function useRoute(): Route {
       places.set(oldURL, scrollY);
       const isBack = history.state === "seen";
       history.replaceState("seen", "");
-      setRoute(parse(location.hash));
+      setPlace(({ visit }) => ({ route: parse(location.hash), visit: visit + 1 }));
       requestAnimationFrame(() => {
         document.getElementById("main")?.focus({ preventScroll: true });
         scrollTo(0, isBack ? (places.get(newURL) ?? 0) : 0);
@@ -49,11 +49,11 @@ function useRoute(): Route {
     addEventListener("hashchange", read);
     return () => removeEventListener("hashchange", read);
   }, []);
-  return route;
+  return place;
 }
 
 function SignedIn({ principal, until }: { principal: string; until: string | null }) {
-  const route = useRoute();
+  const { route, visit } = useRoute();
   const me = useLoaded<Me>((signal) => get("whoami", {}, signal), []);
   const title = "name" in route ? route.name : TITLES[route.page];
   useEffect(() => {
@@ -89,7 +89,7 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
       </header>
       <main id="main" tabIndex={-1}>
         {me.error && <Problem error={me.error} again={me.again} />}
-        <Page route={route} />
+        <Page key={visit} route={route} />
       </main>
     </MeContext.Provider>
   );
@@ -114,11 +114,11 @@ function Page({ route }: { route: Route }) {
     case "states":
       return <StatesPage query={route.query ?? {}} />;
     case "state":
-      return <StatePage key={route.name} name={route.name} />;
+      return <StatePage name={route.name} />;
     case "history":
-      return <HistoryPage key={route.name} name={route.name} />;
+      return <HistoryPage name={route.name} />;
     case "diff":
-      return <DiffPage key={route.name} name={route.name} from={route.from} to={route.to} />;
+      return <DiffPage name={route.name} from={route.from} to={route.to} />;
     case "locks":
       return <LocksPage />;
     case "activity":

@@ -9,7 +9,7 @@ export type Route =
   | { page: "activity"; query?: Query }
   | { page: "find" }
   | { page: "unknown" };
-export type Query = Record<string, string>;
+export type Query = Record<string, string | undefined>;
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*){0,7}$/;
 
@@ -63,6 +63,6 @@ function decoded(segment: string): string {
 }
 
 function queryOf(query: Query = {}): string {
-  const given = Object.entries(query).filter(([, value]) => value !== "");
+  const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }

@@ -1,20 +1,21 @@
 // The list of states. Only rows near the view are drawn, so that 5,000 of them answer to a keystroke at once.
 
-import type { RefObject } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, get, list, type Schemas } from "./api";
 import { counted } from "./format";
 import { LockBadge } from "./locks";
 import { useMe } from "./me";
-import { failure, words } from "./problems";
+import { failure } from "./problems";
 import { href, type Query } from "./route";
 import { type Column, drawn, marked, matching, type Order, ordered, type State } from "./rows";
 import { onSession, session } from "./session";
-import { Age, Empty, Person, Size, useEvery, useTick, Waiting } from "./ui";
+import { Age, Empty, Person, Problem, Size, useEvery, useQuery, useTick, Waiting } from "./ui";
 
 const EVERY = 10; // seconds between two readings of the list
 const MORE = 12; // rows that are drawn above and below the view
 const AT_ONCE = 2; // requests for those who wrote the rows in view: each may read a whole state
+const STALE = "What you see was read before. The page tries again by itself while it is visible.";
 const COLUMNS: [Column, string][] = [
   ["name", "State"],
   ["size", "Size"],
@@ -31,19 +32,21 @@ onSession(() => {
   kept = { at: 0, writers: new Map() };
 });
 
-export function StatesPage({ query }: { query: Query }) {
+export function StatesPage(props: { query: Query }) {
   const { states, complete, error, again } = useStates();
-  const [typed, setTyped] = useState(query.q ?? "");
-  const [order, setOrder] = useState<Order>(() => orderOf(query));
+  const [query, change] = useQuery("states", props.query);
   useTick();
-  useAddress(typed, order);
-  const all = useMemo(() => ordered(states ?? [], order), [states, order]);
+  const { q: typed = "", by = "name", down = "", locked = "" } = query;
+  const order = { by: by as Column, down: down !== "", locked: locked !== "" };
+  const all = useMemo(() => ordered(states ?? [], order), [states, by, down, locked]);
   const shown = useMemo(() => matching(all, typed), [all, typed]);
   const table = useRef<HTMLTableElement>(null);
 
   if (!states) return <Waiting title="States" error={error} again={again} />;
-  const sort = (by: Column) =>
-    setOrder({ ...order, by, down: order.by === by ? !order.down : by !== "name" });
+  const sort = (column: Column) => {
+    const isDown = by === column ? !down : column !== "name";
+    change({ by: column === "name" ? undefined : column, down: isDown ? "1" : undefined });
+  };
   return (
     <>
       <h1>States</h1>
@@ -55,14 +58,14 @@ export function StatesPage({ query }: { query: Query }) {
           autocomplete="off"
           spellcheck={false}
           value={typed}
-          onInput={(event) => setTyped(event.currentTarget.value)}
+          onInput={(event) => change({ q: event.currentTarget.value })}
           onKeyDown={(event) => event.key === "ArrowDown" && move(event, table.current, 1)}
         />
         <label>
           <input
             type="checkbox"
             checked={order.locked}
-            onChange={(event) => setOrder({ ...order, locked: event.currentTarget.checked })}
+            onChange={(event) => change({ locked: event.currentTarget.checked ? "1" : "" })}
           />
           Locked first
         </label>
@@ -82,13 +85,13 @@ export function StatesPage({ query }: { query: Query }) {
           {complete ? "" : " so far …"}
         </p>
       </search>
-      {error && <Stale error={error} again={again} />}
+      {error && <Problem error={error} again={again} note={STALE} />}
       {shown.length ? (
         <States table={table} states={shown} typed={typed} order={order} sort={sort} />
       ) : all.length ? (
         <Empty title={`No state matches “${typed}”`}>
           <p>
-            <button type="button" onClick={() => setTyped("")}>
+            <button type="button" onClick={() => change({ q: "" })}>
               Show all states
             </button>{" "}
             or <a href={href({ page: "find" })}>look for a resource</a>.
@@ -152,7 +155,7 @@ function States(props: {
                 )}
               </a>
               <small class="narrow">
-                {state.modified ? <Age at={state.modified} /> : "not written yet"}
+                {state.modified ? <Age at={state.modified} /> : "never written"}
                 {state.size !== null && " · "}
                 {state.size !== null && <Size bytes={state.size} />}
               </small>
@@ -161,12 +164,10 @@ function States(props: {
               <Size bytes={state.size} />
             </td>
             <td class="modified">
-              {state.modified ? <Age at={state.modified} /> : <None text="not written yet" />}
+              {state.modified ? <Age at={state.modified} /> : <span class="faint">never</span>}
             </td>
             <td class="lock">{state.lock ? <LockBadge lock={state.lock} /> : null}</td>
-            <td class="by">
-              <By writer={writerOf(state)} />
-            </td>
+            <td class="by">{writerOf(state)}</td>
           </tr>
         ))}
       </tbody>
@@ -181,25 +182,6 @@ const Space = ({ height }: { height: number }) => (
     <tr style={{ height: `${height}px` }} />
   </tbody>
 );
-
-const None = ({ text }: { text: string }) => <span class="faint">{text}</span>;
-
-function By({ writer }: { writer: Writer | null | undefined }) {
-  if (writer === undefined) return <span class="faint">…</span>;
-  return writer === null ? <None text="–" /> : <Person principal={writer.principal} owner={writer.owner} />;
-}
-
-function Stale({ error, again }: { error: ApiError; again: () => void }) {
-  const { title, advice } = words(error);
-  return (
-    <p class="notice" role="status">
-      <strong>This list is not up to date.</strong> {title}. {advice}{" "}
-      <button type="button" onClick={again}>
-        Try now
-      </button>
-    </p>
-  );
-}
 
 function NoStates() {
   const scopes = useMe()?.grants.flatMap(({ scope }) => scope) ?? [];
@@ -289,7 +271,7 @@ function useView(
 }
 
 /** Asks who wrote the rows in view once they stay there, a few at a time. */
-function useWriters(inView: State[]): (state: State) => Writer | null | undefined {
+function useWriters(inView: State[]): (state: State) => ComponentChildren {
   const [, setTurn] = useState(0);
   const { writers } = kept;
   const key = (state: State) => `${state.name} ${state.modified}`;
@@ -318,28 +300,11 @@ function useWriters(inView: State[]): (state: State) => Writer | null | undefine
       abort.abort();
     };
   }, [names]);
-  return (state) => (state.modified === null ? null : writers.get(key(state)));
-}
-
-function orderOf({ by, down, locked }: Query): Order {
-  const column = COLUMNS.find(([name]) => name === by)?.[0] ?? "name";
-  return { by: column, down: down === "1", locked: locked === "1" };
-}
-
-/** Keeps filter and order in the address, so that it can be shared and the back button finds them. */
-function useAddress(typed: string, { by, down, locked }: Order): void {
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      const query = {
-        q: typed,
-        by: by === "name" ? "" : by,
-        down: down ? "1" : "",
-        locked: locked ? "1" : "",
-      };
-      history.replaceState(history.state, "", href({ page: "states", query }));
-    }, 300);
-    return () => clearTimeout(timer);
-  }, [typed, by, down, locked]);
+  return (state) => {
+    const writer = writers.get(key(state));
+    if (!writer) return <span class="faint">{writer === undefined && state.modified ? "…" : "–"}</span>;
+    return <Person principal={writer.principal} owner={writer.owner} />;
+  };
 }
 
 /** Moves the focus to the next state or the one before. */

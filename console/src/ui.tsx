@@ -6,6 +6,7 @@ import type { ApiError } from "./api";
 import { now } from "./clock";
 import { ages, bytes, exactly } from "./format";
 import { failure, words } from "./problems";
+import { href, type Query } from "./route";
 
 export type Loaded<T> = { data?: T; error?: ApiError; loading: boolean; again: () => void };
 
@@ -32,6 +33,16 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: un
     return () => abort.abort();
   }, [...deps, turn]);
   return { ...state, again: () => setTurn((before) => before + 1) };
+}
+
+/** Keeps what a page is asked for in its address, so that it can be shared and the back button finds it. */
+export function useQuery(page: "states" | "activity", given: Query): [Query, (changed: Query) => void] {
+  const [query, setQuery] = useState(given);
+  useEffect(() => {
+    const timer = setTimeout(() => history.replaceState(history.state, "", href({ page, query })), 300);
+    return () => clearTimeout(timer);
+  }, [page, query]);
+  return [query, (changed) => setQuery((before) => ({ ...before, ...changed }))];
 }
 
 /** Calls a function again and again while the page is visible, never twice within `seconds`. */
@@ -61,12 +72,13 @@ export function useTick(): void {
 }
 
 /** A failure, in words, with a button that tries again. */
-export function Problem({ error, again }: { error: ApiError; again?: () => void }) {
+export function Problem({ error, again, note }: { error: ApiError; again?: () => void; note?: string }) {
   const { title, advice } = words(error);
   return (
     <div class="problem" role="alert">
       <strong>{title}</strong>
       <p>{advice}</p>
+      {note && <p>{note}</p>}
       {again && (
         <button type="button" onClick={again}>
           Try again

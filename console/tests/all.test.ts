@@ -1,1 +1,6 @@
+import "./browser";
+import "./format";
 import "./route";
+import "./rows";
+import "./session";
+import "./trail";

@@ -1,0 +1,58 @@
+import { deepEqual, equal } from "node:assert/strict";
+import test from "node:test";
+import { ApiError } from "../src/api";
+import { note, now } from "../src/clock";
+import { ages, bytes, counted, when } from "../src/format";
+import { failure, words } from "../src/problems";
+
+const NOON = Date.parse("2026-11-23T12:00:00Z");
+
+test("An age has one unit, and a time to come is now", () => {
+  const shown = ["12:00:05", "11:59:59", "11:58:01", "11:00:00"].map((time) =>
+    ages(`2026-11-23T${time}Z`, NOON),
+  );
+  deepEqual(shown, ["0 s", "1 s", "1 min", "1 h"]);
+  equal(ages("2025-11-23T12:00:00Z", NOON), "365 d");
+});
+
+test("A size has at most three digits", () => {
+  deepEqual([0, 999, 1000, 9_960, 123_456, 2e6, 3e15].map(bytes), [
+    "0 B",
+    "999 B",
+    "1.0 KB",
+    "10.0 KB",
+    "123 KB",
+    "2.0 MB",
+    "3000 TB",
+  ]);
+});
+
+test("What is no time is shown as it is", () => equal(when("soon"), "soon"));
+
+test("A number agrees with what it counts", () => {
+  deepEqual([counted(1, "state"), counted(5000, "state")], ["1 state", "5,000 states"]);
+});
+
+test("The clock follows the API's, and not its rounding to seconds", () => {
+  const before = Date.now();
+  note(new Date(before + 3_600_000).toUTCString());
+  equal(Math.round((now() - before) / 3_600_000), 1);
+  note("no time");
+  note(null);
+  equal(Math.round((now() - before) / 3_600_000), 1);
+  note(new Date().toUTCString());
+  equal(Math.abs(now() - Date.now()) < 1500, true);
+});
+
+test("Every status has a title and says what to do", () => {
+  for (const status of [0, 400, 401, 403, 404, 409, 413, 423, 429, 500, 502, 503]) {
+    const { title, advice } = words(new ApiError(status, "", "The API's words.", 7));
+    equal(title !== "" && advice !== "", true, String(status));
+    equal(advice.includes("The API's words.") || status === 401 || status === 429, true, String(status));
+    equal(advice.includes("in 7 s"), status === 429 || status === 503, String(status));
+  }
+});
+
+test("A fault of the page is told as one", () => {
+  equal(words(failure(new TypeError("x is undefined"))).advice.includes("x is undefined"), true);
+});

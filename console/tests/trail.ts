@@ -1,0 +1,37 @@
+import { deepEqual, equal } from "node:assert/strict";
+import test from "node:test";
+import { fields, selected, text, whose } from "../src/trail";
+
+const written = {
+  id: "1",
+  event: "state.written",
+  principal: "token:abc",
+  owner: "Ada",
+  state: "a",
+  serial: 2,
+};
+
+test("Events are selected as by the command", () => {
+  const is = (event: object, kind: string, principal = "") =>
+    selected({ ...written, ...event }, { kind, principal });
+  deepEqual([is({}, ""), is({}, "writes"), is({}, "all"), is({}, "state.written")], [true, true, true, true]);
+  deepEqual([is({}, "state.deleted"), is({ event: "lock.acquired" }, "writes")], [false, false]);
+  deepEqual([is({ event: "states.listed" }, ""), is({ event: "states.listed" }, "all")], [false, true]);
+  deepEqual(
+    [is({}, "", "abc"), is({}, "", "token:abc"), is({}, "", "Ada"), is({}, "", "ab")],
+    [true, true, true, false],
+  );
+  const refused = { principal: null, owner: null, token: "abc", event: "sign_in.refused" };
+  deepEqual([is(refused, "", "abc"), is(refused, "", "token:abc")], [true, true]);
+});
+
+test("An event's fields are texts: errors first, what is technical apart", () => {
+  const { told, rest } = fields({ ...written, reason: "<b>", status: 200, lineage: null });
+  deepEqual(told, [
+    ["reason", "<b>"],
+    ["serial", "2"],
+  ]);
+  deepEqual(rest, [["status", "200"]]);
+  deepEqual([whose(written), whose({ subject: "repo" }), whose({})], ["Ada", "repo", "unknown"]);
+  equal(text({ more: { a: 1 } }, "more"), '{"a":1}');
+});
