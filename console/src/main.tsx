@@ -34,16 +34,19 @@ function useRoute(): { route: Route; visit: number } {
   const [place, setPlace] = useState(() => ({ route: parse(location.hash), visit: 0 }));
   useEffect(() => {
     history.scrollRestoration = "manual";
-    const places = new Map<string, number>();
+    const places = new Map<string, { top: number; link: string | null }>();
     const read = ({ oldURL, newURL }: HashChangeEvent) => {
-      places.set(oldURL, scrollY);
-      const isBack = history.state === "seen";
+      places.set(oldURL, { top: scrollY, link: document.activeElement?.getAttribute("href") ?? null });
+      const place = history.state === "seen" ? places.get(newURL) : undefined;
       history.replaceState("seen", "");
       setPlace(({ visit }) => ({ route: parse(location.hash), visit: visit + 1 }));
-      requestAnimationFrame(() => {
-        document.getElementById("main")?.focus({ preventScroll: true });
-        scrollTo(0, isBack ? (places.get(newURL) ?? 0) : 0);
-      });
+      requestAnimationFrame(() => scrollTo(0, place?.top ?? 0));
+      // The frame after draws the rows that are in view then.
+      setTimeout(() => {
+        const links = place?.link ? document.querySelectorAll<HTMLElement>("main a") : [];
+        const link = [...links].find((one) => one.getAttribute("href") === place?.link);
+        (link ?? document.getElementById("main"))?.focus({ preventScroll: true });
+      }, 50);
     };
     history.replaceState("seen", "");
     addEventListener("hashchange", read);
