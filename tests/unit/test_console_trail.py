@@ -1,0 +1,28 @@
+"""The console selects the events of the audit trail as the command does."""
+
+import re
+from pathlib import Path
+
+from holdfast.audit import EVENTS, WRITES
+
+TRAIL = Path(__file__).resolve().parents[2] / "console" / "src" / "trail.ts"
+
+
+def _selected(constant: str) -> set[str]:
+    """Return the events that a regular expression of the console finds."""
+    found = re.search(rf"^const {constant} = /(.+)/;$", TRAIL.read_text("utf-8"), re.MULTILINE)
+    assert found, f"{TRAIL.name} has no regular expression {constant}"
+    return {str(event) for event in EVENTS if re.search(found[1], event)}
+
+
+def test_writes_only_shows_the_writes_of_the_command() -> None:
+    assert _selected("WRITES") == set(WRITES)
+
+
+def test_no_event_that_changed_something_or_was_refused_is_hidden_as_reading() -> None:
+    done = re.compile(
+        r"\.(written|unchanged|deleted|restored|undeleted|declared|undeclared|frozen|unfrozen|acquired|released"
+        r"|force_unlocked|created|changed|refused|failed)$"
+    )
+    assert not {event for event in _selected("LOOKS") if done.search(event)}
+    assert _selected("LOOKS") | {str(event) for event in EVENTS if done.search(event)} == set(EVENTS)
