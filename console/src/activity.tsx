@@ -9,7 +9,7 @@ import { audits, useMe } from "./me";
 import { failure } from "./problems";
 import { href, type Query } from "./route";
 import { type Event, fields, type Search, selected, text, whose } from "./trail";
-import { Age, Empty, Loading, Problem, useQuery, useTick } from "./ui";
+import { Age, Empty, Loading, Problem, useQuery } from "./ui";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const PAGES = 10; // pages after which it asks, whatever it found
@@ -42,7 +42,6 @@ function Trail(props: { query: Query }) {
   const [query, change] = useQuery("activity", props.query);
   const { state = "", since = "", kind = "", principal = "" } = query;
   const { events, kinds, next, loading, error, more, again } = useEvents(state, since, { kind, principal });
-  useTick();
   const ask = (form: HTMLFormElement) => {
     const given = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()]);
     change(Object.fromEntries(given));

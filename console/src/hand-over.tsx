@@ -50,54 +50,36 @@ function HandOver() {
     setBusy(true);
     try {
       const started = await checked(token, until);
-      if (started.principal !== principal) {
-        setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
-        return;
-      }
-      signIn(started);
-      location.replace("./");
+      if (started.principal === principal) {
+        signIn(started);
+        location.replace("./");
+      } else setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
     } catch (error) {
       setProblem(`${refusal(failure(error))} Run holdfast console again.`);
-    } finally {
-      setBusy(false);
     }
   };
-  if (known) {
-    return (
-      <p>
-        You are signed in as {known.owner ?? known.principal}. <a href="./">Open the console</a>, and sign out
-        there before you sign in as somebody else.
-      </p>
-    );
-  }
-  if (!opener || problem) {
+  if (known || !opener || problem) {
     return (
       <>
-        <p class="wrong" role="alert">
-          {problem || "This page takes a session over from holdfast console. Run it in a terminal."}
+        <p role="alert">
+          {known
+            ? `You are signed in as ${known.principal}. Sign out before you sign in as somebody else.`
+            : problem || "This page takes a session over from holdfast console. Run it in a terminal."}
         </p>
-        <p>
-          <a href="./">Sign in with a token instead</a>
-        </p>
+        <a href="./">{known ? "Open the console" : "Sign in with a token instead"}</a>
       </>
     );
   }
   if (!offer) return <p role="status">Waiting for the page that holdfast console opened …</p>;
   return (
     <>
-      <p id="question">
+      <p>
         Sign in as <strong>{offer.principal}</strong>?
       </p>
       {offer.until && <p class="faint">The session ends on {when(offer.until)}.</p>}
       <p>Go on only if you ran holdfast console yourself a moment ago.</p>
       <p class="actions">
-        <button
-          type="button"
-          class="main"
-          aria-describedby="question"
-          disabled={busy}
-          onClick={() => accept(offer)}
-        >
+        <button type="button" class="main" disabled={busy} onClick={() => accept(offer)}>
           {busy ? "Checking …" : "Sign in"}
         </button>
         <button type="button" onClick={() => setProblem("You did not sign in. Nothing was kept.")}>

@@ -3,7 +3,7 @@
 import { type ComponentChildren, cloneElement, isValidElement, toChildArray, type VNode } from "preact";
 import { useState } from "preact/hooks";
 import { BreakLock, Unfreeze } from "./actions";
-import { get, list, type Schemas } from "./api";
+import { list, type Schemas } from "./api";
 import { now } from "./clock";
 import { ages, counted, exactly, when } from "./format";
 import { has, type Me, maintains, useMe } from "./me";
@@ -33,23 +33,13 @@ export const mayBreak = (me: Me | null, name: string, lock: Lock): boolean =>
 
 export function LocksPage() {
   const me = useMe();
-  const isMaintainer = maintains(me);
   const locks = useLoaded((signal) => list<Listed>("locks", "locks", signal), []);
-  const patterns = useLoaded(
-    async (signal) => (isMaintainer ? await get<Schemas["PatternFreezes"]>("freezes", {}, signal) : null),
-    [isMaintainer],
-  );
   const [asked, setAsked] = useState<Listed>();
-  const again = () => {
-    locks.again();
-    patterns.again();
-  };
-  useEvery(10, again);
+  useEvery(10, () => locks.loading || locks.again());
   if (!locks.data) return <Waiting title="Locks" error={locks.error} again={locks.again} />;
   const oldest = [...locks.data].sort((a, b) => (a.since < b.since ? -1 : 1));
   const held = oldest.filter(({ freeze }) => !freeze);
   const frozen = oldest.filter(({ freeze }) => freeze);
-  const lifted = patterns.data?.freezes ?? [];
   const Asked = asked?.freeze ? Unfreeze : BreakLock;
   const act = (lock: Listed, may: boolean, verb: string) => (
     <td>
@@ -101,27 +91,19 @@ export function LocksPage() {
                 <Age at={lock.since} />
               </td>
               <td>{lock.freeze?.by ?? "unknown"}</td>
-              <Until at={lock.freeze?.until} ended={lock.freeze?.ended} />
+              <td title={lock.freeze?.until ? exactly(lock.freeze.until) : undefined}>
+                {lock.freeze?.ended ? "ended " : ""}
+                {lock.freeze?.until ? when(lock.freeze.until) : "somebody unfreezes it"}
+              </td>
               <td>{lock.freeze?.reason}</td>
               {act(lock, maintains(me, lock.name), "Unfreeze")}
             </tr>
           ))}
         </Table>
       )}
-      {lifted.length > 0 && <h2>Frozen patterns</h2>}
-      {lifted.length > 0 && (
-        <Table heads={["Pattern", "By", "Until", "Reason"]}>
-          {lifted.map(({ id, pattern, by, until, reason }) => (
-            <tr key={id}>
-              <th scope="row">{pattern}</th>
-              <td>{by}</td>
-              <Until at={until} />
-              <td>{reason}</td>
-            </tr>
-          ))}
-        </Table>
+      {asked && (
+        <Asked name={asked.name} lock={asked} onClose={() => setAsked(undefined)} onDone={locks.again} />
       )}
-      {asked && <Asked name={asked.name} lock={asked} onClose={() => setAsked(undefined)} onDone={again} />}
     </>
   );
 }
@@ -160,11 +142,3 @@ const Name = ({ name }: { name: string }) => (
     <a href={href({ page: "state", name })}>{name}</a>
   </th>
 );
-
-function Until({ at, ended, ...label }: { at?: string | null; ended?: boolean }) {
-  return (
-    <td {...label} title={at ? exactly(at) : undefined}>
-      {at ? `${ended ? "ended " : ""}${when(at)}` : "somebody unfreezes it"}
-    </td>
-  );
-}

@@ -62,6 +62,8 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
   useEffect(() => {
     document.title = `${title} · Holdfast`;
   }, [title]);
+  useTick(); // also for all ages on the page
+  const minutes = Math.ceil((Date.parse(until ?? "9999-12-31") - now()) / 60_000);
   const roles = [...new Set(me.data?.grants.map((grant) => grant.role))].join(", ");
   return (
     <MeContext.Provider value={me.data ?? null}>
@@ -84,7 +86,7 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
           <span title={me.data?.grants.map((grant) => `${grant.role}: ${grant.scope.join(", ")}`).join("\n")}>
             {principal} <span class="faint">{roles}</span>
           </span>
-          <Ending until={until} />
+          {minutes <= 10 && <span class="badge locked">ends in {minutes} min</span>}
           <button type="button" onClick={() => signOut()}>
             Sign out
           </button>
@@ -96,13 +98,6 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
       </main>
     </MeContext.Provider>
   );
-}
-
-/** Says in the last ten minutes of a session that it ends. */
-function Ending({ until }: { until: string | null }) {
-  useTick();
-  const left = until === null ? Number.POSITIVE_INFINITY : Date.parse(until) - now();
-  return left < 600_000 && <span class="badge locked">ends in {Math.ceil(left / 60_000)} min</span>;
 }
 
 function skip(event: MouseEvent) {

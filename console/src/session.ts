@@ -21,6 +21,15 @@ function stored(): Session | null {
   }
 }
 
+function keep(text: string | null): void {
+  try {
+    if (text) sessionStorage.setItem(KEY, text);
+    else sessionStorage.removeItem(KEY);
+  } catch {
+    // The browser keeps nothing: the session lives until the page is reloaded.
+  }
+}
+
 /** Returns the session; null if nobody is signed in, or the session's time is over. */
 export function session(): Session | null {
   if (current?.until && Date.parse(current.until) <= now()) {
@@ -35,11 +44,7 @@ export const whyEnded = (): string | null => ended;
 export function signIn(started: Session): void {
   current = started;
   ended = null;
-  try {
-    sessionStorage.setItem(KEY, JSON.stringify(started));
-  } catch {
-    // The browser keeps nothing: the session lives until the page is reloaded.
-  }
+  keep(JSON.stringify(started));
   for (const listener of listeners) listener();
 }
 
@@ -47,11 +52,7 @@ export function signIn(started: Session): void {
 export function signOut(reason: string | null = null): void {
   current = null;
   ended = reason;
-  try {
-    sessionStorage.removeItem(KEY);
-  } catch {
-    // There is nothing to remove.
-  }
+  keep(null);
   for (const listener of listeners) listener();
 }
 

@@ -9,8 +9,8 @@ import { useMe } from "./me";
 import { failure } from "./problems";
 import { href, type Query } from "./route";
 import { type Column, drawn, marked, matching, type Order, ordered, type State } from "./rows";
-import { onSession, session } from "./session";
-import { Age, Empty, Person, Problem, Size, useEvery, useQuery, useTick, Waiting } from "./ui";
+import { onSession } from "./session";
+import { Age, Empty, Person, Problem, Size, useEvery, useQuery, Waiting } from "./ui";
 
 const EVERY = 10; // seconds between two readings of the list
 const MORE = 12; // rows that are drawn above and below the view
@@ -24,7 +24,7 @@ const COLUMNS: [Column, string][] = [
 ];
 
 type Writer = Pick<Schemas["StateDescription"], "principal" | "owner">;
-type Kept = { token?: string; states?: State[]; at: number; writers: Map<string, Writer | null> };
+type Kept = { states?: State[]; at: number; writers: Map<string, Writer | null> };
 
 /** What was read last, so that coming back to the list shows it at once. It is one session's. */
 let kept: Kept = { at: 0, writers: new Map() };
@@ -35,7 +35,6 @@ onSession(() => {
 export function StatesPage(props: { query: Query }) {
   const { states, complete, error, again } = useStates();
   const [query, change] = useQuery("states", props.query);
-  useTick();
   const { q: typed = "", by = "name", down = "", locked = "" } = query;
   const order = { by: by as Column, down: down !== "", locked: locked !== "" };
   const all = useMemo(() => ordered(states ?? [], order), [states, by, down, locked]);
@@ -198,10 +197,7 @@ function NoStates() {
 
 /** Reads all pages of the list; then again while the page is visible, at most once in ten seconds. */
 function useStates() {
-  const token = session()?.token;
-  if (kept.token !== token) kept = { token, at: 0, writers: new Map() };
   const [, setTurn] = useState(0);
-  const [complete, setComplete] = useState(kept.states !== undefined);
   const [error, setError] = useState<ApiError>();
   const running = useRef<AbortController | undefined>(undefined);
   const notBefore = useRef(0);
@@ -210,15 +206,14 @@ function useStates() {
     const abort = new AbortController();
     running.current = abort;
     const begun = Date.now();
-    const isFirst = into.states === undefined;
     const show = (states: State[]) => {
       into.states = states;
       setTurn((turn) => turn + 1);
     };
     try {
-      show(await list<State>("states", "states", abort.signal, isFirst ? show : undefined));
+      const states = await list<State>("states", "states", abort.signal, into.at ? undefined : show);
       into.at = begun;
-      setComplete(true);
+      show(states);
       setError(undefined);
       notBefore.current = Date.now() + 4 * (Date.now() - begun); // a list that is slow to read is read less often
     } catch (thrown) {
@@ -235,7 +230,7 @@ function useStates() {
     return () => running.current?.abort();
   }, []);
   useEvery(EVERY, () => running.current || Date.now() < notBefore.current || read(kept));
-  return { states: kept.states, complete, error, again: () => read(kept) };
+  return { states: kept.states, complete: kept.at > 0, error, again: () => read(kept) };
 }
 
 /** Returns the rows to draw, those in view, and the height of one. */

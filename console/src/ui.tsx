@@ -23,12 +23,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: un
     load(abort.signal).then(
       (data) => abort.signal.aborted || setState({ data, loading: false }),
       (error) =>
-        abort.signal.aborted ||
-        setState(({ data }) => ({
-          ...(data === undefined ? {} : { data }),
-          error: failure(error),
-          loading: false,
-        })),
+        abort.signal.aborted || setState(({ data }) => ({ data, error: failure(error), loading: false })),
     );
     return () => abort.abort();
   }, [...deps, turn]);
@@ -39,7 +34,10 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: un
 export function useQuery(page: "states" | "activity", given: Query): [Query, (changed: Query) => void] {
   const [query, setQuery] = useState(given);
   useEffect(() => {
-    const timer = setTimeout(() => history.replaceState(history.state, "", href({ page, query })), 300);
+    const place = location.href;
+    const note = () =>
+      place === location.href && history.replaceState(history.state, "", href({ page, query }));
+    const timer = setTimeout(note, 300);
     return () => clearTimeout(timer);
   }, [page, query]);
   return [query, (changed) => setQuery((before) => ({ ...before, ...changed }))];
