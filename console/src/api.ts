@@ -9,19 +9,15 @@ export type Role = Schemas["Grant"]["role"];
 
 /** What the API answered instead of a result; status 0 if there was no answer. */
 export class ApiError extends Error {
-  status: number;
-  code: string;
-  /** Seconds to wait before the next try; null if the API named none. */
-  retryAfter: number | null;
-  /** The lock that is in the way, of a 423. */
-  lock: Record<string, unknown> | null;
-
-  constructor(status: number, code: string, message: string, retryAfter: number | null = null, lock = null) {
+  /** `retryAfter` are the seconds to wait; `lock` is what is in the way, of a 423. Each can be null. */
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly retryAfter: number | null = null,
+    readonly lock: Record<string, unknown> | null = null,
+  ) {
     super(message);
-    this.status = status;
-    this.code = code;
-    this.retryAfter = retryAfter;
-    this.lock = lock;
   }
 }
 

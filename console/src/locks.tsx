@@ -58,7 +58,7 @@ export function LocksPage() {
         {counted(held.length, "lock")}, {counted(frozen.length, "freeze")}
       </p>
       {held.length ? (
-        <Table heads={["State", "Since", "Who", "Principal", "Operation"]}>
+        <Table heads={["State", "Since", "Who", "Principal", "Operation", ""]}>
           {held.map((lock) => (
             <tr key={lock.name}>
               <Name name={lock.name} />
@@ -83,7 +83,7 @@ export function LocksPage() {
       )}
       {frozen.length > 0 && <h2>Frozen states</h2>}
       {frozen.length > 0 && (
-        <Table heads={["State", "Since", "By", "Until", "Reason"]}>
+        <Table heads={["State", "Since", "By", "Until", "Reason", ""]}>
           {frozen.map((lock) => (
             <tr key={lock.name}>
               <Name name={lock.name} />
@@ -113,13 +113,7 @@ export const Table = ({ heads, children }: { heads: string[]; children: Componen
   <div class="wide">
     <table class="stack">
       <thead>
-        <tr>
-          {heads.map((head) => (
-            <th key={head} scope="col">
-              {head}
-            </th>
-          ))}
-        </tr>
+        <tr>{heads.map((head) => (head ? <th scope="col">{head}</th> : <td />))}</tr>
       </thead>
       <tbody>
         {toChildArray(children).map((row) =>
