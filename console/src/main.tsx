@@ -1,11 +1,12 @@
-import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { type ComponentChildren, render } from "preact";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { ActivityPage } from "./activity";
 import { get } from "./api";
 import { now } from "./clock";
 import { FindPage } from "./find";
 import { LocksPage } from "./locks";
 import { audits, type Me, MeContext, reads } from "./me";
+import { failure } from "./problems";
 import { href, parse, type Route } from "./route";
 import { onSession, session, signOut } from "./session";
 import { SignIn } from "./sign-in";
@@ -94,10 +95,18 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
       </header>
       <main id="main" tabIndex={-1}>
         {me.error && <Problem error={me.error} again={me.again} />}
-        <Page key={visit} route={route} />
+        <Safe key={visit}>
+          <Page route={route} />
+        </Safe>
       </main>
     </MeContext.Provider>
   );
+}
+
+/** Keeps the rest of the page working when one page fails. */
+function Safe({ children }: { children: ComponentChildren }): ComponentChildren {
+  const [error, again] = useErrorBoundary();
+  return error ? <Problem error={failure(error)} again={again} /> : children;
 }
 
 function skip(event: MouseEvent) {

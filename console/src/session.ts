@@ -1,6 +1,6 @@
 // Who is signed in, in this tab. Nothing else keeps the token.
 
-import { now } from "./clock";
+import { isOver } from "./clock";
 
 export type Session = { token: string; principal: string; until: string | null; owner: string | null };
 
@@ -32,7 +32,7 @@ function keep(text: string | null): void {
 
 /** Returns the session; null if nobody is signed in, or the session's time is over. */
 export function session(): Session | null {
-  if (current?.until && Date.parse(current.until) <= now()) {
+  if (current?.until && isOver(current.until)) {
     signOut("Your session ended. Sign in again to go on where you were.");
   }
   return current;

@@ -53,7 +53,7 @@ export function SignIn() {
     <main id="main" class="sign-in">
       <h1>Sign in to Holdfast</h1>
       {ended && (
-        <p class="notice" role="status">
+        <p class="notice" role="alert">
           {ended}
         </p>
       )}

@@ -1,7 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import { ApiError } from "../src/api";
-import { note, now } from "../src/clock";
+import { isOver, note, now } from "../src/clock";
 import { ages, bytes, counted, when } from "../src/format";
 import { failure, words } from "../src/problems";
 
@@ -35,8 +35,10 @@ test("A number agrees with what it counts", () => {
 
 test("The clock follows the API's, and not its rounding to seconds", () => {
   const before = Date.now();
+  equal(isOver("2000-01-01T00:00:00Z"), false, "its time is not known yet");
   note(new Date(before + 3_600_000).toUTCString());
   equal(Math.round((now() - before) / 3_600_000), 1);
+  equal(isOver("2000-01-01T00:00:00Z"), true);
   note("no time");
   note(null);
   equal(Math.round((now() - before) / 3_600_000), 1);
