@@ -10,9 +10,10 @@ import { failure } from "./problems";
 import { href, parse, type Route } from "./route";
 import { onSession, session, signOut } from "./session";
 import { SignIn } from "./sign-in";
-import { DiffPage, HistoryPage, StatePage } from "./state";
+import { StatePage } from "./state";
 import { StatesPage } from "./states";
 import { Problem, useEvery, useLoaded, useTick } from "./ui";
+import { DiffPage, HistoryPage } from "./versions";
 
 const TITLES = { states: "States", locks: "Locks", activity: "Activity", find: "Find", unknown: "Not found" };
 const NAVIGATION = ["states", "locks", "activity", "find"] as const;

@@ -1,7 +1,7 @@
 // What all pages are made of.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { now } from "./clock";
 import { ages, bytes, exactly } from "./format";
@@ -127,11 +127,14 @@ export const Waiting = ({ title, error, again }: { title: string; error?: ApiErr
 /** A modal dialog. Escape and its close button call `onClose`. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
-    dialog.current?.showModal();
+    const element = dialog.current;
+    element?.showModal();
     return () => {
-      if (before instanceof HTMLElement) before.focus();
+      element?.close(); // while it is open, nothing else takes the focus
+      const opener = before?.isConnected ? before : document.getElementById("main"); // a change may remove it
+      if (opener instanceof HTMLElement) opener.focus();
     };
   }, []);
   return (

@@ -1,5 +1,6 @@
 import "./browser";
 import "./format";
+import "./pages";
 import "./route";
 import "./rows";
 import "./session";

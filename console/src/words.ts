@@ -1,0 +1,141 @@
+// The sentences about states, versions and locks. Times are not in here: <Age> shows them.
+
+import type { Schemas } from "./api";
+
+type Lock = Schemas["Lock"];
+type Version = Schemas["Version"];
+type State = Schemas["StateDescription"];
+
+const named = (principal: string, owner: string | null) => (owner ? `${owner} (${principal})` : principal);
+
+/** Who wrote a version: the principal, and the client's user and machine if both differ. */
+export function writer({ principal, owner, who }: Pick<Version, "principal" | "owner" | "who">): string {
+  if (!principal) return who || "another program";
+  const other = who && who !== principal ? who : "";
+  if (owner) return named(principal, owner) + (other && `, ${other}`);
+  return principal + (other && ` (${other})`);
+}
+
+/** Who holds a lock: the client's user and machine, and the principal if both differ. */
+export function holder({ who, principal, owner }: Pick<Lock, "who" | "principal" | "owner">): string {
+  if (principal && owner) return (who && who !== principal ? `${who}, ` : "") + named(principal, owner);
+  return who && principal && who !== principal ? `${who} (${principal})` : who || principal || "somebody";
+}
+
+export function frozenBy(lock: Lock): string {
+  return lock.freeze?.by ? named(lock.freeze.by, lock.owner) : holder(lock);
+}
+
+/** What the lock is, without its time. */
+export function lockWords(lock: Lock): string {
+  const { freeze } = lock;
+  if (!freeze) return `locked by ${holder(lock)}${lock.operation ? ` for ${lock.operation}` : ""}`;
+  return freeze.ended
+    ? `no longer frozen: ${freeze.reason}`
+    : `frozen by ${frozenBy(lock)}: ${freeze.reason}`;
+}
+
+const STATUS: Record<string, string> = {
+  never_acknowledged: "never acknowledged: its writer was refused",
+  other_program: "written by another program",
+};
+
+/** The outcome of a write that is not the usual one; empty for an acknowledged one. */
+export const statusWords = (status: string | null) =>
+  status === "acknowledged" ? "" : (STATUS[status ?? ""] ?? status ?? "");
+
+/** A version for a sentence: its serial, or its ID if another program wrote it. */
+export const versionWords = ({ serial, version }: Pick<Version, "serial" | "version">) =>
+  serial === null ? `version ${version}` : `serial ${serial}`;
+
+/** What sets a version apart: its outcome, where its content is from, and why. */
+export function note(version: Version, all: readonly Version[]): string {
+  const { restored_from: source, reason, status, delete_marker } = version;
+  const from = all.find((one) => one.version === source);
+  const words = [
+    delete_marker ? "" : statusWords(status),
+    source ? `restored from ${from ? versionWords(from) : `version ${source}`}` : "",
+    reason ?? "",
+  ];
+  return words.filter(Boolean).join(": ");
+}
+
+/** A resource that differs. */
+export function resource({ address, moved_from, tainted }: Schemas["ResourceChange"]): string {
+  const moved = moved_from === null ? "" : `, moved from ${moved_from}`;
+  return address + moved + (tainted === null ? "" : tainted ? ", now tainted" : ", no longer tainted");
+}
+
+/** How many resources and outputs differ. */
+export function counts(summary: Record<string, unknown>): string {
+  const kinds = ["added", "removed", "moved", "replaced", "changed"].filter((kind) => summary[kind]);
+  const resources = kinds.map((kind) => `${summary[kind]} ${kind}`).join(", ");
+  return `Resources: ${resources || "the same"}. Outputs: ${summary.outputs || "none"} changed.`;
+}
+
+/** What somebody else did to a state meanwhile; empty if the version that was seen is current. */
+export function meanwhile(now: State, seen?: string): string {
+  if (!now.version) return "Meanwhile somebody deleted the state.";
+  const how = now.operation ? ` (${now.operation})` : "";
+  const what = versionWords({ serial: now.serial, version: now.version });
+  return now.version === seen ? "" : `Meanwhile ${writer(now)} wrote ${what}${how}.`;
+}
+
+export const restored = ({ serial, restored_serial, changed }: Schemas["Restored"]) =>
+  changed
+    ? `Serial ${serial} is current now, with the content of serial ${restored_serial}. Run terraform plan to see what the infrastructure lacks.`
+    : "The state has that content already: nothing was written.";
+
+/** Why a change was refused and what to do. `undone` says what did not happen, `seen` which version was current. */
+export function refusal(code: string, message: string, undone: string, now?: State, seen?: string): string {
+  const lock = now?.lock;
+  const held = lock ? `The state is ${lockWords(lock)}.` : now ? "Nobody holds the lock any more." : message;
+  switch (code) {
+    case "base_changed":
+      return `${now ? meanwhile(now, seen) : message} ${undone} Above is what would happen now.`;
+    case "locked":
+    case "frozen": {
+      const advice = code === "locked" ? "Wait, or break the lock if nobody uses it." : "Unfreeze it first.";
+      return lock ? `${held} ${undone} ${advice}` : `${message} ${undone}`;
+    }
+    case "lock_not_matched":
+    case "not_frozen":
+      return `Meanwhile this changed. ${held} ${undone}`;
+    default:
+      return message;
+  }
+}
+
+/** Why a reason cannot be sent; empty if it can. The words are the command's. */
+export function reasonProblem(reason: string): string {
+  if (!reason.trim()) return "Give a reason: clients and the audit trail show it.";
+  const isSecret = /holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$/;
+  return isSecret.test(reason) ? "This has the form of a secret. Others will read the reason." : "";
+}
+
+const LONGEST = 120;
+const CONTEXT = 20;
+
+/** Values as JSON, cut to a readable length around the first difference between them. */
+export function shortened(values: readonly string[]): string[] {
+  if (values.every((value) => value.length <= LONGEST)) return [...values];
+  const [first = "", second] = values;
+  let same = 0;
+  while (second !== undefined && same < first.length && first[same] === second[same]) same += 1;
+  const start = Math.max(0, same - CONTEXT);
+  return values.map((value) => {
+    const end = start + LONGEST;
+    const shown = (start ? "…" : "") + value.slice(start, end) + (end < value.length ? "…" : "");
+    return shown === value ? shown : `${shown} (${value.length.toLocaleString("en")} characters)`;
+  });
+}
+
+/** The end of a freeze in so many hours, in the API's form; null for never. */
+export const until = (hours: string, now: number): string | null =>
+  hours === "never" ? null : new Date(now + Number(hours) * 3_600_000).toISOString().replace(/[.].*Z/, "Z");
+
+/** A new command ID: random, and the same in each retry. */
+export const commandId = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
+    "",
+  );

@@ -1,0 +1,123 @@
+import { deepEqual, equal } from "node:assert/strict";
+import test from "node:test";
+import type { Schemas } from "../src/api";
+import { grouped, points, summary } from "../src/shape";
+import * as say from "../src/words";
+
+const LOCK: Schemas["Lock"] = {
+  id: "1",
+  version: "v",
+  who: "bea@laptop",
+  principal: "token:b",
+  owner: null,
+  operation: "apply",
+  info: "",
+  since: "2026-11-20T14:00:00Z",
+  freeze: null,
+};
+const FREEZE = { id: "f", reason: "audit", until: null, by: "token:c", since: LOCK.since, ended: false };
+const STATE = {
+  version: "v2",
+  serial: 8,
+  principal: "token:b",
+  owner: null,
+  who: null,
+  operation: "apply",
+  lock: LOCK,
+};
+const now = (more: object = {}) => ({ ...STATE, ...more }) as unknown as Schemas["StateDescription"];
+
+test("Writers and holders are named as the command names them", () => {
+  equal(say.writer({ principal: "token:b", owner: "bea", who: "bea@laptop" }), "bea (token:b), bea@laptop");
+  equal(say.writer({ principal: "token:b", owner: null, who: "bea@laptop" }), "token:b (bea@laptop)");
+  equal(say.writer({ principal: null, owner: null, who: null }), "another program");
+  equal(say.holder({ ...LOCK, owner: "bea" }), "bea@laptop, bea (token:b)");
+  equal(say.holder({ who: "", principal: null, owner: null }), "somebody");
+  equal(say.lockWords(LOCK), "locked by bea@laptop (token:b) for apply");
+  equal(say.lockWords({ ...LOCK, freeze: FREEZE }), "frozen by token:c: audit");
+  equal(say.lockWords({ ...LOCK, freeze: { ...FREEZE, ended: true } }), "no longer frozen: audit");
+});
+
+test("A refusal says what somebody else did, and that nothing happened", () => {
+  const refusal = (code: string, more?: object) =>
+    say.refusal(code, "As the API says.", "Nothing.", now(more), "v1");
+  equal(
+    refusal("base_changed"),
+    "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.",
+  );
+  equal(refusal("base_changed", { version: null }).startsWith("Meanwhile somebody deleted the state."), true);
+  equal(refusal("lock_not_matched").includes("locked by bea@laptop (token:b) for apply."), true);
+  equal(
+    refusal("lock_not_matched", { lock: null }),
+    "Meanwhile this changed. Nobody holds the lock any more. Nothing.",
+  );
+  equal(refusal("locked").endsWith("Nothing. Wait, or break the lock if nobody uses it."), true);
+  equal(refusal("frozen", { lock: null }), "As the API says. Nothing.");
+  equal(refusal("unlock_undecided"), "As the API says.");
+});
+
+test("A reason is one that the command sends", () => {
+  equal(say.reasonProblem("incident 4711"), "");
+  for (const reason of ["", "  ", "holdfast_0123456789abcdefghij", "eyJhbGciOi.eyJzdWIi.x", "a".repeat(40)])
+    equal(say.reasonProblem(reason) !== "", true, reason);
+});
+
+test("A freeze ends in whole seconds of UTC, by the API's clock", () => {
+  const at = Date.parse("2026-11-20T14:00:00.789Z");
+  equal(say.until("8", at), "2026-11-20T22:00:00Z");
+  equal(say.until("never", at), null);
+});
+
+test("A command ID is 32 hexadecimal digits, each time others", () => {
+  const ids = [say.commandId(), say.commandId()];
+  equal(ids.every((id) => /^[0-9a-f]{32}$/.test(id)) && ids[0] !== ids[1], true);
+});
+
+test("Long values are cut around their first difference", () => {
+  const same = "x".repeat(200);
+  deepEqual(say.shortened(['"a"', '"b"']), ['"a"', '"b"']);
+  deepEqual(say.shortened([`${same}a`, `${same}b`]), [
+    `…${"x".repeat(20)}a (201 characters)`,
+    `…${"x".repeat(20)}b (201 characters)`,
+  ]);
+  deepEqual(say.shortened([same]), [`${"x".repeat(120)}… (200 characters)`]);
+});
+
+test("A plot begins at zero, and says in words what it shows", () => {
+  deepEqual(points([0, 50, 100], 106, 56), [
+    [3, 53],
+    [53, 28],
+    [103, 3],
+  ]);
+  deepEqual(points([0], 106, 56), [[3, 53]]);
+  equal(summary([1, 9, 4], String), "3 versions: from 1 to 4, between 1 and 9.");
+  equal(summary([], String), "There is no version.");
+});
+
+test("Resources are grouped by module and type, the root module first and data sources last", () => {
+  const one = (module: string | null, mode: "managed" | "data", type: string, name: string) =>
+    ({ address: name, module, mode, type, name, provider: "p", tainted: false, deposed: null }) as const;
+  const all = [
+    one("module.b", "managed", "t", "1"),
+    one(null, "data", "a", "2"),
+    one(null, "managed", "z", "3"),
+  ];
+  deepEqual(
+    grouped([...all, one("module.b", "managed", "t", "4")]).map(({ module, count, types }) => [
+      module,
+      count,
+      types.map(({ type, providers, resources }) => [type, providers, resources.map(({ name }) => name)]),
+    ]),
+    [
+      [
+        "",
+        2,
+        [
+          ["z", ["p"], ["3"]],
+          ["data a", ["p"], ["2"]],
+        ],
+      ],
+      ["module.b", 2, [["t", ["p"], ["1", "4"]]]],
+    ],
+  );
+});
