@@ -300,7 +300,7 @@ class TeamConfig:
     )
     console: bool = setting(
         flag(),
-        "The API serves the console at `/console/`, a page that shows the team's states.",
+        "The API serves [the console](console.md) at `/console/`, a page that shows the team's states.",
         default=True,
     )
     tags: Mapping[str, str] = setting(
