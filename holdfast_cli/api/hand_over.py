@@ -21,6 +21,9 @@ from typing import Final
 from holdfast.api import form
 from holdfast_cli.errors import CommandError
 
+_SNAP: Final = Path("/snap/bin")
+"""The folder with the programs of snaps. A browser of them reads neither `/tmp` nor the runtime folder."""
+
 _SCRIPT: Final = """
 document.currentScript.remove();
 const page = new URL(given.page);
@@ -94,7 +97,7 @@ def page(address: str, given: Given, environment: Mapping[str, str] = os.environ
     folder: Path | None = None
     try:
         try:
-            folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=_runtime_folder(environment)))  # mode 0700
+            folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=_folder(environment)))  # mode 0700
             file = folder / "sign-in.html"
             number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(number, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is open already
@@ -133,8 +136,10 @@ def _hash(content: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
-def _runtime_folder(environment: Mapping[str, str]) -> Path | None:
-    """Return the user's runtime folder, if only this user can enter it."""
+def _folder(environment: Mapping[str, str]) -> Path | None:
+    """Return the user's runtime folder, if only this user can enter it; where snaps are, the home folder."""
+    if _SNAP.is_dir():
+        return Path.home()
     folder = Path(environment.get("XDG_RUNTIME_DIR", ""))
     if not folder.is_absolute():
         return None

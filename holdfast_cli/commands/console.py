@@ -38,7 +38,7 @@ _LONGEST: Final = timedelta(seconds=DEFAULT_SECONDS)
 """How long credentials may last that a browser gets without a question."""
 _SECONDS: Final = 30
 """The time after which the page that signs in is removed."""
-_ENDINGS: Final = ("SIGTERM", "SIGHUP")
+_ENDINGS: Final = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals that end the process, which must remove the page first."""
 
 COMMAND = Command()
@@ -78,7 +78,7 @@ def _run(asked: argparse.Namespace) -> None:
     _require_console(address)
     _require_browser(address)
     for name in _ENDINGS:
-        if number := getattr(signal, name, None):  # Windows has no SIGHUP
+        if number := getattr(signal, name, None):  # Windows has only the first
             signal.signal(number, _end)
     _open(address, _given(asked, chosen, address))
 
@@ -163,8 +163,9 @@ def _ask(what: str, who: v1.Principal, api: "Api") -> None:
 def _open(address: str, given: Given) -> None:
     with hand_over.page(address, given) as file:
         output.tell(
-            f"holdfast: Your browser opens a page for {address}/console/. If it does not, open {file} in it. "
-            f"The page is removed in {_SECONDS} seconds, or when you press Enter."
+            f"holdfast: Your browser opens a page for {address}/console/. If it does not, open {file} in it, "
+            f"or paste a token at the console's address. The page is removed in {_SECONDS} seconds, or when "
+            "you press Enter."
         )
         # Some programs in BROWSER return only when the browser is closed.
         threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()

@@ -351,6 +351,18 @@ def test_large_encrypted_and_unreadable_states_are_named_as_skipped(api: Api) ->
     assert page["skipped"][2]["size"] > searching.MAX_STATE
 
 
+def test_a_state_whose_addresses_are_longer_than_itself_is_skipped_in_time(api: Api) -> None:
+    instance = {"attributes": {"id": "i"}}
+    wide = resource("w" * 1_000_000, instances=[instance] * 1_000)
+    api.put("a/wide", document(wide))
+    api.put("b/prod", document(resource()))
+
+    page = api.found(address="w")
+
+    assert [(each["name"], each["why"]) for each in page["skipped"]] == [("a/wide", "too_large")]
+    assert addresses(page) == [("b/prod", ["aws_instance.web"])]
+
+
 def test_of_a_state_with_many_matches_the_first_are_shown_and_all_are_counted(api: Api) -> None:
     instances = [{"index_key": number, "attributes": {}} for number in range(3000)]
     for number in range(12):

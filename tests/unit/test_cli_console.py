@@ -197,6 +197,18 @@ def test_the_page_is_in_a_folder_of_its_user_alone_and_removed_whatever_happens(
         assert not file.parent.exists()
 
 
+def test_the_page_is_in_the_home_folder_where_snaps_are_because_their_browsers_read_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hand_over, "_SNAP", tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    with hand_over.page(API, GIVEN, {"XDG_RUNTIME_DIR": "/run/user/1000"}) as file:
+        assert file.parent.parent == tmp_path
+        assert not file.parent.name.startswith(".")
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
 # --- the command ---------------------------------------------------------------------------------
 
 
@@ -414,7 +426,7 @@ def test_a_machine_without_a_browser_is_told_the_address(
     assert f"open {stub.address}/console/ in one" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_the_browser_is_given_a_path_alone_and_the_page_is_removed_when_the_command_ends(
     stub: ApiStub, tmp_path: Path, ending: signal.Signals
 ) -> None:

@@ -38,6 +38,8 @@ ID_ATTRIBUTES: Final = ("id", "arn", "self_link", "urn")
 
 _AT_ONCE: Final = 8
 """The number of states that are read in parallel."""
+_MAX_ADDRESSES: Final = 2 * MAX_STATE
+"""Characters of all addresses of a state that is searched: a long name counts for each of its instances."""
 
 
 class By(StrEnum):
@@ -197,13 +199,16 @@ def _search(name: StateName, size: int, body: Object | Larger | None, wanted: Wa
         return Found(name, 0, ())
     if isinstance(body, Larger):
         return SkippedState(name, Skipped.TOO_LARGE, body.size)
-    matches = 0
+    matches, left = 0, _MAX_ADDRESSES
     shown: list[Resource] = []
     try:
         objects = tracked.objects(body.body)
         if objects is None:
             return SkippedState(name, Skipped.ENCRYPTED, size)
         for address, found in objects:
+            left -= address.characters
+            if left < 0:
+                return SkippedState(name, Skipped.TOO_LARGE, size)
             if wanted.matches(address, found):
                 matches += 1
                 if len(shown) < SHOWN:

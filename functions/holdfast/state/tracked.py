@@ -47,6 +47,11 @@ class Address(NamedTuple):
     key: tuple[int, int, str]
     deposed: str
 
+    @property
+    def characters(self) -> int:
+        """The number of characters of its texts. To count them does not copy them."""
+        return sum(map(len, (self.module, self.mode, self.type, self.name, self.key[2], self.deposed)))
+
     def __str__(self) -> str:
         """Return the address as clients print it."""
         parts = [self.type, self.name]
