@@ -13,22 +13,12 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(HERE, "..");
 const LARGEST = 40 * 1024; // bytes of all files together, compressed
 const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
-const SHARED = {
-  bundle: true,
-  charset: "utf8",
-  target: "es2022",
-  jsx: "automatic",
-  jsxImportSource: "preact",
-};
+const SHARED = { bundle: true, charset: "utf8", target: "es2022", jsx: "automatic", jsxImportSource: "preact" };
 
 async function site(to) {
   const { outputFiles } = await build({
     ...SHARED,
-    entryPoints: {
-      app: `${HERE}/src/main.tsx`,
-      "sign-in": `${HERE}/src/hand-over.tsx`,
-      style: `${HERE}/style.css`,
-    },
+    entryPoints: { app: `${HERE}/src/main.tsx`, "sign-in": `${HERE}/src/hand-over.tsx`, style: `${HERE}/style.css` },
     outdir: to,
     format: "iife",
     minify: true,
@@ -44,10 +34,7 @@ async function site(to) {
   }
   for (const [page, script] of Object.entries({ "index.html": "app.js", "sign-in.html": "sign-in.js" })) {
     const text = readFileSync(join(HERE, "index.html"), "utf8");
-    files.set(
-      page,
-      Buffer.from(text.replace("style.css", hashed["style.css"]).replace("app.js", hashed[script])),
-    );
+    files.set(page, Buffer.from(text.replace("style.css", hashed["style.css"]).replace("app.js", hashed[script])));
   }
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
@@ -72,20 +59,12 @@ async function site(to) {
 
 function types() {
   const command = [`${ROOT}/docs/openapi.yaml`, "--output", `${ROOT}/.build/console-types/schema.d.ts`];
-  execFileSync(`${ROOT}/node_modules/.bin/openapi-typescript`, command, {
-    stdio: ["ignore", "ignore", "inherit"],
-  });
+  execFileSync(`${ROOT}/node_modules/.bin/openapi-typescript`, command, { stdio: ["ignore", "ignore", "inherit"] });
 }
 
 async function test() {
   const to = `${ROOT}/.build/console-tests/all.test.mjs`;
-  await build({
-    ...SHARED,
-    entryPoints: [`${HERE}/tests/all.test.ts`],
-    outfile: to,
-    format: "esm",
-    platform: "node",
-  });
+  await build({ ...SHARED, entryPoints: [`${HERE}/tests/all.test.ts`], outfile: to, format: "esm", platform: "node" });
   execFileSync(process.execPath, ["--test", to], { stdio: "inherit" });
 }
 

@@ -57,9 +57,7 @@ function Ask<D>(
       const isKnown = failed.status >= 400 && failed.status < 500 && failed.status !== 429;
       if (isKnown) sent.current = null;
       setProblem(
-        isKnown
-          ? await props.refused(failed)
-          : `${title}. ${advice} It may have taken effect; trying again is safe.`,
+        isKnown ? await props.refused(failed) : `${title}. ${advice} It may have taken effect; trying again is safe.`,
       );
       if (isKnown) props.onDone();
     }
@@ -117,12 +115,7 @@ async function refusal(name: string, error: ApiError, undone: string, seen?: str
   return { now, words: say.refusal(error.code, error.message, undone, now, seen) };
 }
 
-type Removal = Omit<OfLock, "lock"> & {
-  title: string;
-  verb: string;
-  route: string;
-  children: ComponentChildren;
-};
+type Removal = Omit<OfLock, "lock"> & { title: string; verb: string; route: string; children: ComponentChildren };
 
 /** Removes exactly the lock or freeze that was seen, and says who was faster where the audit trail says so. */
 function Remove({ query, done, ...props }: Removal & { query: Record<string, string>; done: string }) {
@@ -134,8 +127,7 @@ function Remove({ query, done, ...props }: Removal & { query: Record<string, str
     const look = () => get<{ events: Record<string, string>[] }>("activity", { state: name });
     const events = mayLook ? (await look().catch(() => undefined))?.events : [];
     const first = events?.find(
-      ({ event = "", lock_id, freeze }) =>
-        /released|unlocked|unfrozen/.test(event) && (freeze ?? lock_id) === query.id,
+      ({ event = "", lock_id, freeze }) => /released|unlocked|unfrozen/.test(event) && (freeze ?? lock_id) === query.id,
     );
     const by = first ? ` It was ${first.owner || first.principal}.` : "";
     return `It was gone already: its holder released it, or somebody else removed it.${by} Nothing was removed.`;
@@ -155,8 +147,7 @@ export function BreakLock({ lock, ...shared }: OfLock) {
       verb="Break the lock"
       route="locks"
       query={{ id, version }}
-      done={`The lock of ${name} is removed. ${LOOK}`}
-    >
+      done={`The lock of ${name} is removed. ${LOOK}`}>
       <p>
         This removes the lock <code>{id}</code> of <b>{name}</b>, which is {say.lockWords(lock)}, since{" "}
         <Age at={lock.since} />. A client that still works under it cannot write any more. Another lock stays.
@@ -177,11 +168,10 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
       verb="Unfreeze"
       route="freeze"
       query={{ id }}
-      done={`${name} is not frozen any more; it was: ${reason}.`}
-    >
+      done={`${name} is not frozen any more; it was: ${reason}.`}>
       <p>
-        This lifts the freeze of <b>{name}</b>, by {say.frozenBy(lock)}, since <Age at={lock.since} />:{" "}
-        <q>{reason}</q> Then clients may change the state again. Other freezes and locks stay.
+        This lifts the freeze of <b>{name}</b>, by {say.frozenBy(lock)}, since <Age at={lock.since} />: <q>{reason}</q>{" "}
+        Then clients may change the state again. Other freezes and locks stay.
       </p>
     </Remove>
   );
@@ -203,11 +193,10 @@ export function Freeze(shared: Shared) {
         const { freeze } = await send<Schemas["Frozen"]>("PUT", `freeze/${name}`, document);
         return `${name} is frozen until ${freeze.until ? when(freeze.until) : "somebody unfreezes it"}.`;
       }}
-      refused={async (error) => (await refusal(name, error, "It was not frozen.")).words}
-    >
+      refused={async (error) => (await refusal(name, error, "It was not frozen.")).words}>
       <p>
-        Nobody can change <b>{name}</b> then: Terraform and OpenTofu print the reason at the next plan or
-        apply, and no force-unlock removes a freeze. A maintainer can unfreeze it at any time.
+        Nobody can change <b>{name}</b> then: Terraform and OpenTofu print the reason at the next plan or apply, and no
+        force-unlock removes a freeze. A maintainer can unfreeze it at any time.
       </p>
       <Reason value={reason} set={setReason} hint="One line, for everybody who meets the freeze." />
       <label for="until">It ends</label>
@@ -252,12 +241,11 @@ export function Restore(props: Shared & { version: Version; current: Version }) 
         ...(frozen ? { frozen } : {}),
       })}
       send={async (wanted) => say.restored(await send("POST", `restore/${name}`, wanted))}
-      refused={refused}
-    >
+      refused={refused}>
       <p>
         This writes the content of {say.versionWords(version)}, written <Age at={version.time} /> by{" "}
-        {say.writer(version)}, again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is
-        current, written {seen.modified && <Age at={seen.modified} />} by {say.writer(seen)}.
+        {say.writer(version)}, again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is current, written{" "}
+        {seen.modified && <Age at={seen.modified} />} by {say.writer(seen)}.
       </p>
       <p>
         No version is lost: another restore undoes this. Infrastructure does not go back with the state: run{" "}

@@ -13,12 +13,7 @@ import { Age, Empty, Loading, Problem, useQuery } from "./ui";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const PAGES = 10; // pages after which it asks, whatever it found
-const TIMES = {
-  "1h": "the last hour",
-  "": "the last day",
-  "7d": "the last 7 days",
-  "30d": "the last 30 days",
-};
+const TIMES = { "1h": "the last hour", "": "the last day", "7d": "the last 7 days", "30d": "the last 30 days" };
 const HOURS: Record<string, number> = { "1h": 1, "7d": 7 * 24, "30d": 30 * 24 };
 const KINDS = { "": "all but reading", writes: "writes only", all: "everything" };
 
@@ -61,12 +56,7 @@ function Trail(props: { query: Query }) {
         <label>
           Principal <input name="principal" value={principal} placeholder="anybody" spellcheck={false} />
         </label>
-        <Choice
-          title="Events"
-          name="kind"
-          value={kind}
-          of={[...Object.entries(KINDS), ...names.map(twice)]}
-        />
+        <Choice title="Events" name="kind" value={kind} of={[...Object.entries(KINDS), ...names.map(twice)]} />
         <Choice title="Of" name="since" value={since} of={Object.entries(TIMES)} />
         <button type="button" onClick={again}>
           Refresh

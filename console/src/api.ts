@@ -42,11 +42,7 @@ async function request<T>(path: string, init: RequestInit, token?: string): Prom
     text = await response.text();
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiError(
-      0,
-      "unreachable",
-      late.aborted ? "There was no answer in time." : "There was no answer.",
-    );
+    throw new ApiError(0, "unreachable", late.aborted ? "There was no answer in time." : "There was no answer.");
   }
   note(response.headers.get("Date"));
   let body: { error?: string; message?: string; lock?: null } | null = null;
@@ -67,19 +63,13 @@ async function request<T>(path: string, init: RequestInit, token?: string): Prom
   // The gateway refuses credentials that ended with 403 and no code.
   const refused = error.status === 401 || (error.status === 403 && !error.code);
   if (refused && !token && session()?.token === used) {
-    signOut(
-      "The API no longer accepts your credentials: they ended or were revoked. Sign in again to go on.",
-    );
+    signOut("The API no longer accepts your credentials: they ended or were revoked. Sign in again to go on.");
   }
   throw error;
 }
 
 /** Reads a path below `/manage/v1/`, as `states/network/prod`; raises `ApiError`. */
-export function get<T>(
-  path: string,
-  query: Record<string, string | undefined> = {},
-  signal?: AbortSignal,
-): Promise<T> {
+export function get<T>(path: string, query: Record<string, string | undefined> = {}, signal?: AbortSignal): Promise<T> {
   return request<T>(path + asked(query), { signal: signal ?? null });
 }
 

@@ -9,30 +9,13 @@ import { href } from "./route";
 import { Empty, Problem } from "./ui";
 
 type Page = Schemas["FoundPage"];
-type Search = {
-  wanted: Schemas["Find"];
-  page: Page;
-  step: "searching" | "done" | "stopped";
-  error?: ApiError;
-};
+type Search = { wanted: Schemas["Find"]; page: Page; step: "searching" | "done" | "stopped"; error?: ApiError };
 
 const PAUSE = 1000; // milliseconds from one request to the next: the API accepts one a second
 const NOTHING: Page = { states: [], skipped: [], searched: 0, left: null, next: null };
-const KINDS = {
-  address: "A part of its address",
-  type: "Its whole type",
-  id: "Its whole ID, ARN or self link",
-};
-const WHY = {
-  too_large: "too large",
-  encrypted: "encrypted by its client",
-  unreadable: "not a state document",
-};
-const STEPS = {
-  searching: "searched so far",
-  done: "searched",
-  stopped: "searched before the search stopped",
-};
+const KINDS = { address: "A part of its address", type: "Its whole type", id: "Its whole ID, ARN or self link" };
+const WHY = { too_large: "too large", encrypted: "encrypted by its client", unreadable: "not a state document" };
+const STEPS = { searching: "searched so far", done: "searched", stopped: "searched before the search stopped" };
 
 export function FindPage() {
   const me = useMe();
@@ -79,16 +62,10 @@ export function FindPage() {
   return (
     <>
       <h1>Find a resource</h1>
-      {me && !reads(me) && (
-        <p class="notice">Your role searches no state: it takes reader, writer or maintainer.</p>
-      )}
+      {me && !reads(me) && <p class="notice">Your role searches no state: it takes reader, writer or maintainer.</p>}
       <form class="form" onSubmit={start}>
         <label for="kind">Find by</label>
-        <select
-          id="kind"
-          value={kind}
-          onChange={(event) => setKind(event.currentTarget.value as keyof typeof KINDS)}
-        >
+        <select id="kind" value={kind} onChange={(event) => setKind(event.currentTarget.value as keyof typeof KINDS)}>
           {Object.entries(KINDS).map(([value, words]) => (
             <option key={value} value={value}>
               {words}
@@ -132,15 +109,13 @@ function Found({ page, step }: Search) {
     <section aria-label="What was found">
       <p role="status">
         {left !== null && `${searched.toLocaleString("en")} of `}
-        {counted(all, "state")} {STEPS[step]}. {counted(matches, "resource")} found in{" "}
-        {counted(states.length, "state")}.
+        {counted(all, "state")} {STEPS[step]}. {counted(matches, "resource")} found in {counted(states.length, "state")}
+        .
       </p>
       {step === "searching" && left !== null && <progress aria-label="Searched" max={all} value={searched} />}
       {step === "done" && !states.length && (
         <Empty title="No state has such a resource">
-          <p>
-            Only states that you may read were searched, as they are now; sensitive values are not compared.
-          </p>
+          <p>Only states that you may read were searched, as they are now; sensitive values are not compared.</p>
         </Empty>
       )}
       <ul class="found">

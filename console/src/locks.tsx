@@ -101,9 +101,7 @@ export function LocksPage() {
           ))}
         </Table>
       )}
-      {asked && (
-        <Asked name={asked.name} lock={asked} onClose={() => setAsked(undefined)} onDone={locks.again} />
-      )}
+      {asked && <Asked name={asked.name} lock={asked} onClose={() => setAsked(undefined)} onDone={locks.again} />}
     </>
   );
 }
@@ -116,9 +114,7 @@ export const Table = ({ heads, children }: { heads: string[]; children: Componen
         <tr>{heads.map((head) => (head ? <th scope="col">{head}</th> : <td />))}</tr>
       </thead>
       <tbody>
-        {toChildArray(children).map((row) =>
-          isValidElement(row) ? cloneElement(row, {}, labelled(row, heads)) : row,
-        )}
+        {toChildArray(children).map((row) => (isValidElement(row) ? cloneElement(row, {}, labelled(row, heads)) : row))}
       </tbody>
     </table>
   </div>
@@ -126,9 +122,7 @@ export const Table = ({ heads, children }: { heads: string[]; children: Componen
 
 const labelled = (row: VNode<{ children?: ComponentChildren }>, heads: string[]) =>
   toChildArray(row.props.children).map((cell, at) =>
-    isValidElement(cell) && heads[at]
-      ? cloneElement(cell as VNode<object>, { "data-label": heads[at] })
-      : cell,
+    isValidElement(cell) && heads[at] ? cloneElement(cell as VNode<object>, { "data-label": heads[at] }) : cell,
   );
 
 const Name = ({ name }: { name: string }) => (

@@ -16,8 +16,7 @@ export function covers(pattern: string, name: string): boolean {
   if (pattern === "*") return true;
   const wanted = pattern.split("/");
   const segments = name.split("/");
-  if (segments.length < wanted.length || (segments.length > wanted.length && wanted.at(-1) !== "*"))
-    return false;
+  if (segments.length < wanted.length || (segments.length > wanted.length && wanted.at(-1) !== "*")) return false;
   return wanted.every((text, at) => {
     const parts = text.split("*").map((part) => part.replace(/[.]/g, "\\."));
     return new RegExp(`^${parts.join(".*")}$`).test(segments[at] ?? "");
@@ -37,5 +36,4 @@ export const maintains = (me: Me | null, name?: string): boolean => has(me, ["ma
 export const audits = (me: Me | null): boolean => has(me, ["auditor", "maintainer"]);
 
 /** Returns whether the caller may read a state's content. */
-export const reads = (me: Me | null, name?: string): boolean =>
-  has(me, ["reader", "writer", "maintainer"], name);
+export const reads = (me: Me | null, name?: string): boolean => has(me, ["reader", "writer", "maintainer"], name);

@@ -77,11 +77,7 @@ export const Hidden = ({ sensitive }: { sensitive: boolean }) => (
 
 export const ShowValues = (props: { values: boolean; setValues: (values: boolean) => void }) => (
   <label>
-    <input
-      type="checkbox"
-      checked={props.values}
-      onChange={(event) => props.setValues(event.currentTarget.checked)}
-    />
+    <input type="checkbox" checked={props.values} onChange={(event) => props.setValues(event.currentTarget.checked)} />
     Show values, except those that the state marks as sensitive
   </label>
 );

@@ -12,10 +12,7 @@ export const failure = (error: unknown): ApiError =>
 export function words({ status, code, message, retryAfter }: ApiError): Words {
   const soon = retryAfter ? `in ${retryAfter} s` : "in a few seconds";
   if (code === "fault" && status === 0) {
-    return {
-      title: "The page failed",
-      advice: `This is a fault of the console: ${message}. Reload the page.`,
-    };
+    return { title: "The page failed", advice: `This is a fault of the console: ${message}. Reload the page.` };
   }
   switch (status) {
     case 0:
@@ -45,9 +42,6 @@ export function words({ status, code, message, retryAfter }: ApiError): Words {
     case 400:
       return { title: "The API refused the request", advice: message };
     default:
-      return {
-        title: "The service failed",
-        advice: `${message} Try again; the function's log says more.`.trim(),
-      };
+      return { title: "The service failed", advice: `${message} Try again; the function's log says more.`.trim() };
   }
 }

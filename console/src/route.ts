@@ -24,8 +24,7 @@ export function parse(hash: string): Route {
   const end = segments.indexOf("-");
   const name = segments.slice(1, end < 0 ? undefined : end).join("/");
   const [view, from, to, ...more] = end < 0 ? [] : segments.slice(end + 1);
-  if (segments[0] !== "states" || name.length > 200 || !NAME.test(name) || more.length)
-    return { page: "unknown" };
+  if (segments[0] !== "states" || name.length > 200 || !NAME.test(name) || more.length) return { page: "unknown" };
   if (end < 0) return { page: "state", name };
   if (view === "history" && from === undefined) return { page: "history", name };
   if (view === "diff" && from && to) return { page: "diff", name, from, to };

@@ -21,8 +21,7 @@ export function matching(states: State[], typed: string): State[] {
 
 /** Returns states in an order; those without a value come last, and equal ones are ordered by name. */
 export function ordered(states: State[], { by, down, locked }: Order): State[] {
-  const value = (state: State): string | number | null =>
-    by === "lock" ? (state.lock?.since ?? null) : state[by];
+  const value = (state: State): string | number | null => (by === "lock" ? (state.lock?.since ?? null) : state[by]);
   const compare = (a: State, b: State): number => {
     if (locked && !a.lock !== !b.lock) return a.lock ? -1 : 1;
     const [left, right] = [value(a), value(b)];
@@ -36,13 +35,7 @@ export function ordered(states: State[], { by, down, locked }: Order): State[] {
 const byName = (a: State, b: State): number => (a.name < b.name ? -1 : 1);
 
 /** Returns the first row to draw and the one after the last, of rows of one height below `top`. */
-export function drawn(
-  count: number,
-  top: number,
-  height: number,
-  row: number,
-  more: number,
-): [number, number] {
+export function drawn(count: number, top: number, height: number, row: number, more: number): [number, number] {
   const first = Math.min(Math.max(0, Math.floor(-top / row) - more), count);
   return [first, Math.max(first, Math.min(count, Math.ceil((height - top) / row) + more))];
 }
@@ -52,8 +45,7 @@ export function marked(name: string, typed: string): [string, boolean][] {
   const small = name.toLowerCase();
   const hit = new Array<boolean>(name.length).fill(false);
   for (const word of wordsOf(typed)) {
-    for (let at = small.indexOf(word); at >= 0; at = small.indexOf(word, at + 1))
-      hit.fill(true, at, at + word.length);
+    for (let at = small.indexOf(word); at >= 0; at = small.indexOf(word, at + 1)) hit.fill(true, at, at + word.length);
   }
   const parts: [string, boolean][] = [];
   for (const [at, letter] of [...name].entries()) {

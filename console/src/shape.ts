@@ -15,13 +15,11 @@ export function grouped(resources: readonly Resource[]): Module[] {
     module,
     count: ofModule.length,
     // A tilde sorts after all letters, and no type has one.
-    types: groups(ofModule, ({ mode, type }) => (mode === "data" ? `~${type}` : type)).map(
-      ([key, ofType]) => ({
-        type: key.replace("~", "data "),
-        providers: [...new Set(ofType.map(({ provider }) => provider))],
-        resources: ofType,
-      }),
-    ),
+    types: groups(ofModule, ({ mode, type }) => (mode === "data" ? `~${type}` : type)).map(([key, ofType]) => ({
+      type: key.replace("~", "data "),
+      providers: [...new Set(ofType.map(({ provider }) => provider))],
+      resources: ofType,
+    })),
   }));
 }
 

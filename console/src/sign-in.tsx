@@ -8,9 +8,7 @@ import { type Session, signIn, tokenIn, whyEnded } from "./session";
 /** Returns the session of a token that the API accepts, which ends no later than `until`; raises `ApiError`. */
 export async function checked(token: string, until: string | null = null): Promise<Session> {
   const me: Schemas["Principal"] = await whoIs(token);
-  const ends = [me.expires, until].filter(
-    (end): end is string => end !== null && !Number.isNaN(Date.parse(end)),
-  );
+  const ends = [me.expires, until].filter((end): end is string => end !== null && !Number.isNaN(Date.parse(end)));
   ends.sort((a, b) => Date.parse(a) - Date.parse(b));
   return { token, principal: me.principal, until: ends[0] ?? null, owner: me.owner };
 }
@@ -72,8 +70,7 @@ export function SignIn() {
           aria-describedby="token-help token-problem"
         />
         <p id="token-help" class="faint">
-          <code>&lt;id&gt;.&lt;secret&gt;</code>, or the lines that <code>holdfast token create</code>{" "}
-          printed.
+          <code>&lt;id&gt;.&lt;secret&gt;</code>, or the lines that <code>holdfast token create</code> printed.
         </p>
         <p id="token-problem" class="wrong" role="alert">
           {problem}
@@ -83,8 +80,8 @@ export function SignIn() {
         </button>
       </form>
       <p class="faint">
-        The token stays in this tab. Browsers may keep it on disk to restore the tab, and a copied tab has a
-        copy: sign out when you are done.
+        The token stays in this tab. Browsers may keep it on disk to restore the tab, and a copied tab has a copy: sign
+        out when you are done.
         {isShared && ` Other APIs on ${location.host} share this storage.`}
       </p>
     </main>

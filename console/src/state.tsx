@@ -79,9 +79,7 @@ function Now({ state, again }: { state: State; again: () => void }) {
         </>
       ) : (
         <Empty title="There is no state of this name now">
-          <p>
-            {state.record ? "The name is declared: the first apply may write it." : "Only its lock exists."}
-          </p>
+          <p>{state.record ? "The name is declared: the first apply may write it." : "Only its lock exists."}</p>
         </Empty>
       )}
     </>
@@ -213,9 +211,7 @@ function Outputs({ name }: { name: string }) {
 }
 
 function Resources({ name }: { name: string }) {
-  const pages = usePages<Schemas["ResourcePage"]>((cursor, signal) =>
-    get(`resources/${name}`, { cursor }, signal),
-  );
+  const pages = usePages<Schemas["ResourcePage"]>((cursor, signal) => get(`resources/${name}`, { cursor }, signal));
   const all = pages.pages.flatMap(({ resources }) => resources);
   return (
     <>

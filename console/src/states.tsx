@@ -122,8 +122,7 @@ function States(props: {
       onKeyDown={(event) =>
         (event.key === "ArrowDown" && move(event, table.current, 1)) ||
         (event.key === "ArrowUp" && move(event, table.current, -1))
-      }
-    >
+      }>
       <thead>
         <tr aria-rowindex={1}>
           {COLUMNS.map(([by, title]) => (
@@ -131,8 +130,7 @@ function States(props: {
               key={by}
               scope="col"
               class={by}
-              aria-sort={order.by !== by ? undefined : order.down ? "descending" : "ascending"}
-            >
+              aria-sort={order.by !== by ? undefined : order.down ? "descending" : "ascending"}>
               <button type="button" onClick={() => sort(by)}>
                 {title}
               </button>
@@ -162,9 +160,7 @@ function States(props: {
             <td class="size">
               <Size bytes={state.size} />
             </td>
-            <td class="modified">
-              {state.modified ? <Age at={state.modified} /> : <span class="faint">never</span>}
-            </td>
+            <td class="modified">{state.modified ? <Age at={state.modified} /> : <span class="faint">never</span>}</td>
             <td class="lock">{state.lock ? <LockBadge lock={state.lock} /> : null}</td>
             <td class="by">{writerOf(state)}</td>
           </tr>
@@ -187,8 +183,8 @@ function NoStates() {
   return (
     <Empty title={scopes.includes("*") ? "There are no states yet" : "There are no states in your scope yet"}>
       <p>
-        <code>holdfast backend-config &lt;state&gt;</code> prints the block for a Terraform configuration. A
-        state appears here after its first <code>terraform apply</code>.
+        <code>holdfast backend-config &lt;state&gt;</code> prints the block for a Terraform configuration. A state
+        appears here after its first <code>terraform apply</code>.
       </p>
       {scopes.length > 0 && !scopes.includes("*") && <p>Your scope: {scopes.join(", ")}</p>}
     </Empty>
@@ -234,10 +230,7 @@ function useStates() {
 }
 
 /** Returns the rows to draw, those in view, and the height of one. */
-function useView(
-  table: RefObject<HTMLTableElement | null>,
-  count: number,
-): [number, number, number, number, number] {
+function useView(table: RefObject<HTMLTableElement | null>, count: number): [number, number, number, number, number] {
   const [view, setView] = useState<[number, number, number, number, number]>([0, 60, 0, 0, 40]);
   const look = () => {
     const rows = table.current?.querySelectorAll("tr.state");

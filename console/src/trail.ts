@@ -35,8 +35,6 @@ export function fields(event: Event): { told: [string, string][]; rest: [string,
   const names = Object.keys(event).filter((name) => !IN_COLUMNS.test(name) && text(event, name));
   names.sort((a, b) => Number(FIRST.test(b)) - Number(FIRST.test(a)));
   const texts = (are: boolean) =>
-    names
-      .filter((name) => TECHNICAL.test(name) === are)
-      .map((name): [string, string] => [name, text(event, name)]);
+    names.filter((name) => TECHNICAL.test(name) === are).map((name): [string, string] => [name, text(event, name)]);
   return { told: texts(false), rest: texts(true) };
 }

@@ -22,8 +22,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: un
     setState((before) => (isAgain ? { ...before, loading: true } : { loading: true }));
     load(abort.signal).then(
       (data) => abort.signal.aborted || setState({ data, loading: false }),
-      (error) =>
-        abort.signal.aborted || setState(({ data }) => ({ data, error: failure(error), loading: false })),
+      (error) => abort.signal.aborted || setState(({ data }) => ({ data, error: failure(error), loading: false })),
     );
     return () => abort.abort();
   }, [...deps, turn]);
@@ -35,8 +34,7 @@ export function useQuery(page: "states" | "activity", given: Query): [Query, (ch
   const [query, setQuery] = useState(given);
   useEffect(() => {
     const place = location.href;
-    const note = () =>
-      place === location.href && history.replaceState(history.state, "", href({ page, query }));
+    const note = () => place === location.href && history.replaceState(history.state, "", href({ page, query }));
     const timer = setTimeout(note, 300);
     return () => clearTimeout(timer);
   }, [page, query]);

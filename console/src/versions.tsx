@@ -32,9 +32,7 @@ export function HistoryPage({ name }: { name: string }) {
 function Versions(props: { name: string; restore: (asked: { version: Version; current: Version }) => void }) {
   const { name, restore } = props;
   const me = useMe();
-  const pages = usePages<Schemas["VersionPage"]>((cursor, signal) =>
-    get(`versions/${name}`, { cursor }, signal),
-  );
+  const pages = usePages<Schemas["VersionPage"]>((cursor, signal) => get(`versions/${name}`, { cursor }, signal));
   const versions = pages.pages.flatMap((page) => page.versions);
   const current = versions[0];
   const contents = versions.filter((version) => !version.delete_marker);
@@ -95,9 +93,7 @@ function Versions(props: { name: string; restore: (asked: { version: Version; cu
               </td>
               {compares && (
                 <td>
-                  <div class="actions">
-                    {!version.delete_marker && [pick("From", version), pick("To", version)]}
-                  </div>
+                  <div class="actions">{!version.delete_marker && [pick("From", version), pick("To", version)]}</div>
                 </td>
               )}
               <td class="act">
@@ -109,8 +105,7 @@ function Versions(props: { name: string; restore: (asked: { version: Version; cu
                     <button
                       type="button"
                       aria-label={`Restore ${say.versionWords(version)}`}
-                      onClick={() => restore({ version, current })}
-                    >
+                      onClick={() => restore({ version, current })}>
                       Restore …
                     </button>
                   )}

@@ -30,9 +30,7 @@ export function frozenBy(lock: Lock): string {
 export function lockWords(lock: Lock): string {
   const { freeze } = lock;
   if (!freeze) return `locked by ${holder(lock)}${lock.operation ? ` for ${lock.operation}` : ""}`;
-  return freeze.ended
-    ? `no longer frozen: ${freeze.reason}`
-    : `frozen by ${frozenBy(lock)}: ${freeze.reason}`;
+  return freeze.ended ? `no longer frozen: ${freeze.reason}` : `frozen by ${frozenBy(lock)}: ${freeze.reason}`;
 }
 
 const STATUS: Record<string, string> = {
@@ -136,6 +134,4 @@ export const until = (hours: string, now: number): string | null =>
 
 /** A new command ID: random, and the same in each retry. */
 export const commandId = () =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join(
-    "",
-  );
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -8,9 +8,7 @@ import { failure, words } from "../src/problems";
 const NOON = Date.parse("2026-11-23T12:00:00Z");
 
 test("An age has one unit, and a time to come is now", () => {
-  const shown = ["12:00:05", "11:59:59", "11:58:01", "11:00:00"].map((time) =>
-    ages(`2026-11-23T${time}Z`, NOON),
-  );
+  const shown = ["12:00:05", "11:59:59", "11:58:01", "11:00:00"].map((time) => ages(`2026-11-23T${time}Z`, NOON));
   deepEqual(shown, ["0 s", "1 s", "1 min", "1 h"]);
   equal(ages("2025-11-23T12:00:00Z", NOON), "365 d");
 });

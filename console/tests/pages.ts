@@ -39,12 +39,8 @@ test("Writers and holders are named as the command names them", () => {
 });
 
 test("A refusal says what somebody else did, and that nothing happened", () => {
-  const refusal = (code: string, more?: object) =>
-    say.refusal(code, "As the API says.", "Nothing.", now(more), "v1");
-  equal(
-    refusal("base_changed"),
-    "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.",
-  );
+  const refusal = (code: string, more?: object) => say.refusal(code, "As the API says.", "Nothing.", now(more), "v1");
+  equal(refusal("base_changed"), "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.");
   equal(refusal("base_changed", { version: null }).startsWith("Meanwhile somebody deleted the state."), true);
   equal(refusal("lock_not_matched").includes("locked by bea@laptop (token:b) for apply."), true);
   equal(
@@ -97,11 +93,7 @@ test("A plot begins at zero, and says in words what it shows", () => {
 test("Resources are grouped by module and type, the root module first and data sources last", () => {
   const one = (module: string | null, mode: "managed" | "data", type: string, name: string) =>
     ({ address: name, module, mode, type, name, provider: "p", tainted: false, deposed: null }) as const;
-  const all = [
-    one("module.b", "managed", "t", "1"),
-    one(null, "data", "a", "2"),
-    one(null, "managed", "z", "3"),
-  ];
+  const all = [one("module.b", "managed", "t", "1"), one(null, "data", "a", "2"), one(null, "managed", "z", "3")];
   deepEqual(
     grouped([...all, one("module.b", "managed", "t", "4")]).map(({ module, count, types }) => [
       module,

@@ -6,12 +6,7 @@ import { drawn, marked, matching, ordered, type State } from "../src/rows";
 const state = (name: string, size: number | null = 1, since?: string): State =>
   ({ name, size, modified: null, deleted: false, lock: since ? { since } : null }) as State;
 const names = (states: State[]) => states.map(({ name }) => name).join(" ");
-const STATES = [
-  state("b/Prod", 5),
-  state("a/prod", null, "2026-02"),
-  state("a/dev", 9, "2026-01"),
-  state("c", 5),
-];
+const STATES = [state("b/Prod", 5), state("a/prod", null, "2026-02"), state("a/dev", 9, "2026-01"), state("c", 5)];
 const PLAIN = { by: "name", down: false, locked: false } as const;
 
 test("A filter takes every word, anywhere in the name, in small or capital letters", () => {
@@ -63,8 +58,5 @@ test("A pattern of a scope covers as the API says", () => {
 test("A role counts where its grant covers the state", () => {
   const me = { grants: [{ role: "maintainer", scope: ["app/*"] }] } as Parameters<typeof has>[0];
   deepEqual([has(me, ["maintainer"], "app/dev"), has(me, ["maintainer"], "web/dev")], [true, false]);
-  deepEqual(
-    [has(me, ["maintainer"]), has(me, ["reader"], "app/dev"), has(null, ["maintainer"])],
-    [true, false, false],
-  );
+  deepEqual([has(me, ["maintainer"]), has(me, ["reader"], "app/dev"), has(null, ["maintainer"])], [true, false, false]);
 });

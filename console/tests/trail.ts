@@ -2,18 +2,10 @@ import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import { fields, selected, text, whose } from "../src/trail";
 
-const written = {
-  id: "1",
-  event: "state.written",
-  principal: "token:abc",
-  owner: "Ada",
-  state: "a",
-  serial: 2,
-};
+const written = { id: "1", event: "state.written", principal: "token:abc", owner: "Ada", state: "a", serial: 2 };
 
 test("Events are selected as by the command", () => {
-  const is = (event: object, kind: string, principal = "") =>
-    selected({ ...written, ...event }, { kind, principal });
+  const is = (event: object, kind: string, principal = "") => selected({ ...written, ...event }, { kind, principal });
   deepEqual([is({}, ""), is({}, "writes"), is({}, "all"), is({}, "state.written")], [true, true, true, true]);
   deepEqual([is({}, "state.deleted"), is({ event: "lock.acquired" }, "writes")], [false, false]);
   deepEqual([is({ event: "states.listed" }, ""), is({ event: "states.listed" }, "all")], [false, true]);
