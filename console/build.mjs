@@ -13,39 +13,32 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(HERE, "..");
 const LARGEST = 40 * 1024; // bytes of all files together, compressed
 const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
+const SOURCES = { app: `${HERE}/src/main.tsx`, "sign-in": `${HERE}/src/hand-over.tsx`, style: `${HERE}/style.css` };
 const SHARED = { bundle: true, charset: "utf8", target: "es2022", jsx: "automatic", jsxImportSource: "preact" };
+const SMALL = { minify: true, legalComments: "none", write: false };
 
 async function site(to) {
-  const { outputFiles } = await build({
-    ...SHARED,
-    entryPoints: { app: `${HERE}/src/main.tsx`, "sign-in": `${HERE}/src/hand-over.tsx`, style: `${HERE}/style.css` },
-    outdir: to,
-    format: "iife",
-    minify: true,
-    legalComments: "none",
-    write: false,
-  });
-  const files = new Map();
+  const { outputFiles } = await build({ ...SHARED, ...SMALL, entryPoints: SOURCES, outdir: to, format: "iife" });
+  const files = {};
   const hashed = {};
   for (const { path, contents } of outputFiles) {
     const hash = createHash("sha256").update(contents).digest("hex").slice(0, 12);
     hashed[basename(path)] = basename(path).replace(".", `-${hash}.`);
-    files.set(hashed[basename(path)], contents);
+    files[hashed[basename(path)]] = contents;
   }
-  for (const [page, script] of Object.entries({ "index.html": "app.js", "sign-in.html": "sign-in.js" })) {
-    const text = readFileSync(join(HERE, "index.html"), "utf8");
-    files.set(page, Buffer.from(text.replace("style.css", hashed["style.css"]).replace("app.js", hashed[script])));
-  }
+  const page = readFileSync(join(HERE, "index.html"), "utf8").replace("style.css", hashed["style.css"]);
+  files["index.html"] = Buffer.from(page.replace("app.js", hashed["app.js"]));
+  files["sign-in.html"] = Buffer.from(page.replace("app.js", hashed["sign-in.js"]));
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
   const listed = {};
   let total = 0;
-  for (const [name, contents] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const compressed = gzipSync(contents, { level: 9 });
+  for (const name of Object.keys(files).sort()) {
+    const compressed = gzipSync(files[name], { level: 9 });
     compressed.fill(0, 4, 8); // the time
     compressed[9] = 255; // the system
     total += compressed.length;
-    writeFileSync(join(to, name), contents);
+    writeFileSync(join(to, name), files[name]);
     writeFileSync(join(to, `${name}.gz`), compressed);
     listed[name] = {
       type: `${TYPES[name.split(".").at(-1)]}; charset=utf-8`,
@@ -63,9 +56,9 @@ function types() {
 }
 
 async function test() {
-  const to = `${ROOT}/.build/console-tests/all.test.mjs`;
-  await build({ ...SHARED, entryPoints: [`${HERE}/tests/all.test.ts`], outfile: to, format: "esm", platform: "node" });
-  execFileSync(process.execPath, ["--test", to], { stdio: "inherit" });
+  const outfile = `${ROOT}/.build/console-tests/all.test.mjs`;
+  await build({ ...SHARED, entryPoints: [`${HERE}/tests/all.test.ts`], outfile, format: "esm", platform: "node" });
+  execFileSync(process.execPath, ["--test", outfile], { stdio: "inherit" });
 }
 
 const [asked] = process.argv.slice(2);

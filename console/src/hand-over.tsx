@@ -4,9 +4,9 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { when } from "./format";
-import { failure } from "./problems";
 import { session, signIn } from "./session";
 import { checked, refusal } from "./sign-in";
+import { Button } from "./ui";
 
 const PATIENCE = 30_000; // the page that opened this one is removed after this time
 
@@ -14,9 +14,9 @@ type Offered = { token: string; principal: string; until: string | null };
 
 /** Returns the session in a message; null if it is anything else. */
 function offered(data: unknown): Offered | null {
-  const { holdfast, token, principal, until = null } = Object(data) as Record<string, unknown>;
-  const isWhole = holdfast === "session" && typeof token === "string" && typeof principal === "string";
-  return isWhole ? { token, principal, until: typeof until === "string" ? until : null } : null;
+  const { holdfast, token, principal, until } = Object(data) as Record<string, unknown>;
+  if (holdfast !== "session" || typeof token !== "string" || typeof principal !== "string") return null;
+  return { token, principal, until: typeof until === "string" ? until : null };
 }
 
 function HandOver() {
@@ -27,45 +27,41 @@ function HandOver() {
   const [opener] = useState(() => window.opener as Window | null);
   useEffect(() => {
     if (known || !opener) return;
+    const waiting = new AbortController();
     const take = (event: MessageEvent) => {
       const found = event.source === opener ? offered(event.data) : null;
       if (!found) return;
-      stop();
+      waiting.abort();
       setOffer(found);
     };
-    const timer = setTimeout(() => {
-      stop();
-      setProblem("Nothing was handed over. Run holdfast console again.");
-    }, PATIENCE);
-    const stop = () => {
-      clearTimeout(timer);
-      removeEventListener("message", take);
+    const giveUp = () => {
+      if (!waiting.signal.aborted) setProblem("Nothing was handed over. Run holdfast console again.");
+      waiting.abort();
     };
-    addEventListener("message", take);
+    setTimeout(giveUp, PATIENCE);
+    addEventListener("message", take, waiting);
     opener.postMessage({ holdfast: "ready" }, "*"); // it holds no secret
-    return stop;
+    return () => waiting.abort();
   }, [known, opener]);
 
   const accept = async ({ token, principal, until }: Offered) => {
     setBusy(true);
     try {
       const started = await checked(token, until);
-      if (started.principal === principal) {
-        signIn(started);
-        location.replace("./");
-      } else setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
+      if (started.principal !== principal)
+        return setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
+      signIn(started);
+      location.replace("./");
     } catch (error) {
-      setProblem(`${refusal(failure(error))} Run holdfast console again.`);
+      setProblem(`${refusal(error)} Run holdfast console again.`);
     }
   };
   if (known || !opener || problem) {
+    const isKnown = known && `You are signed in as ${known.principal}. Sign out before you sign in as somebody else.`;
+    const isAlone = "This page takes a session over from holdfast console. Run it in a terminal.";
     return (
       <>
-        <p role="alert">
-          {known
-            ? `You are signed in as ${known.principal}. Sign out before you sign in as somebody else.`
-            : problem || "This page takes a session over from holdfast console. Run it in a terminal."}
-        </p>
+        <p role="alert">{isKnown ?? (problem || isAlone)}</p>
         <a href="./">{known ? "Open the console" : "Sign in with a token instead"}</a>
       </>
     );
@@ -76,15 +72,13 @@ function HandOver() {
       <p>
         Sign in as <strong>{offer.principal}</strong>?
       </p>
-      {offer.until && <p class="faint">The session ends on {when(offer.until)}.</p>}
+      {offer.until && <p class="faint">{`The session ends on ${when(offer.until)}.`}</p>}
       <p>Go on only if you ran holdfast console yourself a moment ago.</p>
       <p class="actions">
-        <button type="button" class="main" disabled={busy} onClick={() => accept(offer)}>
+        <Button class="main" disabled={busy} onClick={() => accept(offer)}>
           {busy ? "Checking …" : "Sign in"}
-        </button>
-        <button type="button" onClick={() => setProblem("You did not sign in. Nothing was kept.")}>
-          Cancel
-        </button>
+        </Button>
+        <Button onClick={() => setProblem("You did not sign in. Nothing was kept.")}>Cancel</Button>
       </p>
     </>
   );

@@ -1,34 +1,32 @@
 import { type ComponentChildren, render } from "preact";
 import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { ActivityPage } from "./activity";
-import { get } from "./api";
+import { get, type Role } from "./api";
 import { now } from "./clock";
 import { FindPage } from "./find";
+import { useEvery, useLoaded } from "./load";
 import { LocksPage } from "./locks";
-import { audits, type Me, MeContext, reads } from "./me";
+import { AUDITORS, has, type Me, MeContext, READERS } from "./me";
 import { failure } from "./problems";
 import { href, parse, type Route } from "./route";
 import { onSession, session, signOut } from "./session";
 import { SignIn } from "./sign-in";
 import { StatePage } from "./state";
 import { StatesPage } from "./states";
-import { Problem, useEvery, useLoaded, useTick } from "./ui";
+import { Button, Problem } from "./ui";
 import { DiffPage, HistoryPage } from "./versions";
 
 const TITLES = { states: "States", locks: "Locks", activity: "Activity", find: "Find", unknown: "Not found" };
 const NAVIGATION = ["states", "locks", "activity", "find"] as const;
-const OFFERED = { states: () => true, locks: () => true, activity: audits, find: (me: Me) => reads(me) };
+const NEEDED: Partial<Record<Route["page"], Role[]>> = { activity: AUDITORS, find: READERS };
 
 function App() {
   const [, setTurn] = useState(0);
   useEffect(() => onSession(() => setTurn((turn) => turn + 1)), []);
   useEvery(1, session); // it ends by itself
   const current = session();
-  return current ? (
-    <SignedIn key={current.token} principal={current.owner ?? current.principal} until={current.until} />
-  ) : (
-    <SignIn />
-  );
+  if (!current) return <SignIn />;
+  return <SignedIn key={current.token} principal={current.owner ?? current.principal} until={current.until} />;
 }
 
 /** Follows the address. A page begins at its top, and where it was left if the back button leads to it. */
@@ -36,19 +34,19 @@ function useRoute(): { route: Route; visit: number } {
   const [place, setPlace] = useState(() => ({ route: parse(location.hash), visit: 0 }));
   useEffect(() => {
     history.scrollRestoration = "manual";
-    const places = new Map<string, { top: number; link: string | null }>();
+    const left = new Map<string, { top: number; link: string | null }>();
     const read = ({ oldURL, newURL }: HashChangeEvent) => {
-      places.set(oldURL, { top: scrollY, link: document.activeElement?.getAttribute("href") ?? null });
-      const place = history.state === "seen" ? places.get(newURL) : undefined;
+      left.set(oldURL, { top: scrollY, link: document.activeElement?.getAttribute("href") ?? null });
+      const { top, link } = (history.state === "seen" && left.get(newURL)) || { top: 0, link: null };
       history.replaceState("seen", "");
       setPlace(({ visit }) => ({ route: parse(location.hash), visit: visit + 1 }));
-      requestAnimationFrame(() => scrollTo(0, place?.top ?? 0));
+      requestAnimationFrame(() => scrollTo(0, top));
       // The frame after draws the rows that are in view then.
-      setTimeout(() => {
-        const links = place?.link ? document.querySelectorAll<HTMLElement>("main a") : [];
-        const link = [...links].find((one) => one.getAttribute("href") === place?.link);
-        (link ?? document.getElementById("main"))?.focus({ preventScroll: true });
-      }, 50);
+      const focus = () => {
+        const found = link && document.querySelector<HTMLElement>(`main a[href="${CSS.escape(link)}"]`);
+        (found || document.getElementById("main"))?.focus({ preventScroll: true });
+      };
+      setTimeout(focus, 50);
     };
     history.replaceState("seen", "");
     addEventListener("hashchange", read);
@@ -60,42 +58,42 @@ function useRoute(): { route: Route; visit: number } {
 function SignedIn({ principal, until }: { principal: string; until: string | null }) {
   const { route, visit } = useRoute();
   const me = useLoaded<Me>((signal) => get("whoami", {}, signal), []);
+  const { data, error, again } = me;
+  const [, setTick] = useState(0);
+  useEvery(10, () => setTick((tick) => tick + 1)); // ages are drawn anew
   const title = "name" in route ? route.name : TITLES[route.page];
   useEffect(() => {
     document.title = `${title} · Holdfast`;
   }, [title]);
-  useTick(); // also for all ages on the page
+  const at = "name" in route ? "states" : route.page;
   const minutes = Math.ceil((Date.parse(until ?? "9999-12-31") - now()) / 60_000);
-  const roles = [...new Set(me.data?.grants.map((grant) => grant.role))].join(", ");
+  const grants = data?.grants ?? [];
   return (
-    <MeContext.Provider value={me.data ?? null}>
-      {/* biome-ignore lint/a11y/useValidAnchor: it is a link to a place of this page, whose hash is the route */}
-      <a class="skip" href="#main" onClick={skip}>
+    <MeContext.Provider value={data ?? null}>
+      <Button class="skip" onClick={() => document.getElementById("main")?.focus()}>
         Skip to the content
-      </a>
+      </Button>
       <header class="bar">
         <a class="brand" href="#/">
           Holdfast
         </a>
         <nav aria-label="Pages">
-          {NAVIGATION.filter((page) => !me.data || OFFERED[page](me.data)).map((page) => (
-            <a key={page} href={href({ page })} aria-current={at(route) === page ? "page" : undefined}>
+          {NAVIGATION.filter((page) => !data || !NEEDED[page] || has(data, NEEDED[page])).map((page) => (
+            <a key={page} href={href({ page })} aria-current={at === page ? "page" : undefined}>
               {TITLES[page]}
             </a>
           ))}
         </nav>
         <div class="who">
-          <span title={me.data?.grants.map((grant) => `${grant.role}: ${grant.scope.join(", ")}`).join("\n")}>
-            {principal} <span class="faint">{roles}</span>
+          <span title={grants.map(({ role, scope }) => `${role}: ${scope.join(", ")}`).join("\n")}>
+            {principal} <span class="faint">{[...new Set(grants.map(({ role }) => role))].join(", ")}</span>
           </span>
-          {minutes <= 10 && <span class="badge locked">ends in {minutes} min</span>}
-          <button type="button" onClick={() => signOut()}>
-            Sign out
-          </button>
+          {minutes <= 10 && <span class="badge locked">{`ends in ${minutes} min`}</span>}
+          <Button onClick={() => signOut()}>Sign out</Button>
         </div>
       </header>
       <main id="main" tabIndex={-1}>
-        {me.error && <Problem error={me.error} again={me.again} />}
+        {error && <Problem error={error} again={again} />}
         <Safe key={visit}>
           <Page route={route} />
         </Safe>
@@ -110,39 +108,20 @@ function Safe({ children }: { children: ComponentChildren }): ComponentChildren 
   return error ? <Problem error={failure(error)} again={again} /> : children;
 }
 
-function skip(event: MouseEvent) {
-  event.preventDefault();
-  document.getElementById("main")?.focus();
-}
-
-const at = (route: Route) => ("name" in route ? "states" : route.page);
-
 function Page({ route }: { route: Route }) {
-  switch (route.page) {
-    case "states":
-      return <StatesPage query={route.query ?? {}} />;
-    case "state":
-      return <StatePage name={route.name} />;
-    case "history":
-      return <HistoryPage name={route.name} />;
-    case "diff":
-      return <DiffPage name={route.name} from={route.from} to={route.to} />;
-    case "locks":
-      return <LocksPage />;
-    case "activity":
-      return <ActivityPage query={route.query ?? {}} />;
-    case "find":
-      return <FindPage />;
-    case "unknown":
-      return (
-        <>
-          <h1>There is no such page</h1>
-          <p>
-            The address may be incomplete. <a href="#/">Look at the states</a>.
-          </p>
-        </>
-      );
-  }
+  if (route.page === "states") return <StatesPage query={route.query ?? {}} />;
+  if (route.page === "state") return <StatePage name={route.name} />;
+  if (route.page === "history") return <HistoryPage name={route.name} />;
+  if (route.page === "diff") return <DiffPage {...route} />;
+  if (route.page === "locks") return <LocksPage />;
+  if (route.page === "activity") return <ActivityPage query={route.query ?? {}} />;
+  if (route.page === "find") return <FindPage />;
+  return (
+    <>
+      <h1>There is no such page</h1>
+      The address may be incomplete. <a href="#/">Look at the states</a>.
+    </>
+  );
 }
 
 render(<App />, document.getElementById("page") as HTMLElement);

@@ -4,44 +4,29 @@ import { ApiError } from "./api";
 
 export type Words = { title: string; advice: string };
 
+/** For each status what happened, and what to do. */
+const KNOWN: Record<number, [string, string]> = {
+  0: ["The API is out of reach", "Check your network, then try again."],
+  400: ["The API refused the request", ""],
+  401: ["You are signed out", "Sign in again to go on where you were."],
+  403: ["Your role does not allow this", "A maintainer can grant another."],
+  404: ["There is no such thing", "It may have been deleted meanwhile."],
+  409: ["Somebody was here before you", "Look at the state again first."],
+  413: ["This is too large to show", ""],
+  423: ["The state is locked or frozen", ""],
+  429: ["Too many requests at the moment", "The team shares a limit of requests. Try again"],
+  503: ["The storage did not answer in time", "Nothing is lost. Try again"],
+};
+
 /** Returns any failure as an `ApiError`. */
 export const failure = (error: unknown): ApiError =>
   error instanceof ApiError ? error : new ApiError(0, "fault", String(error));
 
-/** Returns what happened and what to do. The API's own message comes first where it has one. */
+/** Returns what happened and what to do, with the API's own message before it. */
 export function words({ status, code, message, retryAfter }: ApiError): Words {
-  const soon = retryAfter ? `in ${retryAfter} s` : "in a few seconds";
-  if (code === "fault" && status === 0) {
-    return { title: "The page failed", advice: `This is a fault of the console: ${message}. Reload the page.` };
-  }
-  switch (status) {
-    case 0:
-      return { title: "The API is out of reach", advice: `${message} Check your network, then try again.` };
-    case 401:
-      return { title: "You are signed out", advice: "Sign in again to go on where you were." };
-    case 403:
-      return { title: "Your role does not allow this", advice: message || "Ask a maintainer for a grant." };
-    case 404:
-      return { title: "There is no such thing", advice: message || "It may have been deleted meanwhile." };
-    case 409:
-      return { title: "Somebody was here before you", advice: message || "Look at the state again first." };
-    case 423:
-      return { title: code === "frozen" ? "The state is frozen" : "The state is locked", advice: message };
-    case 429:
-      return {
-        title: "Too many requests at the moment",
-        advice: `The team shares a limit of requests, and it was reached. Try again ${soon}.`,
-      };
-    case 503:
-      return {
-        title: "The storage did not answer in time",
-        advice: `${message} Nothing is lost. Try again ${soon}.`.trim(),
-      };
-    case 413:
-      return { title: "This is too large to show", advice: message };
-    case 400:
-      return { title: "The API refused the request", advice: message };
-    default:
-      return { title: "The service failed", advice: `${message} Try again; the function's log says more.`.trim() };
-  }
+  if (code === "fault")
+    return { title: "The page failed", advice: `${message}. This is a fault of the console: reload it.` };
+  const [title, advice] = KNOWN[status] ?? ["The service failed", "Try again; the function's log says more."];
+  const soon = advice.endsWith("Try again") && (retryAfter ? `in ${retryAfter} s.` : "in a few seconds.");
+  return { title, advice: [message, advice, soon].filter(Boolean).join(" ") };
 }

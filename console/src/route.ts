@@ -1,57 +1,39 @@
 // The console's pages have addresses such as `#/states/network/prod/-/history`. No segment of a name is `-`.
 
 export type Route =
-  | { page: "states"; query?: Query }
-  | { page: "state"; name: string }
-  | { page: "history"; name: string }
+  | { page: "states" | "activity"; query?: Query }
+  | { page: "state" | "history"; name: string }
   | { page: "diff"; name: string; from: string; to: string }
-  | { page: "locks" }
-  | { page: "activity"; query?: Query }
-  | { page: "find" }
-  | { page: "unknown" };
+  | { page: "locks" | "find" | "unknown" };
 export type Query = Record<string, string | undefined>;
 
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*){0,7}$/;
+const NAME = /^(?=.{1,200}$)[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*){0,7}$/;
 
 /** Returns the page of an address's part behind `#`, which may be empty. */
 export function parse(hash: string): Route {
   const [path = "", asked = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
-  const query = Object.fromEntries(new URLSearchParams(asked));
-  const segments = path.split("/").map(decoded);
-  if (path === "" || path === "states") return { page: "states", query };
+  if (path === "" || path === "states" || path === "activity")
+    return { page: path || "states", query: Object.fromEntries(new URLSearchParams(asked)) };
   if (path === "locks" || path === "find") return { page: path };
-  if (path === "activity") return { page: "activity", query };
+  const [first, ...segments] = path.split("/").map(decoded);
   const end = segments.indexOf("-");
-  const name = segments.slice(1, end < 0 ? undefined : end).join("/");
-  const [view, from, to, ...more] = end < 0 ? [] : segments.slice(end + 1);
-  if (segments[0] !== "states" || name.length > 200 || !NAME.test(name) || more.length) return { page: "unknown" };
-  if (end < 0) return { page: "state", name };
-  if (view === "history" && from === undefined) return { page: "history", name };
-  if (view === "diff" && from && to) return { page: "diff", name, from, to };
-  return { page: "unknown" };
+  const name = segments.slice(0, end < 0 ? undefined : end).join("/");
+  const [view, from, to, ...more] = end < 0 ? ["state"] : segments.slice(end + 1);
+  if (first !== "states" || !NAME.test(name) || more.length) return { page: "unknown" };
+  if ((view === "state" && end < 0) || (view === "history" && from === undefined)) return { page: view, name };
+  return view === "diff" && from && to ? { page: view, name, from, to } : { page: "unknown" };
 }
 
 /** Returns the address of a page, beginning with `#`. */
 export function href(route: Route): string {
-  switch (route.page) {
-    case "states":
-      return `#/${queryOf(route.query)}`;
-    case "state":
-      return `#/states/${encoded(route.name)}`;
-    case "history":
-      return `#/states/${encoded(route.name)}/-/history`;
-    case "diff":
-      return `#/states/${encoded(route.name)}/-/diff/${[route.from, route.to].map(encodeURIComponent).join("/")}`;
-    case "activity":
-      return `#/activity${queryOf(route.query)}`;
-    case "unknown":
-      return "#/";
-    default:
-      return `#/${route.page}`;
+  if (!("name" in route)) {
+    const path = route.page === "states" || route.page === "unknown" ? "#/" : `#/${route.page}`;
+    return path + ("query" in route ? queryOf(route.query) : "");
   }
+  const state = `#/states/${route.name}`; // a name has no letter that must be encoded
+  if (route.page === "diff") return `${state}/-/diff/${[route.from, route.to].map(encodeURIComponent).join("/")}`;
+  return route.page === "history" ? `${state}/-/history` : state;
 }
-
-const encoded = (name: string): string => name.split("/").map(encodeURIComponent).join("/");
 
 function decoded(segment: string): string {
   try {
@@ -61,7 +43,8 @@ function decoded(segment: string): string {
   }
 }
 
-function queryOf(query: Query = {}): string {
+/** Returns a query with its question mark, without what is empty; empty if nothing is asked. */
+export function queryOf(query: Query = {}): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]));
   return given.length ? `?${new URLSearchParams(given)}` : "";
 }

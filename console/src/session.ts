@@ -5,7 +5,7 @@ import { isOver } from "./clock";
 export type Session = { token: string; principal: string; until: string | null; owner: string | null };
 
 /** The path of the API, to which the console is relative. All APIs of a local AWS share one origin. */
-const API = new URL("..", location.href).pathname;
+export const API = new URL("..", location.href).pathname;
 const KEY = `holdfast:${API}`;
 
 let current: Session | null = stored();
@@ -21,39 +21,30 @@ function stored(): Session | null {
   }
 }
 
-function keep(text: string | null): void {
+function change(session: Session | null, reason: string | null): void {
+  current = session;
+  ended = reason;
   try {
-    if (text) sessionStorage.setItem(KEY, text);
+    if (session) sessionStorage.setItem(KEY, JSON.stringify(session));
     else sessionStorage.removeItem(KEY);
   } catch {
     // The browser keeps nothing: the session lives until the page is reloaded.
   }
+  for (const listener of listeners) listener();
 }
 
-/** Returns the session; null if nobody is signed in, or the session's time is over. */
-export function session(): Session | null {
-  if (current?.until && isOver(current.until)) {
-    signOut("Your session ended. Sign in again to go on where you were.");
-  }
-  return current;
-}
+export const signIn = (started: Session): void => change(started, null);
+
+/** Forgets the session, in memory and in the browser's storage. */
+export const signOut = (reason: string | null = null): void => change(null, reason);
 
 /** Returns why the last session ended; null if the person ended it. */
 export const whyEnded = (): string | null => ended;
 
-export function signIn(started: Session): void {
-  current = started;
-  ended = null;
-  keep(JSON.stringify(started));
-  for (const listener of listeners) listener();
-}
-
-/** Forgets the session, in memory and in the browser's storage. */
-export function signOut(reason: string | null = null): void {
-  current = null;
-  ended = reason;
-  keep(null);
-  for (const listener of listeners) listener();
+/** Returns the session; null if nobody is signed in, or the session's time is over. */
+export function session(): Session | null {
+  if (current?.until && isOver(current.until)) signOut("Your session ended. Sign in again to go on where you were.");
+  return current;
 }
 
 /** Calls a function at each sign-in and sign-out; returns what ends that. */
@@ -67,8 +58,9 @@ export function onSession(listener: () => void): () => void {
  * TF_HTTP_PASSWORD, or TF_TOKEN_…; null if there is none.
  */
 export function tokenIn(text: string): string | null {
-  const id = /TF_HTTP_USERNAME=["']?([^\s"']+?)["']?(?=\s|$|export|TF_)/.exec(text)?.[1];
-  const secret = /TF_HTTP_PASSWORD=["']?([^\s"']+?)["']?(?=\s|$|export|TF_)/.exec(text)?.[1];
+  const set = (name: string) =>
+    new RegExp(`TF_HTTP_${name}=["']?([^\\s"']+?)["']?(?=\\s|$|export|TF_)`).exec(text)?.[1];
+  const [id, secret] = [set("USERNAME"), set("PASSWORD")];
   if (id && secret) return id === "oidc" ? secret : `${id}.${secret}`;
   const found = /TF_TOKEN_\w+=["']?([^\s"']+)/.exec(text)?.[1] ?? text.trim().replace(/^Bearer\s+/i, "");
   return /^[!-~]+\.[!-~]+$/.test(found) ? found : null;

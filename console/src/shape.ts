@@ -9,38 +9,29 @@ export type OfType = { type: string; providers: string[]; resources: Resource[] 
 export type Module = { module: string; count: number; types: OfType[] };
 
 /** Returns the modules, the root (an empty name) first, each with its types, data sources last. */
-export function grouped(resources: readonly Resource[]): Module[] {
-  const byModule = groups(resources, ({ module }) => module ?? "");
-  return byModule.map(([module, ofModule]) => ({
+export const grouped = (all: readonly Resource[]): Module[] =>
+  groups(all, ({ module }) => module ?? "").map(([module, ofModule]) => ({
     module,
     count: ofModule.length,
     // A tilde sorts after all letters, and no type has one.
-    types: groups(ofModule, ({ mode, type }) => (mode === "data" ? `~${type}` : type)).map(([key, ofType]) => ({
-      type: key.replace("~", "data "),
-      providers: [...new Set(ofType.map(({ provider }) => provider))],
-      resources: ofType,
+    types: groups(ofModule, ({ mode, type }) => (mode === "data" ? `~${type}` : type)).map(([type, resources]) => ({
+      type: type.replace("~", "data "),
+      providers: [...new Set(resources.map(({ provider }) => provider))],
+      resources,
     })),
   }));
-}
 
-function groups(resources: readonly Resource[], key: (resource: Resource) => string): [string, Resource[]][] {
-  const found = new Map<string, Resource[]>();
-  for (const resource of resources) {
-    const group = found.get(key(resource));
-    if (group) group.push(resource);
-    else found.set(key(resource), [resource]);
-  }
-  return [...found].sort(([a], [b]) => (a < b ? -1 : 1));
+function groups(all: readonly Resource[], key: (resource: Resource) => string): [string, Resource[]][] {
+  const names = [...new Set(all.map(key))].sort();
+  return names.map((name) => [name, all.filter((resource) => key(resource) === name)]);
 }
 
 /** Returns the points of a line over sizes, oldest first; zero is at the bottom, so that heights compare. */
 export function points(sizes: readonly number[], width: number, height: number): [number, number][] {
   const most = Math.max(...sizes, 1);
   const step = (width - 2 * MARGIN) / Math.max(1, sizes.length - 1);
-  return sizes.map((size, at) => [
-    Math.round(MARGIN + at * step),
-    Math.round(height - MARGIN - (size / most) * (height - 2 * MARGIN)),
-  ]);
+  const high = (size: number) => Math.round(height - MARGIN - (size / most) * (height - 2 * MARGIN));
+  return sizes.map((size, at) => [Math.round(MARGIN + at * step), high(size)]);
 }
 
 /** Returns the plot in words, for those who do not see it. */

@@ -15,12 +15,11 @@ export function text(event: Event, field: string): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Returns whether an event is one that was asked for: by kind or name, and by principal, subject or token. */
+/** Returns whether an event is one that was asked for: by kind, and by principal, subject or token. */
 export function selected(event: Event, { kind, principal }: Search): boolean {
   const name = text(event, "event");
   if (kind === "" && LOOKS.test(name)) return false;
   if (kind === "writes" && !WRITES.test(name)) return false;
-  if (kind.includes(".") && kind !== name) return false;
   const who = ["principal", "subject", "owner"].map((field) => text(event, field));
   who.push(`token:${text(event, "token")}`);
   return !principal || who.includes(principal) || who.includes(`token:${principal}`);

@@ -1,109 +1,68 @@
 // What all pages are made of.
 
-import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { ApiError } from "./api";
+import type { ComponentChildren, ComponentProps } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { ApiError, Role } from "./api";
 import { now } from "./clock";
 import { ages, bytes, exactly } from "./format";
-import { failure, words } from "./problems";
-import { href, type Query } from "./route";
+import type { Loaded, Pages } from "./load";
+import { has, useMe } from "./me";
+import { words } from "./problems";
+import { href } from "./route";
 
-export type Loaded<T> = { data?: T; error?: ApiError; loading: boolean; again: () => void };
-
-/** Loads data at first and when a dependency changes; `again` loads it anew and keeps what is shown meanwhile. */
-export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[]): Loaded<T> {
-  const [state, setState] = useState<{ data?: T; error?: ApiError; loading: boolean }>({ loading: true });
-  const [turn, setTurn] = useState(0);
-  const shown = useRef(0);
-  useEffect(() => {
-    const abort = new AbortController();
-    const isAgain = shown.current !== turn;
-    shown.current = turn;
-    setState((before) => (isAgain ? { ...before, loading: true } : { loading: true }));
-    load(abort.signal).then(
-      (data) => abort.signal.aborted || setState({ data, loading: false }),
-      (error) => abort.signal.aborted || setState(({ data }) => ({ data, error: failure(error), loading: false })),
-    );
-    return () => abort.abort();
-  }, [...deps, turn]);
-  return { ...state, again: () => setTurn((before) => before + 1) };
+/** What was loaded. Before that, that it is loading; a failure stands above what was read before it. */
+export function Shown<T>(props: { of: Loaded<T>; what: string; show: (data: T) => ComponentChildren }) {
+  const { data, error, again } = props.of;
+  return (
+    <>
+      {error && <Problem {...{ error, again }} note={data && "What you see was read before."} />}
+      {data ? props.show(data) : !error && <Loading what={props.what} />}
+    </>
+  );
 }
 
-/** Keeps what a page is asked for in its address, so that it can be shared and the back button finds it. */
-export function useQuery(page: "states" | "activity", given: Query): [Query, (changed: Query) => void] {
-  const [query, setQuery] = useState(given);
-  useEffect(() => {
-    const place = location.href;
-    const note = () => place === location.href && history.replaceState(history.state, "", href({ page, query }));
-    const timer = setTimeout(note, 300);
-    return () => clearTimeout(timer);
-  }, [page, query]);
-  return [query, (changed) => setQuery((before) => ({ ...before, ...changed }))];
-}
-
-/** Calls a function again and again while the page is visible, never twice within `seconds`. */
-export function useEvery(seconds: number, run: () => void): void {
-  const latest = useRef(run);
-  latest.current = run;
-  useEffect(() => {
-    let last = Date.now();
-    const look = () => {
-      if (document.visibilityState === "hidden" || Date.now() - last < seconds * 1000) return;
-      last = Date.now();
-      latest.current();
-    };
-    const timer = setInterval(look, 1000);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }, [seconds]);
-}
-
-/** Renders anew every ten seconds while the page is visible, so that ages stay true. */
-export function useTick(): void {
-  const [, setTick] = useState(0);
-  useEvery(10, () => setTick((tick) => tick + 1));
-}
+/** The button below a list of which more can be read. */
+export const More = ({ of, what }: { of: Pages<unknown>; what: string }) =>
+  of.hasMore ? (
+    <button type="button" onClick={of.again} disabled={of.loading}>
+      {of.loading ? "Loading …" : `Show more ${what}`}
+    </button>
+  ) : null;
 
 /** A failure, in words, with a button that tries again. */
-export function Problem({ error, again, note }: { error: ApiError; again?: () => void; note?: string }) {
+export function Problem({ error, again, note }: { error: ApiError; again: () => void; note?: string }) {
   const { title, advice } = words(error);
   return (
     <div class="problem" role="alert">
       <strong>{title}</strong>
       <p>{advice}</p>
       {note && <p>{note}</p>}
-      {again && (
-        <button type="button" onClick={again}>
-          Try again
-        </button>
-      )}
+      <Button onClick={again}>Try again</Button>
     </div>
   );
 }
 
 /** What stands where nothing is: what that means and what to do next. */
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
-  return (
-    <div class="empty">
-      <strong>{title}</strong>
-      {children}
-    </div>
-  );
-}
+export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
+  <div class="empty">
+    <strong>{title}</strong>
+    {children && <p>{children}</p>}
+  </div>
+);
 
-export const Loading = ({ what }: { what: string }) => (
-  <p class="loading" role="status">
-    Loading {what} …
+export const Loading = ({ what }: { what: string }) => <Status>{`Loading ${what} …`}</Status>;
+
+/** What screen readers read out when it changes. */
+export const Status = ({ children }: { children: ComponentChildren }) => (
+  <p role="status" class="faint">
+    {children}
   </p>
 );
 
 /** How long ago something was, with the exact time on hover and for screen readers. */
 export const Age = ({ at }: { at: string }) => (
   <time dateTime={at} title={exactly(at)}>
-    {ages(at, now())} ago
+    {`${ages(at, now())} ago`}
   </time>
 );
 
@@ -111,16 +70,109 @@ export const Size = ({ bytes: count }: { bytes: number | null }) =>
   count === null ? <span class="faint">–</span> : <span title={`${count} bytes`}>{bytes(count)}</span>;
 
 /** A principal, and the person whom the creator of the credentials named. */
-export const Person = ({ principal, owner }: { principal: string | null; owner?: string | null }) =>
-  owner ? <span title={principal ?? undefined}>{owner}</span> : <span>{principal ?? "another program"}</span>;
-
-/** A page before it has anything to show. */
-export const Waiting = ({ title, error, again }: { title: string; error?: ApiError; again: () => void }) => (
-  <>
-    <h1>{title}</h1>
-    {error ? <Problem error={error} again={again} /> : <Loading what={`the ${title.toLowerCase()}`} />}
-  </>
+export const Person = ({ principal, owner }: { principal: string | null; owner?: string | null }) => (
+  <span title={principal ?? undefined}>{owner || (principal ?? "another program")}</span>
 );
+
+export const StateLink = ({ name }: { name: string }) => <a href={href({ page: "state", name })}>{name}</a>;
+
+export const Button = (props: ComponentProps<"button">) => <button type="button" {...props} />;
+
+export const Submit = (props: ComponentProps<"button">) => <button type="submit" class="main" {...props} />;
+
+type Labelled = { label: string; name: string };
+
+/** A text field with its label; with a `hint`, also with a sentence below it. */
+export const Field = ({ label, hint, ...input }: Labelled & { hint?: string } & ComponentProps<"input">) => (
+  <div class="field">
+    <label for={input.name}>{label}</label>
+    <input id={input.name} autocomplete="off" spellcheck={false} aria-describedby={hint && "hint"} {...input} />
+    {hint && <small id="hint">{hint}</small>}
+  </div>
+);
+
+type Given = { of: Record<string, string>; value: string; onChange?: (value: string) => void };
+
+/** A field with a few values to choose from, each with its words. */
+export const Choice = ({ label, name, of, value: chosen, onChange }: Labelled & Given) => (
+  <div class="field">
+    <label for={name}>{label}</label>
+    <select id={name} name={name} onChange={(event) => onChange?.(event.currentTarget.value)}>
+      {Object.entries(of).map(([value, words]) => (
+        <option key={value} value={value} selected={value === chosen}>
+          {words}
+        </option>
+      ))}
+    </select>
+  </div>
+);
+
+/** A box to tick, with its label. */
+export const Tick = (props: { label: string; checked: boolean; onChange: (checked: boolean) => void }) => (
+  <label>
+    <input type="checkbox" checked={props.checked} onChange={(event) => props.onChange(event.currentTarget.checked)} />
+    {props.label}
+  </label>
+);
+
+/** Returns what was entered into a form, which the browser does not send then. */
+export function entered(event: Event): Record<string, string> {
+  event.preventDefault();
+  const given = new FormData(event.currentTarget as HTMLFormElement);
+  return Object.fromEntries([...given].map(([name, value]) => [name, String(value).trim()]));
+}
+
+type Columns<T> = Record<string, (row: T) => ComponentChildren>;
+
+/** A table whose cells know their heads, because a narrow screen shows each row as a list. The first cell is its head. */
+export function Table<T>(props: { rows: T[]; name: (row: T) => string; columns: Columns<T> }) {
+  const [[title = "", first] = [], ...others] = Object.entries(props.columns);
+  return (
+    <div class="wide">
+      <table class="stack">
+        <thead>
+          <tr>
+            {[title, ...others.map(([head]) => head)].map((head) => (head ? <th scope="col">{head}</th> : <td />))}
+          </tr>
+        </thead>
+        <tbody>
+          {props.rows.map((row) => (
+            <tr key={props.name(row)}>
+              <th scope="row">{first?.(row)}</th>
+              {others.map(([head, cell]) => (
+                <td key={head} class={head ? undefined : "act"} data-label={head || undefined}>
+                  <div>{cell(row)}</div>
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Names and what they are; those without a value are left out. */
+export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) => (
+  <dl>
+    {Object.entries(facts).map(([term, fact]) =>
+      fact === null || fact === "" ? null : (
+        <div key={term}>
+          <dt>{term}</dt>
+          <dd>{fact}</dd>
+        </div>
+      ),
+    )}
+  </dl>
+);
+
+/** What the role allows, or the sentence that says which role does; nothing until the role is known. */
+export function For(props: { roles: Role[]; name?: string; what: string; children: ComponentChildren }) {
+  const me = useMe();
+  if (!me || has(me, props.roles, props.name)) return <>{me && props.children}</>;
+  const roles = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(props.roles);
+  return <p class="faint">{`${props.what} is for the role ${roles}, which you do not have here.`}</p>;
+}
 
 /** A modal dialog. Escape and its close button call `onClose`. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
@@ -139,9 +191,9 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
     <dialog ref={dialog} aria-labelledby="dialog-title" onClose={props.onClose}>
       <header>
         <h2 id="dialog-title">{props.title}</h2>
-        <button type="button" class="quiet" aria-label="Close" onClick={props.onClose}>
+        <Button class="quiet" aria-label="Close" onClick={props.onClose}>
           ✕
-        </button>
+        </Button>
       </header>
       {props.children}
     </dialog>

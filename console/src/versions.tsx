@@ -3,21 +3,21 @@
 import { useState } from "preact/hooks";
 import { Restore } from "./actions";
 import { get, type Schemas } from "./api";
-import { Table } from "./locks";
-import { maintains, reads, useMe } from "./me";
-import { For, Head, HISTORIANS, Hidden, More, READERS, ShowValues, usePages } from "./parts";
+import { useLoaded, usePages } from "./load";
+import { HISTORIANS, has, maintains, READERS, useMe } from "./me";
+import { Head, Hidden, ShowValues } from "./parts";
 import { href } from "./route";
-import { Age, Empty, Loading, Problem, Size, useLoaded, useTick } from "./ui";
+import { Age, Button, Empty, entered, For, Loading, More, Shown, Size, Submit, Table } from "./ui";
 import * as say from "./words";
 
 type Version = Schemas["Version"];
+type Asked = { version: Version; current: Version };
 
 /** The versions of a state. Two are picked to see what differs, and one is restored. */
 export function HistoryPage({ name }: { name: string }) {
   const [turn, setTurn] = useState(0);
-  const [asked, setAsked] = useState<{ version: Version; current: Version }>();
+  const [asked, setAsked] = useState<Asked>();
   const onDone = () => setTurn((before) => before + 1);
-  useTick();
   return (
     <>
       <Head name={name} page="history" />
@@ -29,140 +29,113 @@ export function HistoryPage({ name }: { name: string }) {
   );
 }
 
-function Versions(props: { name: string; restore: (asked: { version: Version; current: Version }) => void }) {
-  const { name, restore } = props;
+function Versions({ name, restore }: { name: string; restore: (asked: Asked) => void }) {
   const me = useMe();
   const pages = usePages<Schemas["VersionPage"]>((cursor, signal) => get(`versions/${name}`, { cursor }, signal));
-  const versions = pages.pages.flatMap((page) => page.versions);
-  const current = versions[0];
+  const versions = pages.data?.flatMap((page) => page.versions) ?? [];
   const contents = versions.filter((version) => !version.delete_marker);
-  const [picked, setPicked] = useState<{ From?: string; To?: string }>({});
-  const sides = { From: picked.From ?? contents[1]?.version, To: picked.To ?? contents[0]?.version };
-  const compares = reads(me, name) && contents.length > 1;
+  const current = versions[0];
+  const compares = has(me, READERS, name) && contents.length > 1;
   const compare = (event: Event) => {
-    event.preventDefault();
-    const [to, from] = contents.filter(({ version }) => version === sides.From || version === sides.To);
+    const picked = Object.values(entered(event));
+    const [to, from = to] = contents.filter(({ version }) => picked.includes(version));
     if (from && to) location.hash = href({ page: "diff", name, from: from.version, to: to.version });
   };
-  const pick = (side: "From" | "To", version: Version) => (
+  const pick = (side: "From" | "To", version: Version, isPicked: boolean) => (
     <label>
       <input
         type="radio"
         name={side}
+        value={version.version}
         aria-label={`${side} ${say.versionWords(version)}`}
-        checked={version.version === sides[side]}
-        onChange={() => setPicked({ ...picked, [side]: version.version })}
+        defaultChecked={isPicked}
       />
       {side}
     </label>
   );
-  return (
+  const columns = {
+    Version: (version: Version) => (
+      <>
+        {version.delete_marker ? "deleted" : say.versionWords(version)}{" "}
+        {version.current && !version.delete_marker && <span class="badge frozen">current</span>}
+        <small>{say.note(version, versions)}</small>
+      </>
+    ),
+    Written: (version: Version) => (
+      <>
+        <Age at={version.time} />
+        {version.size !== null && [", ", <Size key="size" bytes={version.size} />]}
+        {!version.delete_marker && <small>{[say.writer(version), version.operation].filter(Boolean).join(", ")}</small>}
+      </>
+    ),
+    ...(compares && {
+      Compare: (version: Version) =>
+        !version.delete_marker && [
+          pick("From", version, version === contents[1]),
+          pick("To", version, version === contents[0]),
+        ],
+    }),
+    "": (version: Version) =>
+      maintains(me, name) &&
+      !version.delete_marker &&
+      current &&
+      !current.delete_marker &&
+      current !== version && (
+        <Button aria-label={`Restore ${say.versionWords(version)}`} onClick={() => restore({ version, current })}>
+          Restore …
+        </Button>
+      ),
+  };
+  const table = () => (
     <form onSubmit={compare}>
-      {compares && (
-        <p>
-          <button type="submit" class="main" disabled={sides.From === sides.To}>
-            Compare the two versions
-          </button>
-        </p>
-      )}
+      {compares && <Submit>Compare the two versions</Submit>}
       {current?.delete_marker && (
         <p class="notice">
-          The state is deleted. <code>holdfast state undelete {name}</code> brings it back.
+          The state is deleted. <code>{`holdfast state undelete ${name}`}</code> brings it back.
         </p>
       )}
-      {versions.length > 0 && (
-        <Table heads={["Version", "Written", ...(compares ? ["Compare"] : [])]}>
-          {versions.map((version) => (
-            <tr key={version.version}>
-              <th scope="row">
-                <div>
-                  {version.delete_marker ? "deleted" : say.versionWords(version)}{" "}
-                  {version.current && !version.delete_marker && <span class="badge frozen">current</span>}
-                  <small>{say.note(version, versions)}</small>
-                </div>
-              </th>
-              <td>
-                <div>
-                  <Age at={version.time} />
-                  {version.size !== null && ", "}
-                  {version.size !== null && <Size bytes={version.size} />}
-                  {!version.delete_marker && (
-                    <small>{[say.writer(version), version.operation].filter(Boolean).join(", ")}</small>
-                  )}
-                </div>
-              </td>
-              {compares && (
-                <td>
-                  <div class="actions">{!version.delete_marker && [pick("From", version), pick("To", version)]}</div>
-                </td>
-              )}
-              <td class="act">
-                {maintains(me, name) &&
-                  !version.delete_marker &&
-                  current &&
-                  !current.delete_marker &&
-                  current !== version && (
-                    <button
-                      type="button"
-                      aria-label={`Restore ${say.versionWords(version)}`}
-                      onClick={() => restore({ version, current })}>
-                      Restore …
-                    </button>
-                  )}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      <More pages={pages} what="versions" />
+      <Table rows={versions} name={({ version }) => version} columns={columns} />
+      <More of={pages} what="versions" />
     </form>
   );
+  return <Shown of={pages} what="the versions" show={table} />;
 }
 
 /** What differs between two versions. */
 export function DiffPage({ name, from, to }: { name: string; from: string; to: string }) {
   const [values, setValues] = useState(false);
-  const { data, error, loading, again } = useLoaded<Schemas["Differences"]>(
+  const differences = useLoaded<Schemas["Differences"]>(
     (signal) => get(`diff/${name}`, { from, to, values: values ? "true" : undefined }, signal),
-    [name, from, to, values],
+    [values],
   );
   return (
     <>
       <Head name={name} page="diff" />
       <For roles={READERS} name={name} what="What differs">
-        <ShowValues {...{ values, setValues }} />
-        {loading && <Loading what="what differs" />}
-        {error?.status === 413 ? (
-          <Empty title="These versions are too large to compare here">
-            <p>{error.message}</p>
-          </Empty>
-        ) : (
-          error && <Problem error={error} again={again} />
-        )}
-        {data && <Differences found={data} />}
+        <ShowValues checked={values} onChange={setValues} />
+        {differences.loading && differences.data && <Loading what="what differs" />}
+        <Shown of={differences} what="what differs" show={(found) => <Differences found={found} />} />
       </For>
     </>
   );
 }
 
 function Differences({ found }: { found: Schemas["Differences"] }) {
-  const { from, to, resources, outputs } = found;
+  const { resources, outputs } = found;
   const side = ({ serial, time, size, terraform_version: client }: Schemas["Side"]) => (
     <>
-      <b>serial {serial}</b>, written <Age at={time} />, <Size bytes={size} />
+      <b>{`serial ${serial}`}</b>, written <Age at={time} />, <Size bytes={size} />
       {client && `, by client ${client}`}
     </>
   );
   return (
     <>
       <p>
-        From {side(from)} to {side(to)}.
+        From {side(found.from)} to {side(found.to)}.
       </p>
       {found.lineage_changed && <p class="notice">The lineages differ: these are states of two histories.</p>}
       {found.encrypted ? (
-        <Empty title="The client encrypted the state">
-          <p>Only serial, time and size can be compared here.</p>
-        </Empty>
+        <Empty title="The client encrypted the state">Only serial, time and size can be compared here.</Empty>
       ) : resources.length || outputs.length ? (
         <p role="status">{say.counts(found.summary)}</p>
       ) : (
@@ -177,16 +150,12 @@ function Differences({ found }: { found: Schemas["Differences"] }) {
 type Value = Partial<Omit<Schemas["AttributeChange"], "path">> & { name: string };
 type Change = Value & { attributes?: Schemas["AttributeChange"][] };
 
-const AT_ONCE = 200; // resources that are drawn until all are asked for
-
-function Changes({ title, changes }: { title: string; changes: Change[] }) {
-  const [all, setAll] = useState(false);
-  if (!changes.length) return null;
-  return (
+const Changes = ({ title, changes }: { title: string; changes: Change[] }) =>
+  changes.length > 0 ? (
     <section>
       <h2>{title}</h2>
       <ul class="changes">
-        {changes.slice(0, all ? undefined : AT_ONCE).map(({ attributes = [], ...change }) => (
+        {changes.map(({ attributes = [], ...change }) => (
           <li key={change.name}>
             <Changed {...change} />
             {attributes.length > 0 && (
@@ -201,14 +170,8 @@ function Changes({ title, changes }: { title: string; changes: Change[] }) {
           </li>
         ))}
       </ul>
-      {!all && changes.length > AT_ONCE && (
-        <button type="button" onClick={() => setAll(true)}>
-          Show all {changes.length.toLocaleString("en")}
-        </button>
-      )}
     </section>
-  );
-}
+  ) : null;
 
 function Changed({ name, change, before = null, after = null, sensitive }: Value) {
   const known = [before, after].filter((value) => value !== null);

@@ -79,6 +79,14 @@ export function meanwhile(now: State, seen?: string): string {
   return now.version === seen ? "" : `Meanwhile ${writer(now)} wrote ${what}${how}.`;
 }
 
+/** Who removed a lock or freeze first, as the audit trail says. */
+export function remover(events: readonly Record<string, unknown>[], id: string): string {
+  const isIt = ({ event, lock_id, freeze }: Record<string, unknown>) =>
+    /released|unlocked|unfrozen/.test(String(event)) && (freeze ?? lock_id) === id;
+  const first = events.find(isIt);
+  return first ? `${first.owner ?? first.principal} removed it` : "its holder released it, or somebody else removed it";
+}
+
 export const restored = ({ serial, restored_serial, changed }: Schemas["Restored"]) =>
   changed
     ? `Serial ${serial} is current now, with the content of serial ${restored_serial}. Run terraform plan to see what the infrastructure lacks.`

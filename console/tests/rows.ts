@@ -1,13 +1,12 @@
 import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import { covers, has } from "../src/me";
-import { drawn, marked, matching, ordered, type State } from "../src/rows";
+import { inView, matching, ordered, type State } from "../src/rows";
 
 const state = (name: string, size: number | null = 1, since?: string): State =>
   ({ name, size, modified: null, deleted: false, lock: since ? { since } : null }) as State;
 const names = (states: State[]) => states.map(({ name }) => name).join(" ");
 const STATES = [state("b/Prod", 5), state("a/prod", null, "2026-02"), state("a/dev", 9, "2026-01"), state("c", 5)];
-const PLAIN = { by: "name", down: false, locked: false } as const;
 
 test("A filter takes every word, anywhere in the name, in small or capital letters", () => {
   equal(names(matching(STATES, "PROD")), "b/Prod a/prod");
@@ -16,27 +15,20 @@ test("A filter takes every word, anywhere in the name, in small or capital lette
   equal(matching(STATES, ".*").length, 0);
 });
 
-test("States are ordered by a column, those without a value last, equal ones by name", () => {
-  equal(names(ordered(STATES, PLAIN)), "a/dev a/prod b/Prod c");
-  equal(names(ordered(STATES, { ...PLAIN, by: "size" })), "b/Prod c a/dev a/prod");
-  equal(names(ordered(STATES, { ...PLAIN, by: "size", down: true })), "a/dev b/Prod c a/prod");
-  equal(names(ordered(STATES, { ...PLAIN, by: "lock" })), "a/dev a/prod b/Prod c");
-  equal(names(ordered(STATES, { by: "name", down: true, locked: true })), "a/prod a/dev c b/Prod");
+test("States are ordered by name, size or last write, those without a value last, and locked ones on top", () => {
+  equal(names(ordered(STATES, "name", false)), "a/dev a/prod b/Prod c");
+  equal(names(ordered(STATES, "size", false)), "a/dev b/Prod c a/prod");
+  equal(names(ordered(STATES, "name", true)), "a/dev a/prod b/Prod c");
+  equal(names(ordered([...STATES, state("d", 7)], "size", true)), "a/dev a/prod d b/Prod c");
+  const written = STATES.map((one, at) => ({ ...one, modified: at ? `2026-11-2${at}T12:00:00Z` : null }));
+  equal(names(ordered(written, "modified", false)), "c a/dev a/prod b/Prod");
 });
 
-test("The rows in view are drawn, and some above and below", () => {
-  deepEqual(drawn(5000, 100, 1000, 40, 5), [0, 28]);
-  deepEqual(drawn(5000, -4000, 1000, 40, 5), [95, 130]);
-  deepEqual(drawn(10, -40_000, 1000, 40, 5), [10, 10]);
-  deepEqual(drawn(0, 0, 1000, 40, 5), [0, 0]);
-});
-
-test("What was typed is marked wherever it stands", () => {
-  const parts = marked("net/Prod/net", "net prod");
-  equal(parts.map(([text, isTyped]) => (isTyped ? `[${text}]` : text)).join(""), "[net]/[Prod]/[net]");
-  equal(parts.map(([text]) => text).join(""), "net/Prod/net");
-  deepEqual(marked("aaa", "aa"), [["aaa", true]]);
-  deepEqual(marked("x", ""), [["x", false]]);
+test("The rows in view are those between its edges", () => {
+  deepEqual(inView(5000, 100, 1000, 40), [0, 23]);
+  deepEqual(inView(5000, -4000, 1000, 40), [100, 125]);
+  deepEqual(inView(10, -40_000, 1000, 40), [10, 10]);
+  deepEqual(inView(0, 0, 1000, 40), [0, 0]);
 });
 
 test("A pattern of a scope covers as the API says", () => {

@@ -1,0 +1,98 @@
+// Reading from the API, again and again, and keeping what a page is asked for.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ApiError } from "./api";
+import { failure } from "./problems";
+import { href, type Query } from "./route";
+
+type Read<T> = { data?: T; error?: ApiError; loading: boolean };
+export type Loaded<T> = Read<T> & { again: () => void };
+export type Pages<P> = Loaded<P[]> & { hasMore: boolean };
+/** What was read last, and when that began: for a page that people come back to. */
+export type Kept<T> = { data?: T; at: number };
+
+/**
+ * Loads data at first, when a dependency changes and when `again` is called; also every so many seconds while the page
+ * is visible, but less often if that is slow or the API asks for it. What was read stays until then. `load` may show a
+ * part of the data before it returns all of it.
+ */
+export function useLoaded<T>(
+  load: (signal: AbortSignal, show: (part: T) => void) => Promise<T>,
+  deps: unknown[],
+  every = 0,
+  kept?: Kept<T>,
+): Loaded<T> {
+  const [read, setRead] = useState<Read<T>>({ data: kept?.data, loading: !kept?.data });
+  const [turn, setTurn] = useState(0);
+  const due = useRef((kept?.at ?? 0) + every * 1000);
+  const again = () => setTurn((before) => before + 1);
+  useEffect(() => {
+    const begun = Date.now();
+    if (turn === 0 && begun < due.current) return;
+    const abort = new AbortController();
+    const show = (seen: Partial<Read<T>>, seconds = 0) => {
+      if (abort.signal.aborted) return;
+      setRead((before) => ({ ...before, ...seen }));
+      due.current = Math.max(begun + every * 1000, Date.now() + seconds * 1000);
+    };
+    show({ loading: true });
+    load(abort.signal, (data) => show({ data })).then(
+      (data) => {
+        if (kept) Object.assign(kept, { data, at: begun });
+        show({ data, error: undefined, loading: false }, (4 * (Date.now() - begun)) / 1000);
+      },
+      (thrown) => {
+        const error = failure(thrown);
+        show({ error, loading: false }, error.retryAfter ?? 0);
+      },
+    );
+    return () => abort.abort();
+  }, [...deps, turn]);
+  useEvery(1, () => every > 0 && !read.loading && Date.now() >= due.current && again());
+  return { ...read, again };
+}
+
+/** Reads a list page by page, the next one when `again` is called. */
+export function usePages<P extends { next: string | null }>(
+  load: (cursor: string | undefined, signal: AbortSignal) => Promise<P>,
+): Pages<P> {
+  const pages = useRef<P[]>([]);
+  const loaded = useLoaded(async (signal) => {
+    const page = await load(pages.current.at(-1)?.next ?? undefined, signal);
+    pages.current = [...pages.current, page];
+    return pages.current;
+  }, []);
+  return { ...loaded, hasMore: Boolean(pages.current.at(-1)?.next) && !loaded.error };
+}
+
+/** Keeps what a page is asked for in its address, so that it can be shared and the back button finds it. */
+export function useQuery(page: "states" | "activity", given: Query): [Query, (changed: Query) => void] {
+  const [query, setQuery] = useState(given);
+  useEffect(() => {
+    const place = location.href;
+    const note = () => place === location.href && history.replaceState(history.state, "", href({ page, query }));
+    const timer = setTimeout(note, 300);
+    return () => clearTimeout(timer);
+  }, [page, query]);
+  return [query, (changed) => setQuery((before) => ({ ...before, ...changed }))];
+}
+
+/** Calls a function again and again while the page is visible, never twice within `seconds`. */
+export function useEvery(seconds: number, run: () => void): void {
+  const latest = useRef(run);
+  latest.current = run;
+  useEffect(() => {
+    let last = Date.now();
+    const look = () => {
+      if (document.visibilityState === "hidden" || Date.now() - last < seconds * 1000) return;
+      last = Date.now();
+      latest.current();
+    };
+    const timer = setInterval(look, 1000);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+    };
+  }, [seconds]);
+}
