@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { type ApiError, get, type Schemas, send } from "./api";
+import { get, type Schemas, send } from "./api";
 import { now } from "./clock";
 import { when } from "./format";
 import { AUDITORS, has, useMe } from "./me";
@@ -24,7 +24,11 @@ type Asking<D> = Shared & {
   verb: string;
   make: (given: Entered) => D;
   send: (document: D) => Promise<string>;
-  refused: (error: ApiError) => Promise<string>;
+  /** What did not happen if the API refuses it, and which version was current when the person was asked. */
+  undone: string;
+  seen?: string;
+  /** What to do where a refusal and the state as it is now need more than words; returns the words for it. */
+  look?: (now?: State) => string | undefined;
   children: ComponentChildren;
 };
 
@@ -47,11 +51,13 @@ function Ask<D>(props: Asking<D>) {
     } catch (thrown) {
       const error = failure(thrown);
       const { title, advice } = words(error);
-      const isKnown = error.status >= 400 && error.status < 500 && error.status !== 429;
-      if (isKnown) sent.current = null;
-      const unknown = `${title}. ${advice} It may have taken effect; trying again is safe.`;
-      setProblem(isKnown ? await props.refused(error) : unknown);
-      if (isKnown) props.onDone();
+      setProblem(`${title}. ${advice} It may have taken effect; trying again is safe.`);
+      if (error.status >= 400 && error.status < 500 && error.status !== 429) {
+        sent.current = null;
+        const state = await get<State>(`states/${props.name}`).catch(() => undefined);
+        setProblem(props.look?.(state) ?? say.refusal(error.code, error.message, props.undone, state, props.seen));
+        props.onDone();
+      }
     }
     setBusy(false);
   };
@@ -87,12 +93,6 @@ const Reason = ({ hint }: { hint: string }) => (
   <Field label="Reason" name="reason" hint={`One line, ${hint}.`} maxLength={200} autofocus />
 );
 
-/** Returns the words for a refusal, and the state as it is now; `seen` is the version that was current before. */
-async function refusal(name: string, error: ApiError, undone: string, seen?: string) {
-  const now = await get<State>(`states/${name}`).catch(() => undefined);
-  return { now, words: say.refusal(error.code, error.message, undone, now, seen) };
-}
-
 type Removal = Shared & { title: string; verb: string; children: ComponentChildren };
 
 /** Removes exactly the lock or freeze that was seen, and says who was faster where the audit trail says so. */
@@ -105,8 +105,7 @@ function Remove(props: Removal & { route: string; query: { id: string; version?:
     const trail = mayLook && (await get<Schemas["Activity"]>("activity", { state: name }).catch(() => undefined));
     return `It was gone already: ${say.remover(trail ? trail.events : [], query.id)}. Nothing was removed.`;
   };
-  const refused = async (error: ApiError) => (await refusal(name, error, "Nothing was removed.")).words;
-  return <Ask {...props} make={() => query} send={remove} refused={refused} />;
+  return <Ask {...props} make={() => query} send={remove} undone="Nothing was removed." />;
 }
 
 /** Removes exactly the lock that was seen. */
@@ -149,9 +148,8 @@ export function Freeze(shared: Shared) {
     const { until } = (await send<Schemas["Frozen"]>("PUT", `freeze/${name}`, document)).freeze;
     return `${name} is frozen until ${until ? when(until) : "somebody unfreezes it"}.`;
   };
-  const refused = async (error: ApiError) => (await refusal(name, error, "It was not frozen.")).words;
   return (
-    <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} refused={refused}>
+    <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
       <p>
         Nobody can change <b>{name}</b> then: Terraform and OpenTofu print the reason at the next plan or apply, and no
         force-unlock removes a freeze. A maintainer can unfreeze it at any time.
@@ -173,17 +171,21 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
     return frozen ? { ...wanted, frozen } : wanted;
   };
   const restore = async (wanted: Schemas["Restore"]) => say.restored(await send("POST", `restore/${name}`, wanted));
-  const refused = async (error: ApiError) => {
-    const { now, words } = await refusal(name, error, "Nothing was restored.", seen.version);
-    const { version: base, lock } = now ?? {};
-    if (now && base) setSeen({ ...seen, ...now, version: base, lineage: now.lineage });
-    const own = lock?.principal === me?.principal ? lock?.freeze?.id : undefined;
+  const look = (now?: State) => {
+    if (now?.version) setSeen({ ...seen, ...now, version: now.version });
+    const own = now?.lock?.principal === me?.principal ? now?.lock?.freeze?.id : undefined;
     setFrozen(own);
-    return own ? "You froze this state. If you go on, the version is written under your freeze." : words;
+    return own && "You froze this state. If you go on, the version is written under your freeze.";
   };
   const title = `Restore ${say.versionWords(version)} of ${name}`;
   return (
-    <Ask {...shared} title={title} verb="Restore" make={make} send={restore} refused={refused}>
+    <Ask
+      {...shared}
+      {...{ title, make, look }}
+      verb="Restore"
+      send={restore}
+      undone="Nothing was restored."
+      seen={seen.version}>
       <p>
         This writes the content of {say.versionWords(version)}, written <Age at={version.time} /> by{" "}
         {say.writer(version)}, again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is current, written{" "}

@@ -8,7 +8,7 @@ import { usePages, useQuery } from "./load";
 import { AUDITORS } from "./me";
 import type { Query } from "./route";
 import { type Event, fields, selected, text, whose } from "./trail";
-import { Age, Button, Choice, Empty, entered, Facts, Field, For, More, Shown, StateLink, Status, Table } from "./ui";
+import { Age, Button, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
@@ -51,7 +51,7 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
   });
   const table = (pages: { events: Event[] }[]) => {
     const all = pages.flatMap(({ events }) => events);
-    const events = [...new Map(all.map((event) => [text(event, "id"), event])).values()]; // it may be in the trail twice
+    const events = [...new Map(all.map((event) => [text(event, "id"), event])).values()]; // some are there twice
     if (!events.length) return <Empty title="No such event">Choose a longer time, or more events.</Empty>;
     return (
       <>
@@ -70,12 +70,7 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
       </>
     );
   };
-  return (
-    <>
-      <Shown of={trail} what="the activity" show={table} />
-      <More of={trail} what="events" />
-    </>
-  );
+  return <Shown of={trail} what="events" show={table} />;
 }
 
 function Details({ event }: { event: Event }) {

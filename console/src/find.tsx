@@ -59,7 +59,7 @@ function Found({ wanted }: { wanted: Schemas["Find"] }) {
   return (
     <Shown
       of={search}
-      what="the states"
+      what="states"
       show={(page) => <Matches page={page} isSearching={search.loading && page.next !== null} />}
     />
   );

@@ -1,15 +1,11 @@
 // Sizes, times and ages as people read them.
 
-const UNITS: [string, number][] = [
-  ["d", 86_400],
-  ["h", 3_600],
-  ["min", 60],
-];
+const UNITS = { d: 86_400, h: 3_600, min: 60 };
 
 /** Returns how long ago a time is, as `5 min`; `now` is in milliseconds since 1970. */
 export function ages(iso: string, now: number): string {
   const seconds = Math.max(0, Math.round((now - Date.parse(iso)) / 1000));
-  for (const [unit, length] of UNITS) {
+  for (const [unit, length] of Object.entries(UNITS)) {
     if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
   }
   return `${seconds} s`;

@@ -5,23 +5,19 @@ import type { ApiError } from "./api";
 import { failure } from "./problems";
 import { href, type Query } from "./route";
 
+/** Reads data, and may show a part of it before it returns all. */
+export type Load<T> = (signal: AbortSignal, show: (part: T) => void) => Promise<T>;
 type Read<T> = { data?: T; error?: ApiError; loading: boolean };
-export type Loaded<T> = Read<T> & { again: () => void };
-export type Pages<P> = Loaded<P[]> & { hasMore: boolean };
+/** `again` reads anew, or of a list that is read page by page the next page. */
+export type Loaded<T> = Read<T> & { again: () => void; hasMore?: boolean };
 /** What was read last, and when that began: for a page that people come back to. */
 export type Kept<T> = { data?: T; at: number };
 
 /**
  * Loads data at first, when a dependency changes and when `again` is called; also every so many seconds while the page
- * is visible, but less often if that is slow or the API asks for it. What was read stays until then. `load` may show a
- * part of the data before it returns all of it.
+ * is visible, but less often if that is slow or the API asks for it. What was read stays until then.
  */
-export function useLoaded<T>(
-  load: (signal: AbortSignal, show: (part: T) => void) => Promise<T>,
-  deps: unknown[],
-  every = 0,
-  kept?: Kept<T>,
-): Loaded<T> {
+export function useLoaded<T>(load: Load<T>, deps: unknown[], every = 0, kept?: Kept<T>): Loaded<T> {
   const [read, setRead] = useState<Read<T>>({ data: kept?.data, loading: !kept?.data });
   const [turn, setTurn] = useState(0);
   const due = useRef((kept?.at ?? 0) + every * 1000);
@@ -55,7 +51,7 @@ export function useLoaded<T>(
 /** Reads a list page by page, the next one when `again` is called. */
 export function usePages<P extends { next: string | null }>(
   load: (cursor: string | undefined, signal: AbortSignal) => Promise<P>,
-): Pages<P> {
+): Loaded<P[]> {
   const pages = useRef<P[]>([]);
   const loaded = useLoaded(async (signal) => {
     const page = await load(pages.current.at(-1)?.next ?? undefined, signal);
@@ -77,22 +73,12 @@ export function useQuery(page: "states" | "activity", given: Query): [Query, (ch
   return [query, (changed) => setQuery((before) => ({ ...before, ...changed }))];
 }
 
-/** Calls a function again and again while the page is visible, never twice within `seconds`. */
+/** Calls a function every so many seconds while the page is visible. */
 export function useEvery(seconds: number, run: () => void): void {
   const latest = useRef(run);
   latest.current = run;
   useEffect(() => {
-    let last = Date.now();
-    const look = () => {
-      if (document.visibilityState === "hidden" || Date.now() - last < seconds * 1000) return;
-      last = Date.now();
-      latest.current();
-    };
-    const timer = setInterval(look, 1000);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-    };
+    const timer = setInterval(() => document.visibilityState === "visible" && latest.current(), seconds * 1000);
+    return () => clearInterval(timer);
   }, [seconds]);
 }

@@ -82,7 +82,7 @@ export function LocksPage() {
   return (
     <>
       <h1>Locks</h1>
-      <Shown of={locks} what="the locks" show={lists} />
+      <Shown of={locks} what="locks" show={lists} />
       {asked && <Asked name={asked.name} lock={asked} onClose={() => setAsked(undefined)} onDone={locks.again} />}
     </>
   );

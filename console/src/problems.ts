@@ -28,5 +28,5 @@ export function words({ status, code, message, retryAfter }: ApiError): Words {
     return { title: "The page failed", advice: `${message}. This is a fault of the console: reload it.` };
   const [title, advice] = KNOWN[status] ?? ["The service failed", "Try again; the function's log says more."];
   const soon = advice.endsWith("Try again") && (retryAfter ? `in ${retryAfter} s.` : "in a few seconds.");
-  return { title, advice: [message, advice, soon].filter(Boolean).join(" ") };
+  return { title, advice: [status === 401 || status === 429 ? "" : message, advice, soon].filter(Boolean).join(" ") };
 }

@@ -9,23 +9,22 @@ import { useLoaded, usePages } from "./load";
 import { HISTORIANS, maintains, mayBreak, READERS, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { grouped, points, summary } from "./shape";
-import { Age, Button, Empty, Facts, For, More, Shown, Size, Status, Table } from "./ui";
+import { Age, Button, Empty, Facts, For, Shown, Size, Status, Table } from "./ui";
 import * as say from "./words";
 
 type State = Schemas["StateDescription"];
 
+const EVERY = 10; // seconds between two looks at whether the state changed
+
 /** A state now, read anew when the list of states says that it changed. */
 export function StatePage({ name }: { name: string }) {
   const seen = useRef<State>(undefined);
-  const state = useLoaded<State>(
-    async (signal) => {
-      if (!seen.current || (await isChanged(seen.current, signal)))
-        seen.current = await get<State>(`states/${name}`, {}, signal);
-      return seen.current;
-    },
-    [],
-    10,
-  );
+  const read = async (signal: AbortSignal) => {
+    if (!seen.current || (await isChanged(seen.current, signal)))
+      seen.current = await get<State>(`states/${name}`, {}, signal);
+    return seen.current;
+  };
+  const state = useLoaded(read, [], EVERY);
   return (
     <>
       <Head name={name} page="state" />
@@ -141,7 +140,7 @@ function Sizes({ name }: { name: string }) {
       </>
     );
   };
-  return <Shown of={history} what="the history" show={plot} />;
+  return <Shown of={history} what="versions" show={plot} />;
 }
 
 type Output = { name: string; type: string; sensitive: boolean; value?: string | undefined };
@@ -175,7 +174,7 @@ function Outputs({ name }: { name: string }) {
     ) : (
       <p class="faint">The state has no outputs.</p>
     );
-  return <Shown of={outputs} what="the outputs" show={table} />;
+  return <Shown of={outputs} what="outputs" show={table} />;
 }
 
 function Resources({ name }: { name: string }) {
@@ -202,11 +201,10 @@ function Resources({ name }: { name: string }) {
             ))}
           </Branch>
         ))}
-        <More of={pages} what="resources" />
       </>
     );
   };
-  return <Shown of={pages} what="the resources" show={tree} />;
+  return <Shown of={pages} what="resources" show={tree} />;
 }
 
 type Parts = { name: string; notes: (string | number)[]; open: boolean; children: ComponentChildren };

@@ -4,9 +4,8 @@ import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, list, type Schemas } from "./api";
 import { counted } from "./format";
-import { type Kept, useLoaded, useQuery } from "./load";
+import { type Kept, type Load, useLoaded, useQuery } from "./load";
 import { LockBadge } from "./locks";
-import { useMe } from "./me";
 import { failure } from "./problems";
 import { href, type Query } from "./route";
 import { inView, matching, ORDERS, ordered, type State } from "./rows";
@@ -30,12 +29,8 @@ onSession(() => {
 export function StatesPage(props: { query: Query }) {
   const [query, change] = useQuery("states", props.query);
   const { q: typed = "", by = "name", locked = "" } = query;
-  const states = useLoaded<State[]>(
-    (signal, show) => list("states", signal, kept.at ? undefined : show),
-    [],
-    EVERY,
-    kept,
-  );
+  const read: Load<State[]> = (signal, show) => list("states", signal, kept.at ? undefined : show);
+  const states = useLoaded(read, [], EVERY, kept);
   const all = useMemo(() => ordered(states.data ?? [], by, locked !== ""), [states.data, by, locked]);
   const shown = useMemo(() => matching(all, typed), [all, typed]);
   const table = () => {
@@ -70,7 +65,7 @@ export function StatesPage(props: { query: Query }) {
           {kept.at ? "" : " so far …"}
         </Status>
       </search>
-      <Shown of={states} what="the states" show={table} />
+      <Shown of={states} what="states" show={table} />
     </>
   );
 }
@@ -126,15 +121,12 @@ const Space = ({ height }: { height: number }) => (
   </tbody>
 );
 
-function NoStates() {
-  const scope = new Set(useMe()?.grants.flatMap((grant) => grant.scope));
-  return (
-    <Empty title={scope.has("*") ? "There are no states yet" : `No state is in your scope: ${[...scope].join(", ")}`}>
-      <code>holdfast backend-config &lt;state&gt;</code> prints the block for a Terraform configuration. A state appears
-      here after its first <code>terraform apply</code>.
-    </Empty>
-  );
-}
+const NoStates = () => (
+  <Empty title="No state is in your scope yet">
+    <code>holdfast backend-config &lt;state&gt;</code> prints the block for a Terraform configuration. A state appears
+    here after its first <code>terraform apply</code>.
+  </Empty>
+);
 
 /** Returns which rows are in view, the height of one, and whether all have to be drawn for paper. */
 function useView(table: RefObject<HTMLTableElement | null>, count: number) {

@@ -5,29 +5,24 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import type { ApiError, Role } from "./api";
 import { now } from "./clock";
 import { ages, bytes, exactly } from "./format";
-import type { Loaded, Pages } from "./load";
+import type { Loaded } from "./load";
 import { has, useMe } from "./me";
 import { words } from "./problems";
 import { href } from "./route";
 
-/** What was loaded. Before that, that it is loading; a failure stands above what was read before it. */
+/** What was loaded. Before that, that it is loading; a failure stands above what was read before it, if that exists. */
 export function Shown<T>(props: { of: Loaded<T>; what: string; show: (data: T) => ComponentChildren }) {
-  const { data, error, again } = props.of;
+  const { error, again, loading, hasMore } = props.of;
+  const data = error?.status === 404 ? undefined : props.of.data;
   return (
     <>
       {error && <Problem {...{ error, again }} note={data && "What you see was read before."} />}
-      {data ? props.show(data) : !error && <Loading what={props.what} />}
+      {data && props.show(data)}
+      {!data && loading && <Loading what={props.what} />}
+      {hasMore && <Button onClick={again}>{loading ? "Loading …" : `Show more ${props.what}`}</Button>}
     </>
   );
 }
-
-/** The button below a list of which more can be read. */
-export const More = ({ of, what }: { of: Pages<unknown>; what: string }) =>
-  of.hasMore ? (
-    <button type="button" onClick={of.again} disabled={of.loading}>
-      {of.loading ? "Loading …" : `Show more ${what}`}
-    </button>
-  ) : null;
 
 /** A failure, in words, with a button that tries again. */
 export function Problem({ error, again, note }: { error: ApiError; again: () => void; note?: string }) {
@@ -124,7 +119,7 @@ export function entered(event: Event): Record<string, string> {
 
 type Columns<T> = Record<string, (row: T) => ComponentChildren>;
 
-/** A table whose cells know their heads, because a narrow screen shows each row as a list. The first cell is its head. */
+/** A table with a column by each head. Its cells know their heads: a narrow screen shows each row as a list. */
 export function Table<T>(props: { rows: T[]; name: (row: T) => string; columns: Columns<T> }) {
   const [[title = "", first] = [], ...others] = Object.entries(props.columns);
   return (
@@ -171,10 +166,10 @@ export function For(props: { roles: Role[]; name?: string; what: string; childre
   const me = useMe();
   if (!me || has(me, props.roles, props.name)) return <>{me && props.children}</>;
   const roles = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(props.roles);
-  return <p class="faint">{`${props.what} is for the role ${roles}, which you do not have here.`}</p>;
+  return <p class="faint">{`${props.what} is shown to the role ${roles}, which you do not have here.`}</p>;
 }
 
-/** A modal dialog. Escape and its close button call `onClose`. */
+/** A modal dialog. Escape calls `onClose`. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
@@ -189,12 +184,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby="dialog-title" onClose={props.onClose}>
-      <header>
-        <h2 id="dialog-title">{props.title}</h2>
-        <Button class="quiet" aria-label="Close" onClick={props.onClose}>
-          ✕
-        </Button>
-      </header>
+      <h2 id="dialog-title">{props.title}</h2>
       {props.children}
     </dialog>
   );

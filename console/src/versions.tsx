@@ -7,7 +7,7 @@ import { useLoaded, usePages } from "./load";
 import { HISTORIANS, has, maintains, READERS, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { href } from "./route";
-import { Age, Button, Empty, entered, For, Loading, More, Shown, Size, Submit, Table } from "./ui";
+import { Age, Button, Empty, entered, For, Shown, Size, Submit, Table } from "./ui";
 import * as say from "./words";
 
 type Version = Schemas["Version"];
@@ -35,6 +35,7 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
   const versions = pages.data?.flatMap((page) => page.versions) ?? [];
   const contents = versions.filter((version) => !version.delete_marker);
   const current = versions[0];
+  const mayRestore = maintains(me, name) && current && !current.delete_marker;
   const compares = has(me, READERS, name) && contents.length > 1;
   const compare = (event: Event) => {
     const picked = Object.values(entered(event));
@@ -76,10 +77,8 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
         ],
     }),
     "": (version: Version) =>
-      maintains(me, name) &&
+      mayRestore &&
       !version.delete_marker &&
-      current &&
-      !current.delete_marker &&
       current !== version && (
         <Button aria-label={`Restore ${say.versionWords(version)}`} onClick={() => restore({ version, current })}>
           Restore …
@@ -95,10 +94,9 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
         </p>
       )}
       <Table rows={versions} name={({ version }) => version} columns={columns} />
-      <More of={pages} what="versions" />
     </form>
   );
-  return <Shown of={pages} what="the versions" show={table} />;
+  return <Shown of={pages} what="versions" show={table} />;
 }
 
 /** What differs between two versions. */
@@ -113,7 +111,6 @@ export function DiffPage({ name, from, to }: { name: string; from: string; to: s
       <Head name={name} page="diff" />
       <For roles={READERS} name={name} what="What differs">
         <ShowValues checked={values} onChange={setValues} />
-        {differences.loading && differences.data && <Loading what="what differs" />}
         <Shown of={differences} what="what differs" show={(found) => <Differences found={found} />} />
       </For>
     </>
@@ -154,31 +151,29 @@ const Changes = ({ title, changes }: { title: string; changes: Change[] }) =>
   changes.length > 0 ? (
     <section>
       <h2>{title}</h2>
-      <ul class="changes">
-        {changes.map(({ attributes = [], ...change }) => (
-          <li key={change.name}>
-            <Changed {...change} />
-            {attributes.length > 0 && (
-              <ul>
-                {attributes.map((attribute) => (
-                  <li key={attribute.path}>
-                    <Changed {...attribute} name={attribute.path} />
-                  </li>
-                ))}
-              </ul>
-            )}
-          </li>
-        ))}
-      </ul>
+      <List changes={changes} />
     </section>
   ) : null;
+
+const List = ({ changes }: { changes: Change[] }) => (
+  <ul class="changes">
+    {changes.map(({ attributes, ...change }) => (
+      <li key={change.name}>
+        <Changed {...change} />
+        {attributes && attributes.length > 0 && (
+          <List changes={attributes.map((one) => ({ ...one, name: one.path }))} />
+        )}
+      </li>
+    ))}
+  </ul>
+);
 
 function Changed({ name, change, before = null, after = null, sensitive }: Value) {
   const known = [before, after].filter((value) => value !== null);
   return (
     <>
       <span class={`badge ${change}`}>{change}</span> <code>{name}</code>{" "}
-      {sensitive ? <Hidden sensitive /> : <code class="value">{say.shortened(known).join(" → ")}</code>}
+      {sensitive ? <Hidden sensitive /> : <code class="faint">{say.shortened(known).join(" → ")}</code>}
     </>
   );
 }

@@ -50,12 +50,8 @@ export const versionWords = ({ serial, version }: Pick<Version, "serial" | "vers
 export function note(version: Version, all: readonly Version[]): string {
   const { restored_from: source, reason, status, delete_marker } = version;
   const from = all.find((one) => one.version === source);
-  const words = [
-    delete_marker ? "" : statusWords(status),
-    source ? `restored from ${from ? versionWords(from) : `version ${source}`}` : "",
-    reason ?? "",
-  ];
-  return words.filter(Boolean).join(": ");
+  const origin = source && `restored from ${from ? versionWords(from) : `version ${source}`}`;
+  return [!delete_marker && statusWords(status), origin, reason].filter(Boolean).join(": ");
 }
 
 /** A resource that differs. */
@@ -71,45 +67,36 @@ export function counts(summary: Record<string, unknown>): string {
   return `Resources: ${resources || "the same"}. Outputs: ${summary.outputs || "none"} changed.`;
 }
 
-/** What somebody else did to a state meanwhile; empty if the version that was seen is current. */
-export function meanwhile(now: State, seen?: string): string {
-  if (!now.version) return "Meanwhile somebody deleted the state.";
-  const how = now.operation ? ` (${now.operation})` : "";
-  const what = versionWords({ serial: now.serial, version: now.version });
-  return now.version === seen ? "" : `Meanwhile ${writer(now)} wrote ${what}${how}.`;
-}
-
 /** Who removed a lock or freeze first, as the audit trail says. */
 export function remover(events: readonly Record<string, unknown>[], id: string): string {
-  const isIt = ({ event, lock_id, freeze }: Record<string, unknown>) =>
-    /released|unlocked|unfrozen/.test(String(event)) && (freeze ?? lock_id) === id;
-  const first = events.find(isIt);
+  const isRemoval = ({ event }: Record<string, unknown>) => /released|unlocked|unfrozen/.test(String(event));
+  const first = events.find((event) => isRemoval(event) && (event.freeze ?? event.lock_id) === id);
   return first ? `${first.owner ?? first.principal} removed it` : "its holder released it, or somebody else removed it";
 }
 
-export const restored = ({ serial, restored_serial, changed }: Schemas["Restored"]) =>
-  changed
-    ? `Serial ${serial} is current now, with the content of serial ${restored_serial}. Run terraform plan to see what the infrastructure lacks.`
-    : "The state has that content already: nothing was written.";
+export function restored({ serial, restored_serial, changed }: Schemas["Restored"]): string {
+  if (!changed) return "The state has that content already: nothing was written.";
+  const now = `Serial ${serial} is current now, with the content of serial ${restored_serial}.`;
+  return `${now} Run terraform plan to see what the infrastructure lacks.`;
+}
 
 /** Why a change was refused and what to do. `undone` says what did not happen, `seen` which version was current. */
 export function refusal(code: string, message: string, undone: string, now?: State, seen?: string): string {
   const lock = now?.lock;
   const held = lock ? `The state is ${lockWords(lock)}.` : now ? "Nobody holds the lock any more." : message;
-  switch (code) {
-    case "base_changed":
-      return `${now ? meanwhile(now, seen) : message} ${undone} Above is what would happen now.`;
-    case "locked":
-    case "frozen": {
-      const advice = code === "locked" ? "Wait, or break the lock if nobody uses it." : "Unfreeze it first.";
-      return lock ? `${held} ${undone} ${advice}` : `${message} ${undone}`;
-    }
-    case "lock_not_matched":
-    case "not_frozen":
-      return `Meanwhile this changed. ${held} ${undone}`;
-    default:
-      return message;
-  }
+  if (code === "base_changed") return `${meanwhile(now, seen) ?? message} ${undone} Above is what would happen now.`;
+  if (code === "lock_not_matched" || code === "not_frozen") return `Meanwhile this changed. ${held} ${undone}`;
+  if (code !== "locked" && code !== "frozen") return message;
+  const advice = code === "locked" ? "Wait, or break the lock if nobody uses it." : "Unfreeze it first.";
+  return lock ? `${held} ${undone} ${advice}` : `${message} ${undone}`;
+}
+
+/** What somebody else did to a state meanwhile; undefined if that is not known. */
+function meanwhile(now?: State, seen?: string): string | undefined {
+  if (!now || now.version === seen) return undefined;
+  if (!now.version) return "Meanwhile somebody deleted the state.";
+  const { serial, version, operation } = now;
+  return `Meanwhile ${writer(now)} wrote ${versionWords({ serial, version })}${operation ? ` (${operation})` : ""}.`;
 }
 
 /** Why a reason cannot be sent; empty if it can. The words are the command's. */
@@ -129,8 +116,8 @@ export function shortened(values: readonly string[]): string[] {
   let same = 0;
   while (second !== undefined && same < first.length && first[same] === second[same]) same += 1;
   const start = Math.max(0, same - CONTEXT);
+  const end = start + LONGEST;
   return values.map((value) => {
-    const end = start + LONGEST;
     const shown = (start ? "…" : "") + value.slice(start, end) + (end < value.length ? "…" : "");
     return shown === value ? shown : `${shown} (${value.length.toLocaleString("en")} characters)`;
   });
