@@ -56,13 +56,8 @@ function Found({ wanted }: { wanted: Schemas["Find"] }) {
     } while (found.current.next && !signal.aborted);
     return found.current;
   }, []);
-  return (
-    <Shown
-      of={search}
-      what="states"
-      show={(page) => <Matches page={page} isSearching={search.loading && page.next !== null} />}
-    />
-  );
+  const show = (page: Page) => <Matches page={page} isSearching={search.loading && page.next !== null} />;
+  return <Shown of={search} what="states" show={show} />;
 }
 
 function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {

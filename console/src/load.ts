@@ -24,7 +24,7 @@ export function useLoaded<T>(load: Load<T>, deps: unknown[], every = 0, kept?: K
   const again = () => setTurn((before) => before + 1);
   useEffect(() => {
     const begun = Date.now();
-    if (turn === 0 && begun < due.current) return;
+    if (kept && turn === 0 && begun < due.current) return;
     const abort = new AbortController();
     const show = (seen: Partial<Read<T>>, seconds = 0) => {
       if (abort.signal.aborted) return;

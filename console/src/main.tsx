@@ -57,8 +57,7 @@ function useRoute(): { route: Route; visit: number } {
 
 function SignedIn({ principal, until }: { principal: string; until: string | null }) {
   const { route, visit } = useRoute();
-  const me = useLoaded<Me>((signal) => get("whoami", {}, signal), []);
-  const { data, error, again } = me;
+  const { data, error, again } = useLoaded<Me>((signal) => get("whoami", {}, signal), []);
   const [, setTick] = useState(0);
   useEvery(10, () => setTick((tick) => tick + 1)); // ages are drawn anew
   const title = "name" in route ? route.name : TITLES[route.page];

@@ -2,8 +2,6 @@
 
 import { ApiError } from "./api";
 
-export type Words = { title: string; advice: string };
-
 /** For each status what happened, and what to do. */
 const KNOWN: Record<number, [string, string]> = {
   0: ["The API is out of reach", "Check your network, then try again."],
@@ -23,7 +21,7 @@ export const failure = (error: unknown): ApiError =>
   error instanceof ApiError ? error : new ApiError(0, "fault", String(error));
 
 /** Returns what happened and what to do, with the API's own message before it. */
-export function words({ status, code, message, retryAfter }: ApiError): Words {
+export function words({ status, code, message, retryAfter }: ApiError): { title: string; advice: string } {
   if (code === "fault")
     return { title: "The page failed", advice: `${message}. This is a fault of the console: reload it.` };
   const [title, advice] = KNOWN[status] ?? ["The service failed", "Try again; the function's log says more."];

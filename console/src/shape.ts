@@ -5,11 +5,9 @@ import type { Schemas } from "./api";
 const MARGIN = 3; // around the plot
 
 type Resource = Schemas["Resource"];
-export type OfType = { type: string; providers: string[]; resources: Resource[] };
-export type Module = { module: string; count: number; types: OfType[] };
 
 /** Returns the modules, the root (an empty name) first, each with its types, data sources last. */
-export const grouped = (all: readonly Resource[]): Module[] =>
+export const grouped = (all: readonly Resource[]) =>
   groups(all, ({ module }) => module ?? "").map(([module, ofModule]) => ({
     module,
     count: ofModule.length,

@@ -34,13 +34,13 @@ export function lockWords(lock: Lock): string {
 }
 
 const STATUS: Record<string, string> = {
+  acknowledged: "",
   never_acknowledged: "never acknowledged: its writer was refused",
   other_program: "written by another program",
 };
 
 /** The outcome of a write that is not the usual one; empty for an acknowledged one. */
-export const statusWords = (status: string | null) =>
-  status === "acknowledged" ? "" : (STATUS[status ?? ""] ?? status ?? "");
+export const statusWords = (status: string | null) => STATUS[status ?? ""] ?? status ?? "";
 
 /** A version for a sentence: its serial, or its ID if another program wrote it. */
 export const versionWords = ({ serial, version }: Pick<Version, "serial" | "version">) =>

@@ -52,6 +52,17 @@ test("A refusal says what somebody else did, and that nothing happened", () => {
   equal(refusal("unlock_undecided"), "As the API says.");
 });
 
+test("Who was faster is told as the audit trail says it", () => {
+  const events = [
+    { event: "lock.acquired", lock_id: "1", principal: "token:b", owner: null },
+    { event: "lock.force_unlocked", lock_id: "1", principal: "token:c", owner: "cleo" },
+    { event: "state.unfrozen", freeze: "f", principal: "token:d", owner: null },
+  ];
+  equal(say.remover(events, "1"), "cleo removed it");
+  equal(say.remover(events, "f"), "token:d removed it");
+  equal(say.remover(events, "2"), "its holder released it, or somebody else removed it");
+});
+
 test("A reason is one that the command sends", () => {
   equal(say.reasonProblem("incident 4711"), "");
   for (const reason of ["", "  ", "holdfast_0123456789abcdefghij", "eyJhbGciOi.eyJzdWIi.x", "a".repeat(40)])
