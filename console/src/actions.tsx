@@ -51,12 +51,13 @@ function Ask<D>(props: Asking<D>) {
     } catch (thrown) {
       const error = failure(thrown);
       const { title, advice } = words(error);
-      setProblem(`${title}. ${advice} It may have taken effect; trying again is safe.`);
       if (error.status >= 400 && error.status < 500 && error.status !== 429) {
         sent.current = null;
         const state = await get<State>(`states/${props.name}`).catch(() => undefined);
         setProblem(props.look?.(state) ?? say.refusal(error.code, error.message, props.undone, state, props.seen));
         props.onDone();
+      } else {
+        setProblem(`${title}. ${advice} It may have taken effect; trying again is safe.`);
       }
     }
     setBusy(false);
@@ -143,7 +144,7 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
 /** Freezes a state. */
 export function Freeze(shared: Shared) {
   const { name } = shared;
-  const make = ({ reason = "", end = "" }: Entered) => ({ reason, until: say.until(end, now()), id: say.commandId() });
+  const make = ({ reason = "", end }: Entered) => ({ reason, until: say.until(end, now()), id: say.commandId() });
   const freeze = async (document: Schemas["Freeze"]) => {
     const { until } = (await send<Schemas["Frozen"]>("PUT", `freeze/${name}`, document)).freeze;
     return `${name} is frozen until ${until ? when(until) : "somebody unfreezes it"}.`;

@@ -81,7 +81,7 @@ function States({ states }: { states: State[] }) {
     <table ref={table} class="states" aria-rowcount={states.length + 1} onKeyDown={move}>
       <thead>
         <tr aria-rowindex={1}>
-          <th scope="col">State</th>
+          <th>State</th>
           <th class="size">Size</th>
           <th class="modified">Last write</th>
           <th class="lock">Lock</th>

@@ -124,7 +124,7 @@ export function shortened(values: readonly string[]): string[] {
 }
 
 /** The end of a freeze in so many hours, in the API's form; null for never. */
-export const until = (hours: string, now: number): string | null =>
+export const until = (hours = "never", now: number): string | null =>
   hours === "never" ? null : new Date(now + Number(hours) * 3_600_000).toISOString().replace(/[.].*Z/, "Z");
 
 /** A new command ID: random, and the same in each retry. */
