@@ -38,14 +38,15 @@ export function ActivityPage(props: { query: Query }) {
 }
 
 function Events(asked: { state: string; principal: string; kind: string; hours: string }) {
-  const trail = usePages(async (cursor, signal) => {
-    const since = new Date(now() - Number(asked.hours) * 3_600_000).toISOString().replace(/\.\d+/, "");
+  const trail = usePages<{ events: Event[]; next: string | null }>(async (cursor, signal, show) => {
+    const since = new Date(now() - (Number(asked.hours) || 24) * 3_600_000).toISOString().replace(/\.\d+/, "");
     const found: Event[] = [];
     let next = cursor;
     for (let pages = 0; pages < MOST && found.length < ENOUGH && (next || !pages); pages++) {
       const page: Schemas["Activity"] = await get("activity", { state: asked.state, since, cursor: next }, signal);
       found.push(...page.events.filter((event) => selected(event, asked)));
       next = page.next ?? undefined;
+      if (found.length) show({ events: [...found], next: null });
     }
     return { events: found, next: next ?? null };
   });
@@ -55,7 +56,7 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
     if (!events.length) return <Empty title="No such event">Choose a longer time, or more events.</Empty>;
     return (
       <>
-        <Status>{counted(events.length, "event")}</Status>
+        <Status>{counted(events.length, "event") + (trail.loading ? " so far …" : "")}</Status>
         <Table
           rows={events}
           name={(event) => text(event, "id")}

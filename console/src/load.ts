@@ -50,11 +50,12 @@ export function useLoaded<T>(load: Load<T>, deps: unknown[], every = 0, kept?: K
 
 /** Reads a list page by page, the next one when `again` is called. */
 export function usePages<P extends { next: string | null }>(
-  load: (cursor: string | undefined, signal: AbortSignal) => Promise<P>,
+  load: (cursor: string | undefined, signal: AbortSignal, show: (part: P) => void) => Promise<P>,
 ): Loaded<P[]> {
   const pages = useRef<P[]>([]);
-  const loaded = useLoaded(async (signal) => {
-    const page = await load(pages.current.at(-1)?.next ?? undefined, signal);
+  const loaded = useLoaded<P[]>(async (signal, show) => {
+    const showPart = (part: P) => show([...pages.current, part]);
+    const page = await load(pages.current.at(-1)?.next ?? undefined, signal, showPart);
     pages.current = [...pages.current, page];
     return pages.current;
   }, []);

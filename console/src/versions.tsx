@@ -42,18 +42,20 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
     const [to, from = to] = contents.filter(({ version }) => picked.includes(version));
     if (from && to) location.hash = href({ page: "diff", name, from: from.version, to: to.version });
   };
-  const pick = (side: "From" | "To", version: Version, isPicked: boolean) => (
-    <label>
-      <input
-        type="radio"
-        name={side}
-        value={version.version}
-        aria-label={`${side} ${say.versionWords(version)}`}
-        defaultChecked={isPicked}
-      />
-      {side}
-    </label>
-  );
+  const sides = { From: contents[1], To: contents[0] }; // those that are picked at first
+  const pick = (version: Version) =>
+    Object.entries(sides).map(([side, first]) => (
+      <label key={side}>
+        <input
+          type="radio"
+          name={side}
+          value={version.version}
+          aria-label={`${side} ${say.versionWords(version)}`}
+          defaultChecked={version === first}
+        />
+        {side}
+      </label>
+    ));
   const columns = {
     Version: (version: Version) => (
       <>
@@ -69,13 +71,7 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
         {!version.delete_marker && <small>{[say.writer(version), version.operation].filter(Boolean).join(", ")}</small>}
       </>
     ),
-    ...(compares && {
-      Compare: (version: Version) =>
-        !version.delete_marker && [
-          pick("From", version, version === contents[1]),
-          pick("To", version, version === contents[0]),
-        ],
-    }),
+    ...(compares && { Compare: (version: Version) => !version.delete_marker && pick(version) }),
     "": (version: Version) =>
       mayRestore &&
       !version.delete_marker &&
