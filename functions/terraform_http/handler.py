@@ -11,9 +11,10 @@ from gateway.router import Route, Router, Target
 from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
-from holdfast.errors import UnknownRoute
+from holdfast.errors import InvalidRequest, UnknownRoute
 from holdfast.state import locks
 from holdfast.state.delete import delete
+from holdfast.state.document import Mask
 from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
@@ -48,7 +49,14 @@ def _read(request: Request) -> Response:
 
 
 def _read_outputs(request: Request) -> Response:
-    body = read_outputs(request.store, request.name, request.caller, _memory, declared_only=_DECLARED_ONLY)
+    sent = request.query.get("mask")
+    try:
+        mask = None if sent is None else Mask(sent)
+    except ValueError:
+        raise InvalidRequest(f"'mask' must be one of {', '.join(Mask)}.") from None
+    body = read_outputs(
+        request.store, request.name, request.caller, _memory, mask=mask, declared_only=_DECLARED_ONLY
+    )
     return _found(request, body)
 
 
@@ -116,7 +124,14 @@ _ROUTER: Final = Router(
         Route("/states/{name+}", "POST PUT", _write, Event.STATE_WRITTEN, needs=Action.WRITE),
         Route("/states/{name+}", "DELETE", _delete, Event.STATE_DELETED, needs=Action.DELETE),
         *_on_lock("/states/{name+}", "LOCK", "UNLOCK"),
-        Route("/outputs/{name+}", "GET", _read_outputs, Event.OUTPUTS_READ, needs=Action.READ_OUTPUTS),
+        Route(
+            "/outputs/{name+}",
+            "GET",
+            _read_outputs,
+            Event.OUTPUTS_READ,
+            needs=Action.READ_OUTPUTS,
+            query="mask",
+        ),
         *_on_lock("/locks/{name+}", "PUT POST LOCK", "DELETE UNLOCK"),
         # AWS does not document that the body of a DELETE is kept.
         Route("/unlocks/{name+}", "POST UNLOCK", _release, Event.LOCK_RELEASED, needs=Action.UNLOCK),

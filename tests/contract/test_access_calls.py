@@ -100,7 +100,7 @@ class Functions:
             event = manage_request(method, path, caller=caller, body=sent, query=parameters)
         elif first in NAMED:
             function = "terraform_http"
-            event = request(method, f"/{first}/{{name+}}", rest, caller=caller, body=sent)
+            event = request(method, f"/{first}/{{name+}}", rest, caller=caller, body=sent, query=parameters)
         elif first == "console":
             function, event = "console", console_request(method, path)
         else:

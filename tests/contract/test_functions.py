@@ -161,6 +161,24 @@ def test_everybody_sees_the_outputs_at_their_route_and_nothing_else(
     assert "AAAA" not in refused["body"]
 
 
+@pytest.mark.parametrize(("mask", "value"), [("sensitive", "10.0.0.0/8"), ("all", None)])
+def test_the_values_of_masked_outputs_do_not_leave_the_function(
+    backend: Handle, moto: Server, log: list[str], mask: str, value: str | None
+) -> None:
+    outputs = {"cidr": {"value": "10.0.0.0/8"}, "password": {"value": "s3cr3t", "sensitive": True}}
+    body = json.dumps({**json.loads(STATE), "outputs": outputs})
+    moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=body.encode())
+    answer = ask(backend, "GET", OUTPUTS, caller=ONLY_OUTPUTS, query={"mask": mask})
+    found = json.loads(answer["body"])["outputs"]
+    assert {name: output["value"] for name, output in found.items()} == {"cidr": value, "password": None}
+    assert "s3cr3t" not in answer["body"]
+    assert [json.loads(line)["message"] for line in log] == ["outputs.read"]
+    assert "s3cr3t" in ask(backend, "GET", OUTPUTS, caller=ONLY_OUTPUTS)["body"]
+    for wrong in ("", "Sensitive", "none", "all,sensitive"):
+        refused = ask(backend, "GET", OUTPUTS, caller=ONLY_OUTPUTS, query={"mask": wrong})
+        assert error(refused) == (400, "invalid_request")
+
+
 def test_whoever_reads_outputs_alone_is_told_their_address_where_the_whole_state_is(backend: Handle) -> None:
     refused = ask(backend, "GET", STATES, "network/prod", caller=ONLY_OUTPUTS)
     assert error(refused) == (403, "not_allowed")

@@ -36,6 +36,7 @@ DELETE states/{name}                           401     403     403    403    403
 LOCK   states/{name}                           401     403     403    403    423        423 |    403       403
 UNLOCK states/{name}                           401     403     403    403    200        200 |    403       403
 GET    outputs/{name}                          401     200     403    200    200        200 |    403       403
+GET    outputs/{name}?mask=sensitive           401     200     403    200    200        200 |    403       403
 PUT    locks/{name}                            401     403     403    403    423        423 |    403       403
 POST   locks/{name}                            401     403     403    403    423        423 |    403       403
 LOCK   locks/{name}                            401     403     403    403    423        423 |    403       403

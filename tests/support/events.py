@@ -37,6 +37,7 @@ def request(
     body: str | None = None,
     is_base64: bool = False,
     lock_id: str | None = None,
+    query: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     path: str | None = None,
 ) -> dict[str, Any]:
@@ -65,7 +66,9 @@ def request(
     if body is not None:
         event["body"] = body
     if lock_id is not None:
-        event["queryStringParameters"] = {"ID": lock_id}
+        query = {"ID": lock_id, **(query or {})}
+    if query:
+        event["queryStringParameters"] = dict(query)
     return event
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import InvalidState, NotAllowed
 from holdfast.state import document
-from holdfast.state.document import Output, Revision, StateDocument
+from holdfast.state.document import Mask, Output, Revision, StateDocument
 from tests.support.documents import LINEAGE, encrypted_state, state
 
 
@@ -111,6 +111,32 @@ def test_what_is_kept_of_a_state_keeps_its_text(space: str) -> None:
     assert '"\\u00fc}"' in reduced
     assert "private" not in reduced
     assert set(json.loads(reduced)) == {"version", "serial", "outputs"}
+
+
+LONG = "123456789.123456789123456789"
+MARKED = f"""{{"version": 4, "serial": 1, "outputs": {{
+    "size": {{"value": {LONG}, "type": "number", "sensitive": false}},
+    "h\\u0022ö": {{"value": ["s3cr3t"], "type": ["list", "string"], "sensitive": true}},
+    "odd": {{"value": "s3cr3t", "type": "string", "sensitive": "no"}},
+    "twice": {{"value": "s3cr3t", "sensitive": false, "sensitive": true}}
+}}, "resources": [{{"instances": "private"}}]}}""".encode()
+
+
+@pytest.mark.parametrize(("mask", "size"), [(Mask.SENSITIVE, LONG), (Mask.ALL, "null")])
+def test_masked_outputs_have_no_values(mask: Mask, size: str) -> None:
+    reduced = document.outputs_only(MARKED, mask)
+    assert json.loads(reduced) == {
+        "version": 4,
+        "serial": 1,
+        "outputs": {
+            "size": {"value": json.loads(size), "type": "number", "sensitive": False},
+            'h"ö': {"value": None, "type": ["list", "string"], "sensitive": True},
+            "odd": {"value": None, "type": "string", "sensitive": True},
+            "twice": {"value": None, "type": None, "sensitive": True},
+        },
+    }
+    assert f'"value": {size},'.encode() in reduced
+    assert json.loads(document.outputs_only(b'{"version": 4, "serial": 1}', mask))["outputs"] == {}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ are readable.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, TypeGuard, TypeVar
 
 from holdfast import json_object
@@ -102,6 +103,13 @@ class Output:
     sensitive: bool
 
 
+class Mask(StrEnum):
+    """The outputs whose values a reader does not want. Clients send the values."""
+
+    SENSITIVE = "sensitive"
+    ALL = "all"
+
+
 def parse(body: bytes) -> StateDocument:
     """Parse the head of a state document of any size, without keeping its content."""
     if len(body) > _SMALL:
@@ -193,6 +201,10 @@ def outputs(body: bytes) -> Mapping[str, Output] | None:
     _read(_values(document))
     if "encrypted_data" in document:
         return None
+    return _outputs(body, document)
+
+
+def _outputs(body: bytes, document: Mapping[str, Member]) -> Mapping[str, Output]:
     if "outputs" not in document or document["outputs"].value is None:
         return {}
     whole = document["outputs"].written(body)
@@ -204,13 +216,16 @@ def outputs(body: bytes) -> Mapping[str, Output] | None:
 
 def _output(whole: bytes) -> Output:
     written = {name: member.written(whole).decode() for name, member in json_object.members(whole).items()}
-    return Output(written.get("value", "null"), written.get("type", ""), written.get("sensitive") == "true")
+    # An unexpected value counts as "sensitive".
+    is_sensitive = written.get("sensitive", "false") not in ("false", "null")
+    return Output(written.get("value", "null"), written.get("type", ""), is_sensitive)
 
 
-def outputs_only(body: bytes) -> bytes:
+def outputs_only(body: bytes, mask: Mask | None = None) -> bytes:
     """Reduce a state document to version, terraform_version, serial, lineage and outputs.
 
-    Raise `NotAllowed` if it is encrypted, because its outputs cannot be separated.
+    A masked value is null. Without a mask the outputs keep their exact bytes. Raise `NotAllowed` if the
+    document is encrypted, because its outputs cannot be separated.
     """
     document = _members(body)
     _read(_values(document))
@@ -219,12 +234,21 @@ def outputs_only(body: bytes) -> bytes:
             "The state is encrypted by its client, so its outputs cannot be separated; read it whole, at "
             "/states/, with a token that has the role 'reader'."
         )
-    kept = [
-        b'  "%s": %s' % (name.encode(), document[name].written(body))
-        for name in _OUTPUTS_ONLY
-        if name in document
+    kept = {name: document[name].written(body) for name in _OUTPUTS_ONLY if name in document}
+    if mask:
+        kept["outputs"] = _masked(_outputs(body, document), mask)
+    lines = [b'  "%s": %s' % (name.encode(), written) for name, written in kept.items()]
+    return b"{\n" + b",\n".join(lines) + b"\n}\n"
+
+
+def _masked(outputs: Mapping[str, Output], mask: Mask) -> bytes:
+    # Joined as text, so that values and types keep their exact form.
+    members = [
+        f'{json.dumps(name)}: {{"value": {"null" if mask is Mask.ALL or one.sensitive else one.value}, '
+        f'"type": {one.type or "null"}, "sensitive": {json.dumps(one.sensitive)}}}'
+        for name, one in outputs.items()
     ]
-    return b"{\n" + b",\n".join(kept) + b"\n}\n"
+    return f"{{{', '.join(members)}}}".encode()
 
 
 def _members(body: bytes) -> Mapping[str, Member]:

@@ -5,6 +5,7 @@ from holdfast.errors import InvalidState, NoState, NoSuchVersion, TooLarge, Unre
 from holdfast.names import StateName
 from holdfast.s3.store import Larger, Object, ObjectVersion, Store
 from holdfast.state import document, fence
+from holdfast.state.document import Mask
 from holdfast.state.memory import Memory
 from holdfast.state.operator import no_such_version
 
@@ -34,16 +35,17 @@ def read_outputs(
     caller: Caller,
     memory: Memory | None = None,
     *,
+    mask: Mask | None = None,
     declared_only: bool = False,
 ) -> bytes | None:
-    """Return the current state reduced to its outputs; None without a state.
+    """Return the current state reduced to its outputs, without the masked values; None without a state.
 
     Raises:
         NotAllowed: the state is not in the caller's scope, or its client encrypted it.
     """
     caller.require(Action.READ_OUTPUTS, name)
     body = _current(store, name, caller, memory, declared_only=declared_only)
-    return None if body is None else _reduced(body)
+    return None if body is None else _reduced(body, mask)
 
 
 def read_version(
@@ -88,9 +90,9 @@ def _missing(
     return no_such_version(name, version_id)
 
 
-def _reduced(body: bytes) -> bytes:
+def _reduced(body: bytes, mask: Mask | None = None) -> bytes:
     try:
-        return document.outputs_only(body)
+        return document.outputs_only(body, mask)
     except InvalidState as error:
         raise UnreadableState(f"The state cannot be reduced to its outputs. {error.message}") from None
 
