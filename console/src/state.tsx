@@ -145,10 +145,10 @@ function Sizes({ name }: { name: string }) {
 
 type Output = { name: string; type: string; sensitive: boolean; value?: string | undefined };
 
-/** Reads outputs, without their values unless these are asked for, and never with one that is sensitive. */
+/** Reads outputs by Terraform's route, without values unless these are asked for, and never with a sensitive one. */
 async function outputsOf(name: string, values: boolean, signal: AbortSignal): Promise<Output[]> {
-  // The route of Terraform's data source: outputs are not in the management API.
-  const { outputs } = await get<Schemas["Outputs"]>(`../../outputs/${name}`, {}, signal);
+  const mask = values ? "sensitive" : "all";
+  const { outputs } = await get<Schemas["Outputs"]>(`../../outputs/${name}`, { mask }, signal);
   const found = (outputs ?? {}) as Record<string, { value?: unknown; type?: unknown; sensitive?: boolean }>;
   return Object.entries(found).map(([output, { value, type, sensitive = false }]) => {
     const shown = values && !sensitive ? JSON.stringify(value) : undefined;
