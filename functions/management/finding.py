@@ -1,9 +1,11 @@
 """Handlers of the management API about resources: those of a state, and the search for one."""
 
+from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from gateway.responses import Response
+from holdfast import audit
 from holdfast.api import form, v1
 from holdfast.errors import InvalidRequest, UnknownRoute
 from holdfast.state import find as searching
@@ -12,6 +14,9 @@ from holdfast.state.find import By, Wanted
 from holdfast.state.resources import Resource
 from management import documents
 from management.requests import Request, text
+
+_next_pages: Final = deque[tuple[str, Wanted, str, str]](maxlen=100)
+"""Principal, text, prefix and cursor of the pages that follow those of this process."""
 
 
 def resources(request: Request) -> Response:
@@ -30,17 +35,20 @@ def resources(request: Request) -> Response:
 
 
 def find(request: Request) -> Response:
-    """Respond with a page of the states that have a resource. No log line contains the search."""
+    """Respond with a page of the states that have a resource. No log line contains the search.
+
+    The first page of a search is an event of the audit trail, and so is a page that follows one of another
+    process: anybody can make up a cursor, so a cursor alone proves no earlier page.
+    """
     if "{" in request.event["routeKey"]:  # as for /manage/v1/find/: the limits of another route
         raise UnknownRoute("Send a search to /manage/v1/find, without a slash or anything else at its end.")
     sent = request.document(*form.names(v1.Find))
-    page = searching.page(
-        request.store,
-        _wanted(sent),
-        _optional(sent, "prefix") or "",
-        _optional(sent, "cursor"),
-        request.caller,
-    )
+    wanted, prefix, cursor = _wanted(sent), _optional(sent, "prefix") or "", _optional(sent, "cursor")
+    page = searching.page(request.store, wanted, prefix, cursor, request.caller)
+    principal = request.caller.principal
+    unaudited = {audit.MARK_FIELD: None} if (principal, wanted, prefix, cursor) in _next_pages else {}
+    if page.next:
+        _next_pages.append((principal, wanted, prefix, page.next))
     document = v1.FoundPage(
         states=tuple(
             v1.FoundState(
@@ -58,7 +66,7 @@ def find(request: Request) -> Response:
         left=page.left,
         next=page.next,
     )
-    return Response(documents.large(document, accepts_gzip=request.accepts_gzip))
+    return Response(documents.large(document, accepts_gzip=request.accepts_gzip), unaudited)
 
 
 def _wanted(sent: Mapping[str, Any]) -> Wanted:
