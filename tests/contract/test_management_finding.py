@@ -1,9 +1,11 @@
 """The routes of the management API about resources, from event to response, on a real S3 server."""
 
+import itertools
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -394,6 +396,23 @@ def test_a_page_ends_before_it_reads_too_much_but_has_at_least_one_state(api: Ap
     assert store.requests.count("GetObject") == 5
     assert searching.page(store, wanted, "", None, READER, max_bytes=1).searched == 1
     assert searching.page(store, wanted, "", None, READER, seconds=0).searched == 1
+
+
+def test_a_page_of_the_api_ends_after_three_seconds_or_32_megabytes(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        api.put(f"large/{number}", document(resource()) + b" " * 9_000_000)
+    for number in range(60):
+        api.put(f"small/{number:02}", document(resource()))
+    seconds = itertools.count(0, 0.1)
+    monkeypatch.setattr(searching, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+
+    large = api.found(type="x", prefix="large/")
+    small = api.found(type="x", prefix="small/")
+
+    assert (large["searched"], large["left"], large["next"] is None) == (3, 2, False)
+    assert 25 <= small["searched"] <= 30  # each look at the clock is a tenth of a second
 
 
 def test_a_page_ends_in_time_although_s3_is_slow(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import yaml
 from schemathesis.core.result import Ok
 
 from gateway.router import AWS_IDENTITY, PUBLIC, Route
-from holdfast.state import find
+from holdfast.state import catalog, find
 from holdfast.state.description import LARGEST_READ
 from holdfast.state.resources import PAGE
 from tests.support.routes import as_described, routes
@@ -114,7 +114,8 @@ def test_the_limits_of_a_search_are_those_of_the_code() -> None:
     described_ = described("/manage/v1/find")["POST"]["description"]
     megabytes = (find.MAX_BYTES // 1_000_000, find.MAX_STATE // 1_000_000)
 
-    assert f"{find.SECONDS:.0f} seconds, {megabytes[0]} MB or {find.PAGE:,} matches" in described_
+    ends = f"{find.SECONDS:.0f} seconds, {megabytes[0]} MB, {find.PAGE:,} matches or {catalog.PAGE} states"
+    assert ends in described_
     assert f"above {megabytes[1]} MB" in described_
     [resources] = described("/manage/v1/resources/{name}").values()
     assert f"{PAGE:,} a page" in resources["description"]
