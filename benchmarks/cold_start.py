@@ -41,7 +41,7 @@ print([[time.monotonic(), time.process_time()]] * 2)
 """
 
 # The process gets the issuer's documents as input, so that the issuer's time is not measured.
-_RUN: Final = """
+RUN: Final = """
 import importlib, json, sys, time, types
 function, event, documents, warm_up = json.load(sys.stdin)
 handler = importlib.import_module(f"{function}.handler")
@@ -94,11 +94,11 @@ def measure(run: Run) -> Section:
     processes = {"bare client": (folder / "bare", _BARE, "")}
     for side, checkout, names in (("", ROOT, asked), ("beside: ", run.beside, _CHAIN)):
         if checkout:
-            bundles = _bundles(checkout, {asked[name][0] for name in names})
+            built = bundles(checkout, {asked[name][0] for name in names})
             for name in names:
                 # The functions of the chain get a warm-up, if the version knows it, and then their request.
                 warm_up = WARM_UP if name in _CHAIN and not side else None
-                processes[side + name] = (bundles[asked[name][0]], _RUN, json.dumps([*asked[name], warm_up]))
+                processes[side + name] = (built[asked[name][0]], RUN, json.dumps([*asked[name], warm_up]))
     # For each function, the other version runs right after this version.
     in_turn = sorted(processes.items(), key=lambda item: item[0].removeprefix("beside: "))
     measured = {name: Took(start=[], response=[], wall=[], warm=[]) for name in processes}
@@ -106,7 +106,7 @@ def measure(run: Run) -> Section:
         s3 = {"AWS_ENDPOINT_URL_S3": address, "AWS_CA_BUNDLE": str(authorities)}
         for number in range(run.rounds + 1):
             for name, process in in_turn:
-                started = _start(s3, *process)
+                started = start(s3, *process)
                 if number:  # the first round fills the file cache
                     for of, milliseconds in started.items():
                         measured[name][of].append(milliseconds)
@@ -186,7 +186,7 @@ def _chain(measured: Mapping[str, Took], side: str = "") -> Took:
     return {of: [sum(both) for both in zip(first[of], then[of], strict=True)] for of in first}
 
 
-def _bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
+def bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
     """Build a checkout's bundles with its own code in another process; return function -> bundle folder."""
     paths = printed(
         f"bundling the functions of {checkout}",
@@ -212,7 +212,7 @@ def _others(folder: str, names: list[str]) -> Collection[str]:
     return {*names} - _BARE_DATA if folder.endswith(f"botocore{os.sep}data") else ()
 
 
-def _start(s3: Mapping[str, str], path: Path, code: str, given: str) -> Mapping[str, float]:
+def start(s3: Mapping[str, str], path: Path, code: str, given: str) -> Mapping[str, float]:
     environment = {**ENVIRONMENT, **s3, "PATH": os.environ["PATH"], "PYTHONPATH": str(path)}
     # Both processes read the machine's monotonic clock.
     began = time.monotonic()

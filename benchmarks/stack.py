@@ -73,11 +73,11 @@ class Stack:
         more = {"TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1"}
         return {**kept, **self.aws.environment(), **self._token, **more}
 
-    def new_token(self) -> dict[str, str]:
+    def new_token(self, scope: str = "*") -> dict[str, str]:
         """Create a token, which the gateway cannot have cached; return environment variables that hold it."""
         now = datetime.now(UTC)
         token, secret = tokens.create(
-            [Grant(Role.MAINTAINER, ("*",))], description="", created_by="benchmark", now=now, expires=None
+            [Grant(Role.MAINTAINER, (scope,))], description="", created_by="benchmark", now=now, expires=None
         )
         self.s3().ask("PUT", f"/{token.key}", token.to_json())
         return {
