@@ -24,9 +24,12 @@ export function LockBadge({ lock: { freeze, owner, who, operation, since } }: { 
   );
 }
 
+const load = (signal: AbortSignal) =>
+  Promise.all([list<Listed>("locks", signal), list<Schemas["PatternFreeze"]>("freezes", signal)]);
+
 export function LocksPage() {
   const me = useMe();
-  const locks = useLoaded((signal) => list<Listed>("locks", signal), [], 10);
+  const locks = useLoaded(load, [], 10);
   const [asked, setAsked] = useState<Listed>();
   const Asked = asked?.freeze ? Unfreeze : BreakLock;
   const act = (verb: string, lock: Listed) => (
@@ -34,23 +37,22 @@ export function LocksPage() {
       {`${verb} …`}
     </Button>
   );
-  const name = (lock: Listed) => lock.name;
   const State = (lock: Listed) => <StateLink name={lock.name} />;
-  const Since = (lock: Listed) => <Age at={lock.since} />;
-  const lists = (all: Listed[]) => {
+  const lists = ([all, patterns]: Awaited<ReturnType<typeof load>>) => {
     const oldest = all.toSorted((a, b) => (a.since < b.since ? -1 : 1));
     const held = oldest.filter(({ freeze }) => !freeze);
-    const frozen = oldest.filter(({ freeze }) => freeze);
+    const states = oldest.flatMap((lock) => (lock.freeze ? { ...lock.freeze, lock } : []));
+    const frozen = [...states, ...patterns.map((one) => ({ ...one, lock: undefined, ended: false }))];
     return (
       <>
         <Status>{`${counted(held.length, "lock")}, ${counted(frozen.length, "freeze")}`}</Status>
         {held.length ? (
           <Table
             rows={held}
-            name={name}
+            name={({ name }) => name}
             columns={{
               State,
-              Since,
+              Since: ({ since }) => <Age at={since} />,
               Who: ({ who }) => who,
               Principal: (lock) => <Person {...lock} />,
               Operation: ({ operation, info }) => [operation, info && <small>{info}</small>],
@@ -60,19 +62,18 @@ export function LocksPage() {
         ) : (
           <Empty title="Nobody holds a lock">A lock appears here while Terraform or OpenTofu plans or applies.</Empty>
         )}
-        {frozen.length > 0 && <h2>Frozen states</h2>}
+        {frozen.length > 0 && <h2>Frozen</h2>}
         {frozen.length > 0 && (
           <Table
             rows={frozen}
-            name={name}
+            name={({ id, lock }) => id + lock?.name}
             columns={{
-              State,
-              Since,
-              By: ({ freeze }) => freeze?.by ?? "unknown",
-              Until: ({ freeze }) =>
-                (freeze?.ended ? "ended " : "") + (freeze?.until ? when(freeze.until) : "somebody unfreezes it"),
-              Reason: ({ freeze }) => freeze?.reason,
-              "": (lock) => maintains(me, lock.name) && act("Unfreeze", lock),
+              "State or pattern": (one) => (one.lock ? State(one.lock) : <code>{one.pattern}</code>),
+              Since: ({ since }) => since && <Age at={since} />,
+              By: ({ by }) => by ?? "unknown",
+              Until: ({ until, ended }) => (ended ? "ended " : "") + (until ? when(until) : "somebody unfreezes it"),
+              Reason: ({ reason }) => reason,
+              "": ({ lock }) => lock && maintains(me, lock.name) && act("Unfreeze", lock),
             }}
           />
         )}
