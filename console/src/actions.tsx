@@ -63,12 +63,12 @@ function Ask<D>(props: Asking<D>) {
     setBusy(false);
   };
   const close = (
-    <Button onClick={props.onClose} ref={(button) => (done ? button?.focus() : undefined)}>
+    <Button disabled={busy} onClick={props.onClose} ref={(button) => (done ? button?.focus() : undefined)}>
       {done ? "Close" : "Cancel"}
     </Button>
   );
   return (
-    <Dialog title={props.title} onClose={props.onClose}>
+    <Dialog title={props.title} onClose={props.onClose} busy={busy}>
       <p role="status">{done}</p>
       {done ? (
         close
@@ -104,7 +104,7 @@ function Remove(props: Removal & { route: string; query: { id: string; version?:
     const path = `${route}/${name}?${new URLSearchParams(query)}`;
     if ((await send<Schemas["Removed"]>("DELETE", path)).removed) return done;
     const trail = mayLook && (await get<Schemas["Activity"]>("activity", { state: name }).catch(() => undefined));
-    return `It was gone already: ${say.remover(trail ? trail.events : [], query.id)}. Nothing was removed.`;
+    return `It was gone already: ${say.remover(trail ? trail.events : [], query.id)}.`;
   };
   return <Ask {...props} make={() => query} send={remove} undone="Nothing was removed." />;
 }

@@ -9,6 +9,7 @@ import { AUDITORS } from "./me";
 import type { Query } from "./route";
 import { type Event, fields, selected, text, whose } from "./trail";
 import { Age, Button, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
+import { named } from "./words";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
@@ -63,7 +64,7 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
           columns={{
             Time: (event) => <Age at={text(event, "time")} />,
             Event: (event) => text(event, "event"),
-            Who: (event) => <span title={text(event, "principal")}>{whose(event)}</span>,
+            Who: (event) => named(whose(event), text(event, "owner")),
             State: ({ state }) => typeof state === "string" && <StateLink name={state} />,
             Details: (event) => <Details event={event} />,
           }}

@@ -22,10 +22,11 @@ export class ApiError extends Error {
 }
 
 const LONGEST = 40_000; // API Gateway answers within 30 s
+const SOON = 3; // seconds that a request waits while the team sends too many
 const API = "../manage/v1/";
 const REFUSED = "The API no longer accepts your credentials: they ended or were revoked. Sign in again to go on.";
 
-async function request<T>(path: string, init: RequestInit, token?: string): Promise<T> {
+async function request<T>(path: string, init: RequestInit, token?: string, tries = 3): Promise<T> {
   const used = token ?? session()?.token;
   if (!used) throw new ApiError(401, "not_authenticated", "You are signed out.");
   const late = AbortSignal.timeout(LONGEST);
@@ -55,10 +56,14 @@ async function request<T>(path: string, init: RequestInit, token?: string): Prom
   }
   if (response.ok && body !== null) return body as T;
   const status = response.ok ? 0 : response.status;
-  // The gateway refuses credentials that ended with 403 and no code.
-  const isRefused = status === 401 || (status === 403 && !body?.error);
+  // So the gateway refuses credentials that ended. A firewall's 403 has other words.
+  const isRefused = status === 401 || (status === 403 && !body?.error && body?.message === "Forbidden");
   if (isRefused && !token && session()?.token === used) signOut(REFUSED);
   const after = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || null;
+  if (status === 429 && tries > 1 && (after ?? 0) <= SOON) {
+    await new Promise((resolve) => setTimeout(resolve, 1000 * (after ?? SOON)));
+    return request(path, init, token, tries - 1);
+  }
   throw new ApiError(status, body?.error ?? "", body?.message ?? "", after);
 }
 

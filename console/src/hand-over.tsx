@@ -51,7 +51,7 @@ function HandOver() {
       if (started.principal !== principal)
         return setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
       signIn(started);
-      location.replace("./");
+      location.replace("./index.html"); // the address without it needs a route that AWS does not document
     } catch (error) {
       setProblem(`${refusal(error)} Run holdfast console again.`);
     }
@@ -62,7 +62,7 @@ function HandOver() {
     return (
       <>
         <p role="alert">{isKnown ?? (problem || isAlone)}</p>
-        <a href="./">{known ? "Open the console" : "Sign in with a token instead"}</a>
+        <a href="./index.html">{known ? "Open the console" : "Sign in with a token instead"}</a>
       </>
     );
   }

@@ -7,7 +7,8 @@ import { now } from "./clock";
 import { ages, counted, exactly, when } from "./format";
 import { useLoaded } from "./load";
 import { maintains, mayBreak, useMe } from "./me";
-import { Age, Button, Empty, Person, Shown, StateLink, Status, Table } from "./ui";
+import { Age, Button, Empty, Shown, StateLink, Status, Table } from "./ui";
+import { named } from "./words";
 
 type Listed = Schemas["ListedLock"];
 
@@ -54,7 +55,7 @@ export function LocksPage() {
               State,
               Since: ({ since }) => <Age at={since} />,
               Who: ({ who }) => who,
-              Principal: (lock) => <Person {...lock} />,
+              Principal: ({ principal, owner }) => named(principal, owner),
               Operation: ({ operation, info }) => [operation, info && <small>{info}</small>],
               "": (lock) => mayBreak(me, lock.name, lock) && act("Break", lock),
             }}

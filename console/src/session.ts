@@ -59,7 +59,7 @@ export function onSession(listener: () => void): () => void {
  */
 export function tokenIn(text: string): string | null {
   const set = (name: string) =>
-    new RegExp(`TF_HTTP_${name}=["']?([^\\s"']+?)["']?(?=\\s|$|export|TF_)`).exec(text)?.[1];
+    new RegExp(`TF_HTTP_${name}=["']?([^\\s"']+?)["']?(?=\\s|$|export TF_|TF_HTTP_|TF_TOKEN_)`).exec(text)?.[1];
   const [id, secret] = [set("USERNAME"), set("PASSWORD")];
   if (id && secret) return id === "oidc" ? secret : `${id}.${secret}`;
   const found = /TF_TOKEN_\w+=["']?([^\s"']+)/.exec(text)?.[1] ?? text.trim().replace(/^Bearer\s+/i, "");

@@ -10,7 +10,8 @@ import { failure } from "./problems";
 import { href, type Query } from "./route";
 import { inView, matching, ORDERS, ordered, type State } from "./rows";
 import { onSession } from "./session";
-import { Age, Button, Choice, Empty, Person, Shown, Size, StateLink, Status, Tick } from "./ui";
+import { Age, Button, Choice, Empty, Shown, Size, StateLink, Status, Tick } from "./ui";
+import { named } from "./words";
 
 const EVERY = 10; // seconds between two readings of the list
 const MARGIN = 12; // rows that are drawn above and below the view
@@ -179,7 +180,7 @@ function useWriters(seen: State[]): (state: State) => ComponentChildren {
   }, [seen.map(key).join("\n")]);
   return (state) => {
     const writer = writers.get(key(state));
-    if (writer) return <Person {...writer} />;
+    if (writer) return named(writer.principal, writer.owner);
     return <span class="faint">{writer === undefined && state.modified ? "…" : "–"}</span>;
   };
 }

@@ -25,9 +25,8 @@ export function selected(event: Event, { kind, principal }: Search): boolean {
   return !principal || who.includes(principal) || who.includes(`token:${principal}`);
 }
 
-/** Returns who it was: the person, else the principal, else the one whose sign-in was refused. */
-export const whose = (event: Event): string =>
-  text(event, "owner") || text(event, "principal") || text(event, "subject") || "unknown";
+/** Returns who it was: the principal, else the one whose sign-in was refused. */
+export const whose = (event: Event): string => text(event, "principal") || text(event, "subject") || "unknown";
 
 /** Returns the other fields of an event: those that tell what happened, then all the rest. */
 export function fields(event: Event): { told: [string, string][]; rest: [string, string][] } {

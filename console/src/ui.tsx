@@ -64,11 +64,6 @@ export const Age = ({ at }: { at: string }) => (
 export const Size = ({ bytes: count }: { bytes: number | null }) =>
   count === null ? <span class="faint">–</span> : <span title={`${count} bytes`}>{bytes(count)}</span>;
 
-/** A principal, and the person whom the creator of the credentials named. */
-export const Person = ({ principal, owner }: { principal: string | null; owner?: string | null }) => (
-  <span title={principal ?? undefined}>{owner || (principal ?? "another program")}</span>
-);
-
 export const StateLink = ({ name }: { name: string }) => <a href={href({ page: "state", name })}>{name}</a>;
 
 export const Button = (props: ComponentProps<"button">) => <button type="button" {...props} />;
@@ -169,9 +164,10 @@ export function For(props: { roles: Role[]; name?: string; what: string; childre
   return <p class="faint">{`${props.what} is shown to the role ${roles}, which you do not have here.`}</p>;
 }
 
-/** A modal dialog. Escape calls `onClose`. */
-export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
+/** A modal dialog. Escape calls `onClose`, but not while it is busy: what came of that is still to be told. */
+export function Dialog(props: { title: string; busy: boolean; onClose: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const stay = (event: Event) => props.busy && event.preventDefault();
   useLayoutEffect(() => {
     const before = document.activeElement;
     const element = dialog.current;
@@ -183,7 +179,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
     };
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby="dialog-title" onClose={props.onClose}>
+    <dialog ref={dialog} aria-labelledby="dialog-title" onCancel={stay} onClose={props.onClose}>
       <h2 id="dialog-title">{props.title}</h2>
       {props.children}
     </dialog>

@@ -6,7 +6,9 @@ type Lock = Schemas["Lock"];
 type Version = Schemas["Version"];
 type State = Schemas["StateDescription"];
 
-const named = (principal: string, owner: string | null) => (owner ? `${owner} (${principal})` : principal);
+/** A principal, after the person whom the creator of its credentials named: that name alone proves nothing. */
+export const named = (principal: string | null, owner?: string | null) =>
+  owner ? `${owner} (${principal})` : (principal ?? "another program");
 
 /** Who wrote a version: the principal, and the client's user and machine if both differ. */
 export function writer({ principal, owner, who }: Pick<Version, "principal" | "owner" | "who">): string {
@@ -71,7 +73,8 @@ export function counts(summary: Record<string, unknown>): string {
 export function remover(events: readonly Record<string, unknown>[], id: string): string {
   const isRemoval = ({ event }: Record<string, unknown>) => /released|unlocked|unfrozen/.test(String(event));
   const first = events.find((event) => isRemoval(event) && (event.freeze ?? event.lock_id) === id);
-  return first ? `${first.owner ?? first.principal} removed it` : "its holder released it, or somebody else removed it";
+  if (first) return `${named(String(first.principal), first.owner as string | null)} removed it`;
+  return "its holder released it, or an earlier try of yours or somebody else removed it";
 }
 
 export function restored({ serial, restored_serial, changed }: Schemas["Restored"]): string {

@@ -58,9 +58,9 @@ test("Who was faster is told as the audit trail says it", () => {
     { event: "lock.force_unlocked", lock_id: "1", principal: "token:c", owner: "cleo" },
     { event: "state.unfrozen", freeze: "f", principal: "token:d", owner: null },
   ];
-  equal(say.remover(events, "1"), "cleo removed it");
+  equal(say.remover(events, "1"), "cleo (token:c) removed it");
   equal(say.remover(events, "f"), "token:d removed it");
-  equal(say.remover(events, "2"), "its holder released it, or somebody else removed it");
+  equal(say.remover(events, "2"), "its holder released it, or an earlier try of yours or somebody else removed it");
 });
 
 test("A reason is one that the command sends", () => {

@@ -11,6 +11,7 @@ test("A token is found in what people paste", () => {
     ["export TF_HTTP_USERNAME='abc'export TF_HTTP_PASSWORD='def'", "abc.def"],
     ["TF_HTTP_USERNAME=oidc TF_HTTP_PASSWORD=e30.e30.sig", "e30.e30.sig"],
     ["export TF_TOKEN_api_example='abc.def'", "abc.def"],
+    ["TF_HTTP_USERNAME=abc TF_HTTP_PASSWORD=dTF_e", "abc.dTF_e"],
     ["abc", null],
     ["abc. def", null],
     ["", null],

@@ -24,6 +24,6 @@ test("An event's fields are texts: errors first, what is technical apart", () =>
     ["serial", "2"],
   ]);
   deepEqual(rest, [["status", "200"]]);
-  deepEqual([whose(written), whose({ subject: "repo" }), whose({})], ["Ada", "repo", "unknown"]);
+  deepEqual([whose(written), whose({ subject: "repo" }), whose({})], ["token:abc", "repo", "unknown"]);
   equal(text({ more: { a: 1 } }, "more"), '{"a":1}');
 });
