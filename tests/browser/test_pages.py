@@ -1,0 +1,155 @@
+"""Every page of the console: text is never markup, axe finds no fault, and a long list stays usable."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from holdfast.access import Grant, Role
+from tests.browser.conftest import OTHERS, NewConsole, freeze, new_token
+from tests.support import documents
+from tests.support.pages import DOCS
+from tests.support.project import NewProject
+from tests.support.team import Team
+
+MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+HOSTILE = f"""
+resource "terraform_data" "one" {{
+  for_each = toset(["{MARKUP}"])
+}}
+
+output "hostile" {{
+  value = "{MARKUP}"
+}}
+"""
+RAN = "document.querySelector('img') !== null || document.querySelectorAll('script').length > 1"
+
+
+def test_text_of_others_is_never_markup(
+    strict: Team, state: str, new_console: NewConsole, new_project: NewProject
+) -> None:
+    project = new_project.applied(strict, state, strict.token("writer"), main=HOSTILE)
+    project.write(main=HOSTILE.replace('value = "', 'value = "2'))
+    project.ok("apply", "-auto-approve")
+    frozen = f"{state}-frozen"
+    strict.write(frozen, documents.state())
+    freeze(strict, frozen, MARKUP)
+    info = documents.lock_info(who=MARKUP, operation=MARKUP)
+    assert strict.client("writer").lock(state, info).status == 200
+    console = new_console("maintainer")
+    by = strict.token("maintainer").username
+    for place, actions, shown in (
+        ("#/", [], state),
+        (f"#/?q={MARKUP}", [], f"No state matches “{MARKUP}”"),
+        ("#/locks", [f"Break {state}"], f"locked by {MARKUP}"),
+        (f"#/states/{state}", [], f'terraform_data.one["{MARKUP}"]'),
+        (f"#/states/{state}", ["Show values"], f'"2{MARKUP}'),
+        (f"#/states/{frozen}", ["Unfreeze"], f"frozen by token:{by}: {MARKUP}"),
+        (f"#/states/{state}/-/history", ["Compare", "Show values"], f'"{MARKUP}" → "2{MARKUP}"'),
+        (f"#/activity?state={frozen}", [], f"reason={MARKUP}"),
+        (f"#/{MARKUP}", [], "The address may be incomplete"),
+    ):
+        console.visit(place, actions, shown)
+        assert not console.page.evaluate(RAN), place
+        console.page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(("width", "colors"), [(360, "dark"), (1440, "light")])
+def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
+    strict: Team, new_console: NewConsole, width: int, colors: str
+) -> None:
+    earlier, later = (version.id for version in strict.versions("network/prod"))
+    screen = {"width": width, "height": 900}
+    console = new_console(None, "sign-in.html", viewport=screen, color_scheme=colors)
+    console.shows("Run it in a terminal")
+    faults = {"sign-in.html": console.faults()}
+    console.open()
+    console.shows("Token")
+    faults["sign-in"] = console.faults()
+    console.sign_in(strict.token("maintainer"))
+    for place, actions, shown in (
+        ("#/", [], "network/prod"),
+        ("#/states/network/prod", [], 'terraform_data.subnet["c"]'),
+        ("#/states/network/prod", ["Freeze"], "It ends"),
+        ("#/states/network/prod/-/history", [], "current"),
+        (f"#/states/network/prod/-/diff/{earlier}/{later}", [], 'terraform_data.subnet["c"]'),
+        ("#/locks", ["Break network/test"], "bob@laptop"),
+        ("#/activity", [], "state.written"),
+        ("#/find", [], "Only in states"),
+        ("#/nothing", [], "The address may be incomplete"),
+    ):
+        console.visit(place, actions, shown)
+        faults[f"{place} {actions}"] = console.faults()
+        assert console.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
+        console.page.keyboard.press("Escape")
+    assert {place: found for place, found in faults.items() if found} == {}
+
+
+MANY = [f"team-{number % 50:02}/service-{number:04}" for number in range(5_000)]
+
+
+def page_of_many(route: Route) -> None:
+    """Answer with a page of 1,000 states, or that a state does not exist."""
+    path, _, cursor = route.request.url.partition("?cursor=")
+    if not path.endswith("/manage/v1/states"):
+        route.fulfill(status=404, body='{"error": "no_state", "message": "The state does not exist."}')
+        return
+    begin, at = int(cursor or 0), "2026-11-20T10:00:00Z"
+    lock: dict[str, Any] = dict.fromkeys(("id", "operation", "info", "principal", "owner", "freeze"))
+    lock |= {"who": "ada@laptop", "since": at, "version": "v"}
+    written = {"size": 900, "modified": at, "deleted": False}
+    names = sorted(MANY)[begin : begin + 1_000]
+    states = [{"name": name, **written, "lock": lock if name.endswith("77") else None} for name in names]
+    route.fulfill(json={"states": states, "next": str(begin + 1_000) if begin < 4_000 else None})
+
+
+TYPED = """async typed => {
+  const box = document.querySelector("input[type=search]");
+  const begun = performance.now();
+  box.value = typed;
+  box.dispatchEvent(new InputEvent("input", {bubbles: true}));
+  await new Promise(painted => requestAnimationFrame(() => setTimeout(painted)));
+  return performance.now() - begun;
+}"""
+"""Milliseconds from a keystroke to the screen."""
+
+
+def test_a_list_of_five_thousand_states_stays_usable(new_console: NewConsole) -> None:
+    console = new_console(None)
+    # They are made up: to write 5,000 objects takes a minute, and each list of the stack would be slower.
+    console.page.route("**/manage/v1/states**", page_of_many)
+    console.sign_in(console.team.token("reader"))
+    console.shows("5,000 states")
+
+    assert console.page.locator("tbody tr").count() < 200
+    for typed, first in (("team-07", "team-07/service-0007"), ("4999", "team-49/service-4999")):
+        assert console.page.evaluate(TYPED, typed) < 1_000
+        expect(console.names.first).to_have_text(first)
+    console.page.get_by_role("searchbox").fill("")
+    console.page.get_by_label("Locked first").check()
+    expect(console.names.first).to_have_text("team-27/service-0077")
+    console.page.keyboard.press("End")
+    expect(console.names.last).to_have_text("team-49/service-4999")
+
+
+PICTURES: Final[Sequence[tuple[str, str, Sequence[str], str]]] = (
+    ("console-states.png", "#/", [], "Bob"),
+    ("console-diff.png", "#/states/network/prod/-/history", ["Compare", "Show values"], "10.1.0"),
+)
+
+
+def test_the_pictures_of_the_documents_are_made(
+    strict: Team, new_console: NewConsole, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """`--update-generated` makes them anew. They are not compared: times and IDs differ each time."""
+    ada = new_token(strict, Grant(Role.MAINTAINER, ("network/*", *OTHERS)), owner="Ada")
+    console = new_console(ada, viewport={"width": 960, "height": 480})
+    folder = DOCS / "operate" if request.config.getoption("--update-generated") else tmp_path
+    for name, place, actions, shown in PICTURES:
+        console.visit(place, actions, shown)
+        console.page.mouse.move(0, 0)
+        console.page.screenshot(path=folder / name)
+        assert (folder / name).stat().st_size < 80_000
+        assert (DOCS / "operate" / name).is_file(), "pytest tests/browser -k pictures --update-generated"
