@@ -13,7 +13,7 @@ ON_TWO_LOCAL_AWSS = -n 2 --dist loadfile --no-loadscope-reorder
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo issuer down clean test lint unit contract e2e safety safety-quick benchmark generated docs release figures synth deploy upgrade set-up
+.PHONY: help up demo issuer down clean test lint unit contract e2e browser safety safety-quick benchmark generated docs release figures synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ contract: set-up ## only the tests of our S3 requests against two S3 servers
 
 e2e: set-up ## only the tests with a deployed stack and a real Terraform
 	$(BIN)/pytest $(ON_TWO_LOCAL_AWSS) tests/e2e
+
+browser: set-up ## only the tests of the console in Chromium
+	$(BIN)/pytest -rfE tests/browser
 
 safety: set-up ## try to lose a state for 70 minutes, and write tests/safety/figures.json; MINUTES=140 is longer
 	@$(BIN)/python -m tests.safety long$(if $(findstring command line,$(origin MINUTES)), --minutes '$(MINUTES)')

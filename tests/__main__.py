@@ -2,8 +2,9 @@
 
     python -m tests
 
-The end-to-end tests wait for caches and clocks, so the linter and the type checker run at the same time. When
-a part fails, or on Ctrl-C, all running parts are ended with all their processes, and no other part begins.
+The end-to-end tests and those in a browser wait for caches, clocks and processes, so other parts run at the
+same time. When a part fails, or on Ctrl-C, all running parts are ended with all their processes, and no other
+part begins.
 """
 
 import ctypes
@@ -38,7 +39,7 @@ _AT_ONCE: Final = str((os.cpu_count() or 1) + 1)
 """Tests that run at once: one more than there are cores, because many wait for a deadline."""
 _TIME_TO_END: Final = 30.0
 _PAUSE: Final = 0.2
-_CLOSING: Final = re.compile(r"=+ .*\b(passed|failed|errors?|no tests ran)\b.* in \d.* =+")
+_CLOSING: Final = re.compile(r"=+ .*\b(passed|failed|skipped|errors?|no tests ran)\b.* in \d.* =+")
 _SET_CHILD_SUBREAPER: Final = 36  # of prctl(2)
 
 
@@ -61,7 +62,10 @@ PARTS: Final[Sequence[Sequence[Part]]] = (
         Part("end to end", ("make", "--no-print-directory", "--old-file=set-up", "e2e")),
         Part("lint", ("make", "--no-print-directory", "--old-file=set-up", "lint")),
     ),
-    (Part("unit, on Lambda's Python", (_BIN / "python", "-m", "tests.on_lambda_python")),),
+    (
+        Part("browser", ("make", "--no-print-directory", "--old-file=set-up", "browser")),
+        Part("unit, on Lambda's Python", (_BIN / "python", "-m", "tests.on_lambda_python")),
+    ),
     (Part("safety, quick", (_BIN / "python", "-m", "tests.safety", "quick")),),
 )
 """The stages, in order. The parts of a stage run in parallel. The first part's output is printed at once."""
