@@ -99,6 +99,9 @@ upgrade: set-up ## pin the newest version of everything
 	$(PIP_COMPILE) --output-file local_aws/requirements.txt local_aws/requirements.in
 	$(PIP_COMPILE) --output-file local_aws/requirements-set-up.txt local_aws/requirements-set-up.in
 	$(PIP_COMPILE) --output-file requirements-dev.txt requirements-dev.in
+	for pins in $$(git ls-files '*requirements*.txt'); do \
+		$(BIN)/uv pip install --dry-run --quiet --target .build/none --python-version 3.11.0 -r $$pins || exit 1; \
+	done
 	npm view mermaid version dist.integrity --json > publish/mermaid.json
 	npm view iframe-worker version dist.integrity --json > publish/iframe-worker.json
 	npm install --save-dev --save-exact aws-cdk@2 aws-cdk-local@latest
