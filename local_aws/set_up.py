@@ -73,6 +73,13 @@ def _digest(inputs: Sequence[Path]) -> str:
 def _parts() -> list[Part]:
     lock = _ROOT / "package-lock.json"
     return [
+        # First, because Node.js may be missing, which is better said before the minute that Python takes.
+        Part(
+            "Installing CDK and what builds the console in node_modules",
+            _NODE_MODULES / ".set-up",
+            (lock, _ROOT / "package.json"),
+            _make_node_modules,
+        ),
         Part(
             "Installing Python packages in .venv",
             _VENV / ".set-up",
@@ -87,12 +94,6 @@ def _parts() -> list[Part]:
             _MINISTACK / ".set-up",
             (_ROOT / "local_aws" / "requirements.txt",),
             _make_ministack,
-        ),
-        Part(
-            "Installing CDK and what builds the console in node_modules",
-            _NODE_MODULES / ".set-up",
-            (lock, _ROOT / "package.json"),
-            _make_node_modules,
         ),
     ]
 
