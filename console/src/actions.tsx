@@ -63,7 +63,7 @@ function Ask<D>(props: Asking<D>) {
     setBusy(false);
   };
   const close = (
-    <Button disabled={busy} onClick={props.onClose} ref={(button) => (done ? button?.focus() : undefined)}>
+    <Button autofocus disabled={busy} onClick={props.onClose} ref={(button) => (done ? button?.focus() : undefined)}>
       {done ? "Close" : "Cancel"}
     </Button>
   );
@@ -134,7 +134,7 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
-        This lifts the freeze of <b>{name}</b>, by {say.frozenBy(lock)}, since <Age at={lock.since} />: <q>{reason}</q>{" "}
+        This lifts the freeze of <b>{name}</b>, by {say.frozenBy(lock)}, since <Age at={lock.since} />: <q>{reason}</q>.
         Then clients may change the state again. Other freezes and locks stay.
       </p>
     </Remove>

@@ -72,7 +72,7 @@ function HandOver() {
       <p>
         Sign in as <strong>{offer.principal}</strong>?
       </p>
-      {offer.until && <p class="faint">{`The session ends on ${when(offer.until)}.`}</p>}
+      {offer.until && <p class="faint">{`It ends on ${when(offer.until)}.`}</p>}
       <p>Go on only if you ran holdfast console yourself a moment ago.</p>
       <p class="actions">
         <Button class="main" disabled={busy} onClick={() => accept(offer)}>

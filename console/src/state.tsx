@@ -37,7 +37,8 @@ export function StatePage({ name }: { name: string }) {
 async function isChanged({ name, version, modified, lock }: State, signal: AbortSignal): Promise<boolean> {
   const { states, next } = await get<Schemas["StatePage"]>("states", { prefix: name }, signal);
   const item = states.find((one) => one.name === name);
-  return item ? item.modified !== modified || item.lock?.version !== lock?.version : !next && version !== null;
+  if (!item) return !next && (version ?? lock) !== null;
+  return item.modified !== modified || item.lock?.version !== lock?.version;
 }
 
 function Now({ state, again }: { state: State; again: () => void }) {

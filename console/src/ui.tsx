@@ -161,7 +161,7 @@ export function For(props: { roles: Role[]; name?: string; what: string; childre
   const me = useMe();
   if (!me || has(me, props.roles, props.name)) return <>{me && props.children}</>;
   const roles = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(props.roles);
-  return <p class="faint">{`${props.what} is shown to the role ${roles}, which you do not have here.`}</p>;
+  return <p class="faint">{`${props.what} needs the role ${roles} for ${props.name ?? "a state"}.`}</p>;
 }
 
 /** A modal dialog. Escape calls `onClose`, but not while it is busy: what came of that is still to be told. */

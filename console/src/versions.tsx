@@ -38,9 +38,8 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
   const mayRestore = maintains(me, name) && current && !current.delete_marker;
   const compares = has(me, READERS, name) && contents.length > 1;
   const compare = (event: Event) => {
-    const picked = Object.values(entered(event));
-    const [to, from = to] = contents.filter(({ version }) => picked.includes(version));
-    if (from && to) location.hash = href({ page: "diff", name, from: from.version, to: to.version });
+    const { From: from = "", To: to = "" } = entered(event);
+    location.hash = href({ page: "diff", name, from, to });
   };
   const sides = { From: contents[1], To: contents[0] }; // those that are picked at first
   const pick = (version: Version) =>

@@ -17,7 +17,7 @@ def for_word(question: str, word: str, instead: str = "--yes says that it is mea
     """
     if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
         raise UsageError(f"{question} Without a terminal to ask on, {instead}. {_NOTHING}")
-    output.tell(f"{question} Type {word} to go on.")
+    output.tell(f"{question} Type '{word}' to go on.")
     try:
         print("> ", end="", file=sys.stderr, flush=True)
         typed = sys.stdin.readline().strip()
@@ -28,7 +28,7 @@ def for_word(question: str, word: str, instead: str = "--yes says that it is mea
     except (OSError, ValueError) as error:
         raise CommandError(f"The answer cannot be read. {_NOTHING}") from error
     if typed != word:
-        raise CommandError(f"That is not {word}. {_NOTHING}")
+        raise CommandError(f"That is not '{word}'. {_NOTHING}")
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -156,11 +156,11 @@ def test_a_role_is_offered_what_it_may_do_and_nothing_else(
     for place, shown in {
         "#/locks": "shop/cart",
         "#/states/network/prod": "Lineage",
-        "#/states/network/prod/-/history": "is shown to" if role is Role.OUTPUTS else "current",
+        "#/states/network/prod/-/history": "needs the role" if role is Role.OUTPUTS else "current",
     }.items():
         console.visit(place, [], shown)
         if shown == "Lineage":
-            expect(console.page.get_by_text("which you do not have here")).to_have_count(withheld)
+            expect(console.page.get_by_text("needs the role")).to_have_count(withheld)
         buttons = console.page.get_by_role("main").get_by_role("button").all()
         offered |= {one.get_attribute("aria-label") or one.inner_text() for one in buttons}
     assert offered - {"Compare the two versions"} == changes
@@ -174,7 +174,7 @@ def test_a_token_with_several_grants_sees_of_each_state_what_it_may(
     console = new_console(mixed)
     expect(console.names).to_have_text(["network/dev", "network/prod", "network/test", "shop/cart"])
     console.link("shop/cart").click()
-    expect(console.page.get_by_text("which you do not have here")).to_have_count(2)
+    expect(console.page.get_by_text("needs the role")).to_have_count(2)
     console.open("#/states/network/prod")
     console.shows('terraform_data.subnet["c"]')
     console.open("#/states/shop/checkout")

@@ -339,7 +339,7 @@ def test_whoever_types_the_word_goes_on_and_enter_ends_the_wait(stub: ApiStub) -
         [HOLDFAST, "console"], environment(stub, BROWSER="true %s"), columns=80, typed="token\n\n"
     )
 
-    assert "Type token to go on" in " ".join(shown.split())
+    assert "Type 'token' to go on" in " ".join(shown.split())
     assert time.monotonic() - began < 25
     [file] = re.findall(r"open (\S+) in it", " ".join(shown.split()))
     assert not Path(file).exists()
