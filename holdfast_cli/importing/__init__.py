@@ -1,0 +1,1 @@
+"""Imports states from other backends: plan, run, check, close and open."""

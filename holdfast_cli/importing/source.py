@@ -1,0 +1,121 @@
+"""The interface of a source: a place that has the states before the import."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from holdfast.state.lock_info import LockInfo
+from holdfast_cli.errors import CommandError
+
+AT_ONCE: Final = 16
+"""How many states are copied or compared at the same time, and so the most contents in memory."""
+
+
+class LockedThereError(CommandError):
+    """Somebody else holds the state's lock in the source. The message names the holder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a plan says about its source; never a secret.
+
+    Attributes:
+        addresses: as typed: one for most sources, one for each state of an `http` source.
+        options: the options that are set, by the name that they have in the plan, such as `dynamodb_table`.
+    """
+
+    addresses: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OldState:
+    """A state as the source lists it, without its content.
+
+    Attributes:
+        id: identifies the state in the source: a key, an address, a path, or a workspace.
+        path: the text that the rules of `--map` match.
+        tags: the tags of its workspace; empty for sources without tags.
+    """
+
+    id: str
+    path: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersion:
+    """A superseded version of a state in the source.
+
+    Attributes:
+        author: the writer's name in the source; empty if the source does not know it.
+        time: the time in the source; None if the source does not know it.
+        read: fetches the content; raises `CommandError`.
+    """
+
+    author: str
+    time: datetime | None
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class OldLock:
+    """A lock in the source that this import acquires. The journal has it before the first request for it.
+
+    Attributes:
+        info: the lock info document, which the source's clients show. Its ID is random.
+        handle: the result of `prepare_lock`.
+    """
+
+    info: LockInfo
+    handle: str = ""
+
+
+class Source(Protocol):
+    """The states of one source. Several threads may call each method at once.
+
+    Each method raises `CommandError` with one line that names the state and says what to do, and
+    `UnavailableError` if the source did not respond or has a transient error, after retries.
+    """
+
+    @property
+    def address(self) -> str:
+        """The address for people, without a secret."""
+
+    @property
+    def default_rules(self) -> tuple[str, ...]:
+        """The rules `PATTERN=NAME` for names, tried in this order after those of `--map`."""
+
+    def states(self) -> Iterator[OldState]:
+        """Yield the states, in order of their paths, without reading their content."""
+
+    def read(self, state: str) -> bytes | None:
+        """Return the bytes of the current state; None if it does not exist, or is empty."""
+
+    def versions(self, state: str) -> Iterator[OldVersion]:
+        """Yield the superseded versions, newest first; nothing if the source keeps none."""
+
+    def prepare_lock(self, state: str) -> str:
+        """Return what `lock` and `unlock` need beside the lock info to act on the same lock again, or ''."""
+
+    def lock(self, state: str, lock: OldLock) -> None:
+        """Acquire the lock as the source's own clients do. Do nothing if this very lock is already held.
+
+        Raises `LockedThereError`. After any other error the lock may be held.
+        """
+
+    def unlock(self, state: str, lock: OldLock) -> None:
+        """Release exactly this lock. Do nothing if it is not held any more; another's lock stays."""
+
+    def stopped_by_lock(self) -> tuple[str, str]:
+        """Return which clients a lock stops and which it does not, as noun phrases; '' if none.
+
+        If the source has no locks, nothing is stopped: `lock` and `unlock` do nothing.
+        """
+
+    def refuse_writes(self, states: Collection[str]) -> None:
+        """Replace the rule by which the source itself refuses all writes of these states; remove it if empty.
+
+        Raises `CommandError` if the source has no such rule.
+        """
