@@ -6,8 +6,8 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from itertools import count
 from typing import Final
@@ -36,6 +36,8 @@ _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry, on average."""
 _THROTTLED: Final = (*_PAUSES, 3.0, 5.0)
 """The same after a 429: API Gateway passed nothing on, so many may have been refused at once."""
+_KEPT: Final = 32
+"""The most connections to one host that `kept_connections` keeps."""
 _LONGEST: Final = 10.0
 """The most seconds before a retry, whatever `Retry-After` says."""
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
@@ -167,7 +169,7 @@ def _attempt(
 ) -> Response:
     sent = dict(sign(method, url, headers, body) if sign else headers)
     sent["User-Agent"] = f"holdfast/{holdfast.__version__}"
-    with _connections(url) as connections:
+    with _connections(url, *_kept) as connections:
         response = connections.request(
             method, url, body=body or None, headers=sent, timeout=timeout, retries=False, redirect=False
         )
@@ -175,16 +177,44 @@ def _attempt(
     return Response(response.status, response.data, got)
 
 
-def _connections(url: str) -> PoolManager:
-    """Return a connection pool for a URL: direct, or through the proxy that the environment names."""
+_kept: list[dict[tuple[str | None, str | None], PoolManager]] = []
+"""The connection pools that `kept_connections` keeps, by bundle of certificates and proxy; else empty."""
+
+
+@contextmanager
+def kept_connections() -> Iterator[None]:
+    """Keep connections open between the requests of all threads, until the end of the context."""
+    pools: dict[tuple[str | None, str | None], PoolManager] = {}
+    _kept.append(pools)
+    try:
+        yield
+    finally:
+        _kept.remove(pools)
+        for pool in pools.values():
+            pool.clear()
+
+
+@contextmanager
+def _connections(url: str, *kept: dict[tuple[str | None, str | None], PoolManager]) -> Iterator[PoolManager]:
+    """Provide a connection pool for a URL: direct, or through the proxy that the environment names."""
     certificates = os.environ.get("AWS_CA_BUNDLE") or get_cert_path(True)
     target = urlsplit(url)
     proxy = None if proxy_bypass(target.netloc) else getproxies().get(target.scheme)
+    if kept:
+        which = certificates, proxy
+        yield kept[-1].get(which) or kept[-1].setdefault(which, _pool(*which, size=_KEPT))
+        return
+    with _pool(certificates, proxy) as pool:
+        yield pool
+
+
+def _pool(certificates: str | None, proxy: str | None, size: int = 1) -> PoolManager:
     if not proxy:
-        return PoolManager(ca_certs=certificates)
+        return PoolManager(ca_certs=certificates, maxsize=size)
     if "://" not in proxy:
         proxy = f"http://{proxy.removeprefix('//')}"
-    return ProxyManager(proxy, proxy_headers=_proxy_credentials(proxy), ca_certs=certificates)
+    headers = _proxy_credentials(proxy)
+    return ProxyManager(proxy, proxy_headers=headers, ca_certs=certificates, maxsize=size)
 
 
 def _proxy_credentials(proxy: str) -> dict[str, str]:

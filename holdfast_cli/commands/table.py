@@ -2,6 +2,7 @@
 
 from functools import partial
 from importlib import import_module
+from keyword import iskeyword
 from typing import Final
 
 import holdfast
@@ -16,6 +17,7 @@ COMMANDS: Final = {
     "backend-config": "print a backend block for a state",
     "state": "list states, show their history, go back, freeze",
     "lock": "show locks, and break the lock of a killed client",
+    "import": "move many states in from another backend",
     "activity": "show the audit events of the states in your scope",
     "console": "open the console in a browser, signed in",
     "token": "create, show, rotate and revoke access tokens",
@@ -24,7 +26,9 @@ COMMANDS: Final = {
     "doctor": "find problems of a setup, and show what to do",
     "completion": "print a script that completes commands in a shell",
 }
-"""Command -> its line of help. A command's module has the same name, with `_` for `-`, and a `COMMAND`."""
+"""Command -> its line of help. A command's module has the same name, with `_` for `-`, and a `COMMAND`.
+
+A name that is a keyword of Python has a `_` at its end."""
 
 
 def parser() -> Parser:
@@ -45,8 +49,13 @@ examples:
     top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, line in COMMANDS.items():
-        commands.add_parser(name, help=line, fill=partial(_fill, name.replace("-", "_")))
+        commands.add_parser(name, help=line, fill=partial(_fill, module(name)))
     return top
+
+
+def module(command: str) -> str:
+    """Return the name of a command's module."""
+    return f"{command}_" if iskeyword(command) else command.replace("-", "_")
 
 
 def _fill(module: str, parser: Parser) -> None:

@@ -1,0 +1,269 @@
+"""`holdfast import`: moves states from another backend into Holdfast, and closes the other place."""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast_cli.api.sign_in import sign_in
+from holdfast_cli.config import arguments, rules
+from holdfast_cli.errors import CommandError
+from holdfast_cli.importing import checking, many, plan, planning, sources
+from holdfast_cli.importing.closing import Closer
+from holdfast_cli.importing.copying import Copier
+from holdfast_cli.importing.journal import Journal
+from holdfast_cli.importing.many import Outcome
+from holdfast_cli.importing.naming import Rule
+from holdfast_cli.importing.new_place import NewPlace
+from holdfast_cli.importing.plan import ALL, Plan
+from holdfast_cli.importing.source import Settings, Source
+from holdfast_cli.terminal import output
+from holdfast_cli.terminal.declaration import Command, Option, option
+
+COMMAND = Command(
+    """\
+Move many states from another backend. `plan` writes a file to review, `run` imports
+its states, `check` compares both places until all pipelines have switched, and
+`close` locks the other place for good. Nothing is ever deleted.""",
+    """\
+  holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
+  holdfast import run move.toml
+  holdfast import check move.toml
+  holdfast import close move.toml
+""",
+)
+
+_PLAN = option("plan", type=Path, metavar="PLAN", help="the file that `holdfast import plan` has written")
+_OPTIONS = (
+    "dynamodb_table",
+    "region",
+    "workspace_key_prefix",
+    "lock_address",
+    "lock_method",
+    "unlock_method",
+)
+
+
+def _rule(text: str) -> Rule:
+    try:
+        return Rule.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _history(text: str) -> int | None:
+    if text == ALL:
+        return None
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of versions nor {ALL!r}")
+    return int(text)
+
+
+def _of_source(name: str, metavar: str, text: str) -> Option:
+    return option(f"--{name}", type=rules.unicode_text, metavar=metavar, help=text)
+
+
+@COMMAND.add(
+    "plan",
+    "write a plan: the states of a source, and their names",
+    """\
+List the states of a source, name them, and print a plan. A comment says what was
+found: the serial, or why a state has no name. Change the names in the file. Reads
+both places and changes nothing. Takes the role reader.
+
+A rule of --map is PATTERN=NAME. The last {placeholder} of a pattern matches any text,
+the others match text without /. The first rule that matches names the state.
+
+sources:
+  s3://BUCKET[/PREFIX]           with your AWS credentials
+  gitlab://HOST/GROUP[/PROJECT]  with GITLAB_TOKEN
+  hcp://HOST/ORGANIZATION        with TF_TOKEN_...; also Terraform Enterprise
+  https://...                    addresses of another http backend, one for each state,
+                                 with IMPORT_HTTP_USERNAME and IMPORT_HTTP_PASSWORD
+  FOLDER                         *.tfstate files""",
+    """\
+  holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
+  holdfast import plan s3://old-bucket --map 'env:/{ws}/{key}.tfstate={key}/{ws}' --history all
+  holdfast import plan gitlab://gitlab.example.com/infra --map '{project}/{name}=infra/{name}'
+  holdfast import plan https://old.example.com/states/a --lock-address '{address}/lock'
+""",
+    option("source", nargs="+", metavar="SOURCE", help="where the states are"),
+    option(
+        "--map",
+        action="append",
+        type=_rule,
+        metavar="PATTERN=NAME",
+        help="how a state is named; may be repeated, and goes before the rules of the source",
+    ),
+    option(
+        "--history",
+        type=_history,
+        default=0,
+        metavar="N|all",
+        help="also import so many versions before the current one, newest first; takes the role maintainer",
+    ),
+    _of_source("dynamodb-table", "TABLE", "s3: the table with the clients' locks"),
+    _of_source("workspace-key-prefix", "TEXT", "s3: as in the clients' blocks; default: env:"),
+    _of_source("lock-address", "URL", "https: the lock's address, with {address} for the state's"),
+    _of_source("lock-method", "VERB", "https: as in the clients' blocks; default: LOCK"),
+    _of_source("unlock-method", "VERB", "https: as in the clients' blocks; default: UNLOCK"),
+    option("--region", type=rules.region, metavar="REGION", help="s3: the bucket's; default: AWS_REGION"),
+    arguments.API,
+)
+def _plan(asked: argparse.Namespace) -> None:
+    options = {name: value for name in _OPTIONS if (value := getattr(asked, name))}
+    settings = Settings(tuple(asked.source), options)
+    source = sources.open_source(settings)
+    place = NewPlace(sign_in(asked))
+    made = planning.make(settings, source, place, asked.map or [], asked.history)
+    unnamed = [state for state in made.states if state.name is None]
+    output.write(plan.write(made).rstrip("\n"))
+    for state in unnamed:
+        output.tell(f"holdfast: {state.id}: {state.note}")
+    count = len(made.states)
+    if unnamed:
+        raise CommandError(
+            f"{len(unnamed)} of {count} states have no name: name them in the plan, or remove their tables."
+        )
+    output.tell(f"holdfast: {'1 state' if count == 1 else f'{count} states'} can be imported.")
+
+
+class _Opened(NamedTuple):
+    plan: Plan
+    journal: Journal
+    source: Source
+    place: NewPlace
+
+
+@contextmanager
+def _opened(asked: argparse.Namespace) -> Iterator[_Opened]:
+    read = plan.read(asked.plan)
+    place = NewPlace(sign_in(asked))
+    source = sources.open_source(read.settings)
+    with Journal.opened(asked.plan) as journal:
+        journal.begin(place.api.address)
+        try:
+            yield _Opened(read, journal, source, place)
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(f"Run `holdfast import run {asked.plan}` to go on, or to release its locks.")
+            raise
+
+
+def _report(asked: argparse.Namespace, outcomes: Sequence[Outcome], more: str = "") -> None:
+    """Print problems and a summary; raise `CommandError` with the summary if there are problems."""
+    problems = [outcome for outcome in outcomes if outcome.is_problem]
+    if asked.json:
+        output.write(json.dumps([outcome.to_json() for outcome in outcomes], indent=2))
+    for outcome in outcomes:
+        if outcome.text and not asked.json:
+            named = outcome.state in outcome.text or outcome.name in outcome.text
+            output.tell(
+                f"holdfast: {outcome.text}" if named else f"holdfast: {outcome.state}: {outcome.text}"
+            )
+    line = f"{many.summary(outcomes)}.{more}"
+    if problems:
+        raise CommandError(line)
+    if not asked.json:
+        output.write(output.wrapped(output.plain(line)))
+
+
+def _step(
+    name: str, short: str, description: str, examples: str, *more: Option
+) -> Callable[[Callable[[argparse.Namespace, _Opened], None]], None]:
+    """Declare a command that works on a plan."""
+
+    def declare(work: Callable[[argparse.Namespace, _Opened], None]) -> None:
+        def run(asked: argparse.Namespace) -> None:
+            with _opened(asked) as opened:
+                work(asked, opened)
+
+        options = (
+            _PLAN,
+            *more,
+            arguments.API,
+            arguments.as_json("one JSON array, with an object for each state"),
+        )
+        COMMAND.add(name, short, description, examples, *options)(run)
+
+    return declare
+
+
+@_step(
+    "run",
+    "import the states of a plan",
+    """\
+Copy every state byte for byte, under the locks of both places, and read it back. A
+version that an import wrote is replaced by a newer one of the source; what others
+wrote is never replaced. Repeat it as often as you like, also after it was killed: the
+journal PLAN.journal says which locks are to be released. Takes the role writer.""",
+    """\
+  holdfast import run move.toml
+  holdfast import run move.toml --wait 10m
+""",
+    option(
+        "--wait",
+        type=rules.duration,
+        metavar="DURATION",
+        help="for how long locked states are tried again, as 10m; default: once more",
+    ),
+)
+def _run(asked: argparse.Namespace, opened: _Opened) -> None:
+    outcomes = Copier(*opened).run(asked.wait.total_seconds() if asked.wait else 0)
+    _report(asked, outcomes)
+
+
+@_step(
+    "check",
+    "compare both places",
+    """\
+Compare every state in both places, and name those that were written in the source
+after their import. Changes nothing. Takes the role reader.""",
+    """\
+  holdfast import check move.toml
+  holdfast import check move.toml --json
+""",
+)
+def _check(asked: argparse.Namespace, opened: _Opened) -> None:
+    _report(asked, checking.check(*opened))
+
+
+@_step(
+    "close",
+    "lock the source for good",
+    """\
+Acquire the source's locks with a text that says where the states are now, compare
+every state once more, and keep the locks. A state that was written after its import
+stays open. `holdfast import open` undoes it. Takes the role reader.""",
+    """\
+  holdfast import close move.toml
+  holdfast import close move.toml --bucket-policy
+""",
+    option(
+        "--bucket-policy",
+        action="store_true",
+        help="s3: also let the bucket's policy refuse writes, which stops clients without locks too",
+    ),
+)
+def _close(asked: argparse.Namespace, opened: _Opened) -> None:
+    outcomes = Closer(*opened).close(refuse_writes=asked.bucket_policy)
+    stopped, not_stopped = opened.source.stopped_by_lock()
+    more = f" Stopped: {stopped}." if stopped else " The source has no locks, so nobody is stopped."
+    if asked.bucket_policy:
+        more = " The bucket's policy refuses every write of these states."
+    elif not_stopped:
+        more += f" Not stopped: {not_stopped}."
+    _report(asked, outcomes, more)
+
+
+@_step(
+    "open",
+    "undo `close`",
+    "Release the locks that `holdfast import close` has acquired, and no others.",
+    """\
+  holdfast import open move.toml
+""",
+)
+def _open(asked: argparse.Namespace, opened: _Opened) -> None:
+    _report(asked, Closer(*opened).open())

@@ -1,0 +1,62 @@
+"""Write the plan of an import: list the source's states, name them, and look for what is in the way."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast_cli.api.state_texts import size
+from holdfast_cli.errors import CommandError
+from holdfast_cli.importing import comparing, many, naming
+from holdfast_cli.importing.comparing import Absent, Differs, InUse, MovedOn, Same
+from holdfast_cli.importing.naming import Rule
+from holdfast_cli.importing.new_place import NewPlace
+from holdfast_cli.importing.plan import Plan, Planned, check_name
+from holdfast_cli.importing.source import OldState, Settings, Source
+
+
+def make(
+    settings: Settings, source: Source, place: NewPlace, rules: Sequence[Rule], history: int | None
+) -> Plan:
+    """Return a plan. A state without a name has a note that says why."""
+    every = [*rules, *(Rule.parse(text) for text in source.default_rules)]
+    found = [_named(state, every) for state in source.states()]
+    counts = Counter(state.name for state in found if state.name)
+    found = [
+        replace(state, name=None, note=f"{counts[state.name]} states would be named {state.name}")
+        if state.name and counts[state.name] > 1
+        else state
+        for state in found
+    ]
+    planned = many.for_each(found, lambda state: _noted(state, source, place), "compared")
+    return Plan(settings, planned, history)
+
+
+def _named(state: OldState, rules: Sequence[Rule]) -> Planned:
+    wanted = naming.name_of(state.path, rules)
+    if wanted is None:
+        return Planned(state.id, None, state.tags, "no rule matches it: name it here, or use --map")
+    name, problem = check_name(wanted)
+    return Planned(state.id, name, state.tags, problem)
+
+
+def _noted(state: Planned, source: Source, place: NewPlace) -> Planned:
+    """Note the state's serial and size, or why it cannot have its name."""
+    if state.name is None:
+        return state
+    name = state.name
+    try:
+        old = comparing.parse(state.id, source.read(state.id))
+        new = place.describe(name)
+        verdict = comparing.compare(old, new, None, lambda: place.read(name))
+    except CommandError as error:
+        return replace(state, name=None, note=str(error))
+    described = f"serial {old.revision.serial}, {size(len(old.body))}"
+    match verdict:
+        case Absent():
+            return replace(state, note=described)
+        case Same():
+            return replace(state, note=f"{described}, already imported")
+        case MovedOn() | InUse():
+            return replace(state, note=f"{described}, imported before it changed")
+        case Differs(why):
+            return replace(state, name=None, note=why)
