@@ -6,10 +6,12 @@ An import adds no way to write: it acquires the state's lock, writes and release
 
 import hashlib
 import json
-from collections.abc import Mapping
+import random
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.api import v1
@@ -18,7 +20,7 @@ from holdfast.names import StateName
 from holdfast.state.document import Revision
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.api import http, state_versions
-from holdfast_cli.api.management import Api, ApiError
+from holdfast_cli.api.management import Api, ApiError, ApiUnavailableError
 from holdfast_cli.api.response import Response
 from holdfast_cli.api.state_texts import lock_words
 from holdfast_cli.errors import CommandError, UnavailableError
@@ -30,6 +32,10 @@ OPERATION: Final = "holdfast-import"
 _LARGE: Final = 4_000_000
 """Bytes above which a state goes the way of `cloud {}`: quoted, it could exceed a request to a function."""
 _JSON_API: Final = "application/vnd.api+json"
+_PATIENCE: Final = 120.0
+"""Seconds for which a throttled request is sent again."""
+
+_T = TypeVar("_T")
 
 
 class LockedHereError(CommandError):
@@ -45,7 +51,7 @@ class NewPlace:
     def describe(self, name: StateName) -> v1.StateDescription | None:
         """Return a state; None if the name has no current version."""
         try:
-            found = self.api.get(v1.StateDescription, "states", name)
+            found = _patiently(lambda: self.api.get(v1.StateDescription, "states", name))
         except ApiError as error:
             if error.code == "no_state":
                 return None
@@ -54,7 +60,7 @@ class NewPlace:
 
     def read(self, name: StateName) -> tuple[str, str]:
         """Return the version ID of the current version, and the SHA-256 of its content."""
-        content, version = self.api.content(name, None)
+        content, version = _patiently(lambda: self.api.content(name, None))
         return version, hashlib.sha256(content).hexdigest()
 
     def has_version(self, name: str, version: str) -> bool:
@@ -150,7 +156,14 @@ class NewPlace:
             else json.dumps(content).encode()
         )
         headers = {"Authorization": self.api.authorization, "Accept": media, "Content-Type": media}
-        return http.send(method, f"{self.api.address}{path}", headers=headers, body=body)
+
+        def send() -> Response:
+            response = http.send(method, f"{self.api.address}{path}", headers=headers, body=body)
+            if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+                raise ApiUnavailableError(self._said(response), response)
+            return response
+
+        return _patiently(send)
 
     def _locked(self, name: StateName, response: Response) -> CommandError:
         """Return the error for a lock that was refused; the management API tells who holds it since when."""
@@ -164,10 +177,7 @@ class NewPlace:
         if response.status < HTTPStatus.MULTIPLE_CHOICES:
             return response.json()
         said = self._said(response)
-        if (
-            response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-            or response.status == HTTPStatus.TOO_MANY_REQUESTS
-        ):
+        if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnavailableError(said)
         raise CommandError(said)
 
@@ -179,6 +189,21 @@ class NewPlace:
             str(texts[member]) for member in ("title", "detail", "message", "Info") if texts.get(member)
         )
         return f"{self.api.host} responds with {response.status}: {plain(words) or 'it says nothing more'}"
+
+
+def _patiently(request: Callable[[], _T]) -> _T:
+    """Send a request again while the API throttles it, for `_PATIENCE` seconds.
+
+    The management API takes a quarter of the team's rate, and an import asks for more.
+    """
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return request()
+        except ApiUnavailableError as error:
+            if error.status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > until:
+                raise
+        time.sleep(random.uniform(0.5, 1.5))  # noqa: S311 no secret
 
 
 def _workspace_path(name: StateName) -> tuple[str, str] | None:

@@ -1,0 +1,372 @@
+"""Imports against the deployed functions in this process, killed and disturbed at each of their requests."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import names
+from holdfast.state import locks
+from holdfast_cli.api import http
+from holdfast_cli.api.management import Api
+from holdfast_cli.errors import CommandError
+from holdfast_cli.importing import checking
+from holdfast_cli.importing.closing import Closer
+from holdfast_cli.importing.copying import Copier
+from holdfast_cli.importing.journal import Journal
+from holdfast_cli.importing.many import Outcome
+from holdfast_cli.importing.new_place import OPERATION, NewPlace
+from holdfast_cli.importing.plan import Plan, Planned
+from holdfast_cli.importing.source import Settings
+from tests.contract.conftest import CLOUD_BUCKET, CLOUD_STAGING, Bucket, Handle, Server, started
+from tests.support.documents import OPERATOR, lock_info, next_serial, only_id, state
+from tests.support.in_process_api import ADDRESS, InProcessApi
+from tests.support.shelf import Shelf, serial
+
+OLD, NAME = "old/prod", names.parse("network/prod")
+MINE = json.loads(lock_info("mine"))
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that it would do afterwards happens."""
+
+
+@pytest.fixture(scope="module")
+def handlers(moto: Server) -> Iterator[dict[str, Handle]]:
+    settings = {
+        "HOLDFAST_BUCKET": CLOUD_BUCKET,
+        "HOLDFAST_STAGING_BUCKET": CLOUD_STAGING,
+        "HOLDFAST_MAX_STATE_MB": "20",
+        "HOLDFAST_PRESIGN_ENDPOINT": str(moto.direct.meta.endpoint_url),
+    }
+    with started(moto, "terraform_http", "management", "cloud", **settings) as started_handlers:
+        Bucket(CLOUD_BUCKET, moto).encrypt_with_kms()
+        moto.direct.create_bucket(Bucket=CLOUD_STAGING)
+        yield started_handlers
+
+
+@dataclass
+class Move:
+    """An import of one state. `steps` counts its requests in both places, each twice: before and after it."""
+
+    api: InProcessApi
+    shelf: Shelf
+    bucket: Bucket
+    folder: Path
+    patch: pytest.MonkeyPatch
+    plan: Plan = field(default_factory=lambda: Plan(Settings(("shelf",)), [Planned(OLD, NAME)]))
+    steps: int = 0
+    at_step: Callable[[int], None] = lambda _: None
+
+    def step(self, *_: str) -> None:
+        self.steps += 1
+        self.at_step(self.steps)
+
+    def _in(self, journal: str, work: Callable[[Journal], list[Outcome]]) -> Outcome:
+        with Journal.opened(self.folder / journal) as opened:
+            opened.begin(ADDRESS)
+            [outcome] = work(opened)
+            return outcome
+
+    def _place(self) -> NewPlace:
+        return NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
+
+    def run(self, journal: str = "move.toml") -> Outcome:
+        return self._in(journal, lambda opened: Copier(self.plan, opened, self.shelf, self._place()).run(0))
+
+    def check(self) -> Outcome:
+        return self._in(
+            "move.toml", lambda opened: checking.check(self.plan, opened, self.shelf, self._place())
+        )
+
+    def close(self, *, refuse_writes: bool = False) -> Outcome:
+        return self._in(
+            "move.toml",
+            lambda opened: Closer(self.plan, opened, self.shelf, self._place()).close(
+                refuse_writes=refuse_writes
+            ),
+        )
+
+    def open(self) -> Outcome:
+        return self._in(
+            "move.toml", lambda opened: Closer(self.plan, opened, self.shelf, self._place()).open()
+        )
+
+    def kill_at(self, step: int) -> None:
+        """Kill the process at a step: later requests and lines of the journal do not happen."""
+
+        def die(now: int) -> None:
+            if now >= step:
+                raise Killed
+
+        self.steps, self.at_step = 0, die
+
+    def live(self) -> None:
+        self.steps, self.at_step = 0, lambda _: None
+
+    def here(self) -> bytes | None:
+        """Return the current state in the new place."""
+        bodies = self.bucket.bodies(NAME.state_key)
+        return bodies[-1] if bodies else None
+
+    def held(self) -> str | None:
+        """Return the ID of the lock in the new place."""
+        found = locks.read(self.bucket.direct_store(), NAME)
+        return found.info.id if found else None
+
+    def send(self, method: str, path: str, document: Any = None, **query: str) -> int:
+        """Send a request of somebody else, and return its status."""
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        asked = "&".join(f"{name}={value}" for name, value in query.items())
+        other = InProcessApi(self.api.handlers, OPERATOR)
+        headers = {"Content-Type": "application/json"}
+        return other.send(method, f"{ADDRESS}{path}?{asked}", headers=headers, body=body).status
+
+    def apply_here(self) -> None:
+        """Change the state in the new place, as a pipeline does that has switched."""
+        current = self.here()
+        assert current is not None
+        assert self.send("PUT", f"/locks/{NAME}", MINE) == 200
+        assert self.send("POST", f"/states/{NAME}", next_serial(current), ID="mine") == 200
+        assert self.send("POST", f"/unlocks/{NAME}", MINE) == 200
+
+
+@pytest.fixture
+def move(
+    handlers: dict[str, Handle], moto: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Move]:
+    api = InProcessApi(handlers, OPERATOR)
+    found = Move(api, Shelf({OLD: state(3)}), Bucket(CLOUD_BUCKET, moto), tmp_path, monkeypatch)
+    api.before = api.after = found.step
+    found.shelf.each = found.step
+    note = Journal._note  # noqa: SLF001 nothing else is called before each line
+
+    def note_unless_killed(journal: Journal, line: Any, **more: Any) -> None:
+        found.at_step(found.steps)
+        note(journal, line, **more)
+
+    monkeypatch.setattr(Journal, "_note", note_unless_killed)
+    monkeypatch.setattr(http, "send", api.send)
+    yield found
+    Bucket(CLOUD_BUCKET, moto).empty()
+    Bucket(CLOUD_STAGING, moto).empty()
+
+
+def test_a_state_is_imported_byte_for_byte_and_both_locks_are_released(move: Move) -> None:
+    assert move.run() == Outcome(OLD, NAME.value, "imported")
+
+    assert move.bucket.bodies(NAME.state_key) == [move.shelf.contents[OLD]]
+    assert (move.held(), move.shelf.locks) == (None, {})
+    assert [move.run().word, move.check().word] == ["imported before", "the same"]
+    assert len(move.bucket.bodies(NAME.state_key)) == 1
+
+
+def test_an_import_that_is_killed_at_any_request_is_finished_by_the_next_run(move: Move) -> None:
+    move.run()
+    requests = move.steps
+    assert requests > 15
+    for step in range(1, requests + 1):
+        move.bucket.empty()
+        for journal in move.folder.iterdir():
+            journal.unlink()
+        move.kill_at(step)
+        with pytest.raises(Killed):
+            move.run()
+        assert move.here() in (None, move.shelf.contents[OLD])
+        move.live()
+
+        outcome = move.run()
+
+        assert outcome.word in ("imported", "imported before"), (step, outcome)
+        assert move.here() == move.shelf.contents[OLD], step
+        assert (move.held(), move.shelf.locks) == (None, {}), step
+
+
+def test_a_newer_state_replaces_what_was_imported_and_nothing_else(move: Move) -> None:
+    move.run()
+    move.shelf.apply(OLD)
+    assert move.check().word == "moved on"
+
+    assert move.run().word == "replaced"
+
+    assert move.here() == move.shelf.contents[OLD]
+    move.apply_here()
+    assert [move.run().word, move.check().word] == ["in use", "in use"]
+    move.shelf.apply(OLD)
+    move.shelf.apply(OLD)
+    before = move.here()
+    for outcome in (move.run(), move.check()):
+        assert (outcome.word, outcome.is_problem) == ("differs", True)
+        assert OPERATOR.principal in outcome.text
+    assert move.here() == before
+
+
+def test_a_lost_journal_costs_nothing_while_only_the_import_has_written(move: Move) -> None:
+    move.run()
+    move.shelf.apply(OLD)
+
+    assert move.run("another.toml").word == "replaced"
+    move.apply_here()
+    move.shelf.apply(OLD)
+    move.shelf.apply(OLD)
+    assert move.run("third.toml").word == "differs"
+
+
+@pytest.mark.parametrize(
+    "here",
+    [state(3, lineage="another"), state(3, content="another"), state(4, content="another")],
+    ids=["lineage", "content", "serial"],
+)
+def test_what_others_wrote_under_the_name_is_never_replaced(move: Move, here: bytes) -> None:
+    assert move.send("PUT", f"/locks/{NAME}", MINE) == 200
+    assert move.send("POST", f"/states/{NAME}", here, ID="mine") == 200
+    assert move.run().word == "locked"
+    assert move.send("POST", f"/unlocks/{NAME}", MINE) == 200
+
+    assert move.run().word == "differs"
+
+    assert move.bucket.bodies(NAME.state_key) == [here]
+    assert move.shelf.locks == {}
+
+
+def test_a_large_state_is_imported_through_an_upload(move: Move) -> None:
+    move.shelf.contents[OLD] = state(3, content="x" * 4_100_000)
+
+    assert move.run().word == "imported"
+
+    assert move.here() == move.shelf.contents[OLD]
+    assert any(path.startswith("/api/v2/state-versions/") for _, path in move.api.sent)
+    assert (move.held(), move.shelf.locks) == (None, {})
+
+
+def test_a_lock_that_is_broken_during_the_import_refuses_the_write(move: Move) -> None:
+    def break_lock(method: str, path: str) -> None:
+        if method == "POST" and path.startswith("/states/"):
+            held = move.held()
+            assert held
+            assert move.send("POST", f"/unlocks/{NAME}", json.loads(only_id(held))) == 200
+
+    move.api.before = break_lock
+    outcome = move.run()
+
+    assert (outcome.word, outcome.is_problem) == ("failed", True)
+    assert "409" in outcome.text
+    assert (move.here(), move.shelf.locks) == (None, {})
+
+
+def test_two_imports_of_a_state_exclude_each_other(move: Move) -> None:
+    seen = []
+
+    def import_too(method: str, path: str) -> None:
+        if method == "POST" and path.startswith("/states/"):
+            move.api.before = move.step
+            seen.append(move.run("another.toml"))
+
+    move.api.before = import_too
+    assert move.run().word == "imported"
+
+    assert [outcome.word for outcome in seen] == ["locked"]
+    assert len(move.bucket.bodies(NAME.state_key)) == 1
+    assert move.run("another.toml").word == "imported before"
+
+
+def test_a_plan_is_used_by_one_process_at_a_time(move: Move) -> None:
+    with Journal.opened(move.folder / "move.toml"), pytest.raises(CommandError, match="Another 'holdfast"):
+        move.run()
+
+
+def test_an_apply_at_any_request_of_close_is_refused_or_found(move: Move) -> None:
+    move.run()
+    move.live()
+    assert move.close().word == "closed"
+    requests = move.steps
+    assert move.open().word == "opened"
+    refused = 0
+    for step in range(1, requests + 1):
+        applied: list[bool] = []
+
+        def apply_then(now: int, at: int = step, applied: list[bool] = applied) -> None:
+            if now == at:
+                applied.append(move.shelf.apply(OLD))
+
+        move.steps, move.at_step = 0, apply_then
+
+        outcome = move.close()
+
+        move.live()
+        assert outcome.word == ("left open" if applied == [True] else "closed"), step
+        assert (OLD in move.shelf.locks) == (outcome.word == "closed"), step
+        refused += applied == [False]
+        if outcome.word == "closed":
+            assert serial(move.shelf.contents[OLD]) == serial(move.here())
+            move.open()
+        else:
+            assert move.run().word == "replaced"
+    assert refused >= 4
+
+
+def test_a_close_that_is_killed_at_any_request_is_verified_by_the_next(move: Move) -> None:
+    move.run()
+    move.live()
+    move.close()
+    requests = move.steps
+    move.open()
+    for step in range(1, requests + 1):
+        move.kill_at(step)
+        with pytest.raises(Killed):
+            move.close()
+        move.live()
+        assert move.close().word == "closed", step
+        assert move.open().word == "opened"
+        assert move.shelf.locks == {}
+
+
+def test_open_leaves_a_lock_that_is_not_its_own(move: Move) -> None:
+    move.run()
+    move.close()
+    move.shelf.locks[OLD] = "of an apply"
+
+    assert move.open().word == "opened"
+
+    assert move.shelf.locks == {OLD: "of an apply"}
+
+
+def test_only_a_closed_state_is_refused_by_the_source_itself(move: Move) -> None:
+    move.run()
+    move.shelf.apply(OLD)
+
+    assert move.close(refuse_writes=True).word == "left open"
+    assert list(move.shelf.refused) == []
+    move.run()
+    assert move.close(refuse_writes=True).word == "closed"
+    assert list(move.shelf.refused) == [OLD]
+    move.open()
+    assert list(move.shelf.refused) == []
+
+
+def test_a_state_that_was_not_imported_is_not_closed(move: Move) -> None:
+    outcome = move.close()
+
+    assert (outcome.word, outcome.is_problem) == ("left open", True)
+    assert move.shelf.locks == {}
+
+
+@pytest.mark.parametrize("content", [b"not a state", state(3)[:-20], b""])
+def test_what_is_not_a_state_is_named_and_not_imported(move: Move, content: bytes) -> None:
+    move.shelf.contents[OLD] = content
+
+    outcome = move.run()
+
+    assert (outcome.word, outcome.is_problem) == ("failed", True)
+    assert OLD in outcome.text
+    assert (move.here(), move.held(), move.shelf.locks) == (None, None, {})
+
+
+def test_the_versions_of_an_import_say_so(move: Move) -> None:
+    move.run()
+    [version] = move.bucket.s3.list_object_versions(Bucket=CLOUD_BUCKET, Prefix=NAME.state_key)["Versions"]
+    head = move.bucket.s3.head_object(Bucket=CLOUD_BUCKET, Key=NAME.state_key, VersionId=version["VersionId"])
+    assert head["Metadata"]["operation"] == OPERATION

@@ -1,0 +1,70 @@
+"""A source of an import in this process, with the lock that its clients use."""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, OldVersion
+from tests.support.documents import next_serial
+
+
+@dataclass
+class Shelf:
+    """States by ID, and the IDs of their locks. `each` is called around each request, and may raise."""
+
+    contents: dict[str, bytes]
+    each: Callable[[], None] = lambda: None
+    locks: dict[str, str] = field(default_factory=dict)
+    past: dict[str, list[bytes]] = field(default_factory=dict)
+    refused: Collection[str] = ()
+
+    address = "shelf"
+    default_rules = ("{key}={key}",)
+
+    def apply(self, state: str) -> bool:
+        """Change a state as an old pipeline does: only without another's lock. Return whether it did."""
+        if state in self.locks or state in self.refused:
+            return False
+        self.contents[state] = next_serial(self.contents[state])
+        return True
+
+    def states(self) -> Iterator[OldState]:
+        self.each()
+        yield from (OldState(state, state) for state in sorted(self.contents))
+
+    def read(self, state: str) -> bytes | None:
+        self.each()
+        content = self.contents.get(state)
+        self.each()
+        return content
+
+    def versions(self, state: str) -> Iterator[OldVersion]:
+        for content in self.past.get(state, ()):
+            yield OldVersion("ada", None, partial(bytes, content))
+
+    def prepare_lock(self, state: str) -> str:
+        return f"handle of {state}"
+
+    def lock(self, state: str, lock: OldLock) -> None:
+        self.each()
+        assert lock.handle == self.prepare_lock(state)
+        if self.locks.setdefault(state, lock.info.id) != lock.info.id:
+            raise LockedThereError(f"{state} is locked by somebody, lock ID {self.locks[state]}.")
+        self.each()
+
+    def unlock(self, state: str, lock: OldLock) -> None:
+        self.each()
+        if self.locks.get(state) == lock.info.id:
+            del self.locks[state]
+        self.each()
+
+    def stopped_by_lock(self) -> tuple[str, str]:
+        return "clients that lock", "clients that do not"
+
+    def refuse_writes(self, states: Collection[str]) -> None:
+        self.refused = states
+
+
+def serial(content: bytes | None) -> int | None:
+    return None if content is None else int(json.loads(content)["serial"])
