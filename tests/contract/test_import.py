@@ -319,6 +319,7 @@ def test_a_close_that_is_killed_at_any_request_is_verified_by_the_next(move: Mov
         with pytest.raises(Killed):
             move.close()
         move.live()
+        assert (move.run().word == "closed before") == (OLD in move.shelf.locks), step
         assert move.close().word == "closed", step
         assert move.open().word == "opened"
         assert move.shelf.locks == {}

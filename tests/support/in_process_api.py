@@ -1,4 +1,4 @@
-"""The API of a team without a network: the command's requests go to the functions' handlers in this process."""
+"""The API of a team in this process: the command's requests go to the handlers of the functions."""
 
 import base64
 import gzip
