@@ -12,7 +12,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from benchmarks import cloud, cold_start, connections, console, distance, manage, size
+from benchmarks import cloud, cold_start, connections, console, distance, importing, manage, size
 from benchmarks.figures import Section, table, to_json
 from benchmarks.run import Run, tell
 from local_aws.failure import LocalAwsError
@@ -26,6 +26,7 @@ SECTIONS: Final[dict[str, Callable[[Run], Section]]] = {
     "cloud": cloud.measure,
     "manage": manage.measure,
     "console": console.measure,
+    "import": importing.measure,
 }
 """Name of a section -> the function that measures the section, in the order of measurement."""
 
