@@ -121,7 +121,7 @@ def rewrite(file: str, text: str, moved: Moved, folder: Path) -> tuple[str, list
     if not _MAY_MATTER.search(text):
         return text, notes
     if file.endswith(".json"):
-        for found in _in_json(moved).finditer(text if moved.api not in text else ""):
+        for found in _in_text(moved).finditer(text if moved.api not in text else ""):
             note(found.start(), f"a backend in JSON: {_BY_HAND}")
         return text, notes
     try:
@@ -163,10 +163,11 @@ def _diff(name: str, before: str, after: str) -> Iterator[str]:
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _in_json(moved: Moved) -> re.Pattern[str]:
+def _in_text(moved: Moved) -> re.Pattern[str]:
+    """Return a pattern for backends of the source's type in JSON, and in a text that becomes a file."""
     types = "|".join(_TYPES[moved.kind])
-    cloud = r'|"cloud"\s*:\s*[{\[]' if moved.kind == "hcp" else ""
-    return re.compile(rf'"backend"\s*:[\s{{\[]*"({types})"{cloud}')
+    cloud = r'|\bcloud"?[\s:]*[{\[]' if moved.kind == "hcp" else ""
+    return re.compile(rf'\bbackend"?[\s:{{\[]*\\?"({types})\\?"{cloud}')
 
 
 # --- blocks -----------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ def _edits(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
                 return _of_terragrunt(text, block, config, moved, path)
         case "generate":
             contents = block.find("contents")
-            if contents and moved.api not in contents.value and _generates(contents.value, moved):
+            if contents and moved.api not in contents.value and _in_text(moved).search(contents.value):
                 raise _ByHandError(f"it writes a file with a backend: {_BY_HAND}")
         case _:
             config = _config(block, moved)
@@ -204,12 +205,6 @@ def _edits(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
                     f"`holdfast backend-config {name} --outputs` prints."
                 )
     return []
-
-
-def _generates(contents: str, moved: Moved) -> bool:
-    """Return whether a text has a backend of the source's type."""
-    types = "|".join(_TYPES[moved.kind])
-    return bool(re.search(rf'\bbackend\s+\\?"({types})\\?"|^\s*({types})\s*{{', contents, re.MULTILINE))
 
 
 def _config(block: Item, moved: Moved) -> Item | None:
