@@ -317,8 +317,8 @@ def _text(body: Item, argument: str) -> str:
     item = body.find(argument)
     if item is None:
         raise _ByHandError(
-            f"the {argument} is not in the block: where -backend-config adds it, write an empty `backend "
-            '"http" {}`, and a file for each state with `holdfast backend-config STATE --tfbackend`.'
+            f"the {argument} is not in the block: where -backend-config or a variable adds it, write an "
+            'empty `backend "http" {}`, and a file for each state with `holdfast backend-config STATE --tfbackend`.'
         )
     if item.literal is None:
         raise _ByHandError(f"the {argument} is an expression, which is not evaluated: {_BY_HAND}")
@@ -338,7 +338,9 @@ def _states(body: Item, moved: Moved, path: Path) -> dict[str, StateName]:
             state = body.find("path")
             literal = state.literal if state else "terraform.tfstate"
             here = (path.parent / (literal or "")).resolve()
-            found = [name for id_, name in moved.states.items() if Path(moved.address, id_).resolve() == here]
+            top = Path(moved.address)
+            top = top.parent if top.is_file() else top
+            found = [name for id_, name in moved.states.items() if (top / id_).resolve() == here]
             return dict.fromkeys([_DEFAULT], *found) if found else {}
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from holdfast import names
+from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.hcl import NotHclError, parse
 from holdfast_cli.importing.rewrite import Kind, Moved, Note, rewrite, rewrite_folder
 from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
@@ -37,6 +38,8 @@ S3: Final = moved(
         "live/app.tfstate": "app",
         "env:/dev/live/app.tfstate": "app/dev",
         "env:/eu/live/one.tfstate": "one/eu",
+        "env:/eu/live/two.tfstate": "two/eu",
+        "env:/us/live/two.tfstate": "two/us",
         "env:/eu/live/other.tfstate": "other/europe",
         "live/units/a/vpc/terraform.tfstate": "units/a/vpc",
         "live/units/b/terraform.tfstate": "units/b",
@@ -176,7 +179,7 @@ OTHER: Final[Mapping[str, tuple[Moved, str]]] = {
         HTTP,
         terraform('backend "http" {\n    address = "https://else.example.com/net"\n  }'),
     ),
-    "our own server": (HTTP, backend("net/prod")),
+    "our own server": (moved("http", f"{API}/old", **{f"{API}/old": "app"}), backend("net/prod")),
     "another GitLab": (GROUP, terraform(f'backend "http" {{\n    address = "{GITLAB}s/1/state/prod"\n  }}')),
     "another host": (HCP, cloud('hostname = "tfe.example.com"\n organization = "acme"', 'name = "dev"')),
     "another organization": (HCP, cloud('organization = "else"', 'name = "dev"')),
@@ -187,6 +190,11 @@ OTHER: Final[Mapping[str, tuple[Moved, str]]] = {
 
 KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "workspaces": (S3, s3("live/app.tfstate"), "app (default), app/dev (dev): write what `holdfast backend"),
+    "workspaces with their names": (
+        S3,
+        s3("live/two.tfstate"),
+        "are now two/eu (eu), two/us (us): write what",
+    ),
     "a workspace with a new name": (S3, s3("live/other.tfstate"), "are now other/europe (eu)"),
     "another prefix of workspaces": (
         S3,
@@ -314,7 +322,7 @@ def test_no_secret_is_in_a_new_text_or_a_note() -> None:
 
 AROUND: Final = r"""# terraform { backend "s3" { bucket = "old" } }
 /* " { ${ */ locals {
-  quoted  = "a \" } ${join("}", [for k, v in { x = "\"{" } : "${k}$${"])} %{if true}}%{endif}" // {
+  quoted  = "a \" } ${join("}", [for k, v in { x = "\"{" } : "${k}$${"])} %{if v == "}"}}%{endif}" // {
   heredoc = <<-EOT
     terraform { backend "s3" {
     ${<<IN
@@ -323,6 +331,8 @@ AROUND: Final = r"""# terraform { backend "s3" { bucket = "old" } }
 IN
     } "
     EOT
+  empty   = <<E
+E
   list    =   [1,2 , { a : "}", "b" = (1 > 0 ? "{" : "}") }]
 }
 terraform   {
@@ -402,9 +412,14 @@ def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list
         "unix/no end.tofu": new.rstrip(),
     }
     assert (folder / "windows/main.tf").read_bytes() == new.replace("\n", "\r\n").encode()
-    changed = {path.name for path, text in before.items() if path.read_bytes() != text}
-    assert changed == {"main.tf", "no end.tofu", "root.hcl"}
+    changed = {str(path.relative_to(folder)) for path, text in before.items() if path.read_bytes() != text}
+    assert changed == {"unix/main.tf", "unix/no end.tofu", "windows/main.tf", "root.hcl"}
     assert rewrite_folder(folder, S3) == ("", notes)
+
+
+def test_a_folder_that_cannot_be_read_is_an_error_and_no_empty_diff(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="none cannot be read: No such file or directory"):
+        rewrite_folder(tmp_path / "none", S3)
 
 
 # --- a real Terraform ---------------------------------------------------------------------------------
