@@ -418,7 +418,7 @@ def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list
 
 
 def test_a_folder_that_cannot_be_read_is_an_error_and_no_empty_diff(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="none cannot be read: No such file or directory"):
+    with pytest.raises(CommandError, match="none cannot be read: "):
         rewrite_folder(tmp_path / "none", S3)
 
 
