@@ -1,0 +1,430 @@
+"""Changes the configurations whose states have moved: `backend`, `cloud`, and Terragrunt's `remote_state`.
+
+A block of another source stays as it is. If people have to decide, the block stays too, and a note says why.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import unquote, urlsplit
+
+from holdfast.cloud.names import organization_and_workspace
+from holdfast.names import StateName
+from holdfast_cli.config import backend_config, cloud_config
+from holdfast_cli.errors import CommandError
+from holdfast_cli.importing.hcl import Item, NotHclError, parse
+
+Kind = Literal["s3", "http", "gitlab", "hcp", "files"]
+
+_TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "s3": ("s3",),
+    "http": ("http",),
+    "gitlab": ("http",),
+    "hcp": ("cloud", "remote"),
+    "files": ("local",),
+}
+"""The types of the blocks by which clients reach each kind of source."""
+
+_SKIPPED: Final = frozenset({".git", ".terraform", ".terragrunt-cache"})
+_SUFFIXES: Final = (".tf", ".tofu", ".tf.json", ".tofu.json", ".hcl")
+_MAY_MATTER: Final = re.compile(r"\b(backend|cloud|remote_state)\b")
+_GITLAB: Final = re.compile(r"/api/v4/projects/([^/]+)/terraform/state/([^/]+)")
+_RELATIVE: Final = re.compile(r'"([^"$%\\]*)(\$\{\s*path_relative_to_include\([^()]*\)\s*\})([^"$%\\]*)"')
+"""A text with the path of a Terragrunt unit, and nothing else that is evaluated."""
+
+_DEFAULT: Final = "default"
+_SHOWN: Final = 3
+_HCP: Final = "app.terraform.io"
+_BY_HAND: Final = "change it by hand, to what `holdfast backend-config STATE` prints."
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The states of a source that have moved to Holdfast.
+
+    Attributes:
+        address: the source's address, such as `s3://bucket/prefix`.
+        states: the new name of each state, by its identifier in the source.
+        api: the API's base URL, without a trailing slash.
+        workspace_key_prefix: the folder of workspaces in a bucket.
+    """
+
+    kind: Kind
+    address: str
+    states: Mapping[str, StateName]
+    api: str
+    workspace_key_prefix: str = "env:"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return the bucket or the host of the address, and the path in it."""
+        parts = urlsplit(self.address)
+        return parts.netloc, parts.path.strip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The place of a block that stays, and what people have to do there."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}"
+
+
+class _ByHandError(Exception):
+    """People have to change a block. The message says why, and to what."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    start: int
+    end: int
+    new: str = field(repr=False)
+
+
+def rewrite_folder(folder: Path, moved: Moved) -> tuple[str, list[Note]]:
+    """Return a diff of the configurations below a folder, with paths relative to it, and the notes.
+
+    CommandError if a folder cannot be read.
+    """
+    diffs: list[str] = []
+    notes: list[Note] = []
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        try:
+            before = path.read_bytes().decode()
+        except (OSError, ValueError):
+            notes.append(Note(name, 1, "the file cannot be read, or is not UTF-8."))
+            continue
+        after, of_file = rewrite(name, before, moved, folder)
+        diffs += _diff(name, before, after)
+        notes += of_file
+    return "".join(diffs), notes
+
+
+def rewrite(file: str, text: str, moved: Moved, folder: Path) -> tuple[str, list[Note]]:
+    """Return the new text of a file below `folder`, and the notes about its blocks that stay."""
+    edits: list[_Edit] = []
+    notes: list[Note] = []
+
+    def note(position: int, why: object) -> None:
+        notes.append(Note(file, text.count("\n", 0, position) + 1, str(why)))
+
+    if not _MAY_MATTER.search(text):
+        return text, notes
+    if file.endswith(".json"):
+        for found in _in_text(moved).finditer(text if moved.api not in text else ""):
+            note(found.start(), f"a backend in JSON: {_BY_HAND}")
+        return text, notes
+    try:
+        items = parse(text)
+    except (NotHclError, RecursionError):
+        note(0, "the file cannot be parsed: `terraform fmt` says what is wrong.")
+        return text, notes
+    for block in _blocks(items):
+        try:
+            edits += _edits(text, block, moved, folder / file)
+        except _ByHandError as why:
+            note(block.start, why)
+    new = text
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+        new = new[: edit.start] + edit.new + new[edit.end :]
+    return new, notes
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    def fail(error: OSError) -> None:
+        raise CommandError(f"The folder {error.filename} cannot be read: {error.strerror}.") from error
+
+    for root, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = sorted(set(folders) - _SKIPPED)
+        for path in (Path(root, name) for name in sorted(names)):
+            is_read = path.name.endswith(_SUFFIXES) and not path.name.endswith(".lock.hcl")
+            if is_read and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _diff(name: str, before: str, after: str) -> Iterator[str]:
+    old, new = (StringIO(text, newline="\n").readlines() for text in (before, after))
+    # `patch` and `git apply` read a name with spaces up to a tab.
+    date = "\t" if " " in name else ""
+    for line in difflib.unified_diff(old, new, f"a/{name}{date}", f"b/{name}{date}"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _in_text(moved: Moved) -> re.Pattern[str]:
+    """Return a pattern for backends of the source's type in JSON, and in a text that becomes a file."""
+    types = "|".join(_TYPES[moved.kind])
+    cloud = r'|\bcloud"?[\s:]*[{\[]' if moved.kind == "hcp" else ""
+    return re.compile(rf'\bbackend"?[\s:{{\[]*\\?"({types})\\?"{cloud}')
+
+
+# --- blocks -----------------------------------------------------------------------------------------
+
+
+def _blocks(items: Sequence[Item]) -> Iterator[Item]:
+    """Yield the blocks that may lead to a state."""
+    for item in items:
+        if item.name == "terraform":
+            yield from (inner for inner in item.items if inner.name in ("backend", "cloud"))
+        elif item.name in ("remote_state", "generate") or item.labels[:1] == ("terraform_remote_state",):
+            yield item
+
+
+def _edits(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
+    """Return the changes to a block: no change if the block leads to another source."""
+    match block.name:
+        case "backend" | "cloud":
+            type_ = [*block.labels, block.name][0]
+            if type_ in _TYPES[moved.kind]:
+                return _of_block(text, block, moved, path)
+        case "remote_state":
+            if config := _config(block, moved):
+                return _of_terragrunt(text, block, config, moved, path)
+        case "generate":
+            contents = block.find("contents")
+            if contents and moved.api not in contents.value and _in_text(moved).search(contents.value):
+                raise _ByHandError(f"it writes a file with a backend: {_BY_HAND}")
+        case _:
+            config = _config(block, moved)
+            if config and (found := _states(config, moved, path)):
+                [name, *_] = found.values()
+                raise _ByHandError(
+                    f"it reads the old state, which is now {_shown(found)}: write what "
+                    f"`holdfast backend-config {name} --outputs` prints."
+                )
+    return []
+
+
+def _config(block: Item, moved: Moved) -> Item | None:
+    """Return the arguments of a `remote_state` or a data source; None if its backend is of another type."""
+    if _text(block, "backend") not in _TYPES[moved.kind]:
+        return None
+    config = block.find("config")
+    if config is None or not config.items:
+        raise _ByHandError(f"its config is not an object: {_BY_HAND}")
+    return config
+
+
+def _of_block(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
+    found = _states(block, moved, path)
+    if not found:
+        return []
+    if moved.kind == "hcp":
+        return _of_cloud(text, block, found, moved.api)
+    if moved.kind == "files":
+        raise _ByHandError(f"its state is now {_shown(found)}: {_BY_HAND}")
+    if set(found) == {_DEFAULT}:
+        new = backend_config.to_hcl(moved.api, found[_DEFAULT], read_only=False)
+    else:
+        [(workspace, name), *others] = found.items()
+        place = organization_and_workspace(name)
+        if others or place is None or place[1] != workspace:
+            raise _ByHandError(
+                f'backend "http" has no workspaces, and the states are now {_shown(found)}: write what '
+                f"`holdfast backend-config {name} --cloud` prints, with --tags for several."
+            )
+        new = cloud_config.to_hcl(moved.api, name, tags=(), remote=False)
+    lines = new.split("\n")
+    lines = [line[2:] for line in lines[1 : lines.index("}")]]  # without `terraform`
+    return [_Edit(block.start, block.end, _indented(text, block.start, lines))]
+
+
+def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) -> list[_Edit]:
+    """Return the changes to the values of a `cloud` or a `backend "remote"`."""
+    workspaces, organization = block.find("workspaces"), block.find("organization")
+    name = workspaces.find("name") if workspaces else None
+    places = [(old, organization_and_workspace(new) or ("", "")) for old, new in found.items()]
+    group, workspace = places[0][1]
+    keeps_names = all(place == (group, old) for old, place in places)
+    if not group or not (name or keeps_names):
+        raise _ByHandError(
+            f"its workspaces are now {_shown(found)}: `cloud` needs a name with a '/', and without `name` "
+            "all workspaces in one organization, with the names that they had."
+        )
+    if "\n" not in block.value:
+        raise _ByHandError(f"it is on one line: {_BY_HAND}")
+    if workspaces and workspaces.find("project"):
+        raise _ByHandError("Holdfast has no projects: remove `project`, and repeat this command.")
+    hostname, token = block.find("hostname"), block.find("token")
+    host = backend_config.quote_hcl(cloud_config.hostname(api))
+    edits = [_Edit(hostname.value_start, hostname.end, host)] if hostname else []
+    for item, value in ((organization, group), (name, workspace)):
+        if item:
+            edits.append(_Edit(item.value_start, item.end, backend_config.quote_hcl(value)))
+    if token:
+        edits.append(_Edit(token.start, token.end, "# The token comes from the environment."))
+    if organization and not hostname:
+        at = organization.start
+        edits.append(_Edit(at, at, f"hostname     = {host}{_indent(text, at)}"))
+    return edits
+
+
+def _of_terragrunt(text: str, block: Item, config: Item, moved: Moved, path: Path) -> list[_Edit]:
+    """Return the changes to `backend` and `config` of a `remote_state`."""
+    argument = config.find({"s3": "key", "http": "address"}.get(moved.kind, ""))
+    relative = _RELATIVE.fullmatch(argument.value) if argument else None
+    found = _by_path(config, relative, moved) if relative else _states(config, moved, path)
+    if not found:
+        return []
+    if moved.kind in ("hcp", "files") or (not relative and set(found) != {_DEFAULT}):
+        raise _ByHandError(f"its states are now {_shown(found)}: {_BY_HAND}")
+    [name, *_] = found.values()
+    arguments = backend_config.to_tfbackend(moved.api, name, read_only=False)
+    if relative:
+        before, after = _around(found)
+        arguments = arguments.replace(f'/{name}"', f'/{before}{relative[2]}{after}"')
+    lines = ["{", *(f"  {line}" for line in arguments.split("\n")), "}"]
+    new = {"backend": '"http"', "config": _indented(text, config.start, lines)}
+    return [_Edit(item.value_start, item.end, new[item.name]) for item in block.items if item.name in new]
+
+
+def _indent(text: str, position: int) -> str:
+    """Return the line end of a text, and the indentation of the line at a position."""
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    return ("\r\n" if "\r\n" in text else "\n") + line[: len(line) - len(line.lstrip())]
+
+
+def _indented(text: str, position: int, lines: Sequence[str]) -> str:
+    """Join lines that begin at a position of a text, as the text is indented there."""
+    indent = _indent(text, position)
+    return "".join(f"{indent}{line}" if line else indent.rstrip(" \t") for line in lines).removeprefix(indent)
+
+
+def _shown(states: Mapping[str, StateName]) -> str:
+    """Return states for a message, with their workspaces or paths."""
+    if set(states) == {_DEFAULT}:
+        return str(states[_DEFAULT])
+    shown = [f"{name} ({old})" for old, name in states.items()]
+    return ", ".join(shown[:_SHOWN]) + (f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else "")
+
+
+# --- states -----------------------------------------------------------------------------------------
+
+
+def _text(body: Item, argument: str) -> str:
+    item = body.find(argument)
+    if item is None:
+        raise _ByHandError(
+            f"the {argument} is not in the block: where -backend-config or a variable adds it, write an empty "
+            'backend "http", and a file for each state with `holdfast backend-config STATE --tfbackend`.'
+        )
+    if item.literal is None:
+        raise _ByHandError(f"the {argument} is an expression, which is not evaluated: {_BY_HAND}")
+    return item.literal
+
+
+def _states(body: Item, moved: Moved, path: Path) -> dict[str, StateName]:
+    """Return the states that arguments name, by workspace; no state if they name another source."""
+    match moved.kind:
+        case "s3":
+            return _of_bucket(body, moved)
+        case "http" | "gitlab":
+            return _at_address(_text(body, "address"), moved)
+        case "hcp":
+            return _of_organization(body, moved)
+        case "files":
+            state = body.find("path")
+            literal = state.literal if state else "terraform.tfstate"
+            here = (path.parent / (literal or "")).resolve()
+            top = Path(moved.address)
+            top = top.parent if top.is_file() else top
+            found = [name for id_, name in moved.states.items() if (top / id_).resolve() == here]
+            return dict.fromkeys([_DEFAULT], *found) if found else {}
+
+
+def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:
+    bucket, prefix = moved.place
+    if _text(body, "bucket") != bucket:
+        return {}
+    key = _text(body, "key")
+    if prefix and not f"{key}/".startswith(f"{prefix}/"):
+        return {}
+    workspaces = body.find("workspace_key_prefix")
+    if (workspaces.literal if workspaces else "env:") != moved.workspace_key_prefix:
+        raise _ByHandError(
+            f"its workspaces are not below {moved.workspace_key_prefix}, as those of the plan: make a plan "
+            "with its workspace_key_prefix."
+        )
+    of_key = re.compile(f"({re.escape(moved.workspace_key_prefix)}/([^/]+)/)?{re.escape(key)}")
+    matches = [(of_key.fullmatch(id_), name) for id_, name in moved.states.items()]
+    return {at[2] or _DEFAULT: name for at, name in matches if at} or _unknown(f"the key {key}")
+
+
+def _at_address(address: str, moved: Moved) -> dict[str, StateName]:
+    host = urlsplit(address).netloc
+    hosts = {moved.place[0]} if moved.kind == "gitlab" else {urlsplit(id_).netloc for id_ in moved.states}
+    if address.startswith(f"{moved.api}/") or host not in hosts:
+        return {}
+    id_ = address
+    if moved.kind == "gitlab":
+        at = _GITLAB.fullmatch(urlsplit(address).path)
+        if at is None:
+            return {}
+        project, state = unquote(at[1]), unquote(at[2])
+        if project.isdecimal():
+            named = [f"{name} ({old})" for old, name in moved.states.items() if old.endswith(f"#{state}")]
+            raise _ByHandError(
+                f"its address has the project's number {project}, and the plan has paths. It may be "
+                f"{', '.join(named) or 'no state of the plan'}: {_BY_HAND}"
+            )
+        id_ = f"{project}#{state}"
+    return {_DEFAULT: moved.states[id_]} if id_ in moved.states else _unknown(id_)
+
+
+def _of_organization(body: Item, moved: Moved) -> dict[str, StateName]:
+    host, organization = moved.place
+    hostname = _text(body, "hostname") if body.find("hostname") or host != _HCP else _HCP
+    if hostname.lower() != host or _text(body, "organization") != organization:
+        return {}
+    workspaces = body.find("workspaces")
+    if workspaces and workspaces.find("name"):
+        name = _text(workspaces, "name")
+        return {name: moved.states[name]} if name in moved.states else _unknown(f"the workspace {name}")
+    prefix = _text(workspaces, "prefix") if workspaces and workspaces.find("prefix") else ""
+    found = {old: name for old, name in moved.states.items() if old.startswith(prefix)}
+    return found or _unknown(f"a workspace {prefix}*")
+
+
+def _by_path(config: Item, relative: re.Match[str], moved: Moved) -> dict[str, StateName]:
+    """Return the states that an expression names, by the path of their unit."""
+    before, after = relative[1], relative[3]
+    if moved.kind == "s3" and _text(config, "bucket") != moved.place[0]:
+        return {}
+    if moved.kind == "http" and urlsplit(before).netloc not in {urlsplit(old).netloc for old in moved.states}:
+        return {}
+    # The path of a unit with workspaces begins with the workspace here, so no expression gives its name.
+    workspace = f"{re.escape(moved.workspace_key_prefix)}/[^/]+/"
+    of_unit = re.compile(f"({workspace})?{re.escape(before)}(.+){re.escape(after)}")
+    matches = [(of_unit.fullmatch(id_), name) for id_, name in moved.states.items()]
+    found = {f"{at[1] or ''}{at[2]}": name for at, name in matches if at}
+    return found or _unknown(f"an address such as {relative[0]}")
+
+
+def _around(states: Mapping[str, StateName]) -> tuple[str, str]:
+    """Return what all names have before and after the paths of their units."""
+    common: set[tuple[str, str]] | None = None
+    for unit, name in states.items():
+        places = re.finditer(rf"(?<![^/]){re.escape(unit)}(?![^/])", name.value)
+        around = {(name.value[: at.start()], name.value[at.end() :]) for at in places}
+        common = around if common is None else common & around
+    if common is None or len(common) != 1:
+        raise _ByHandError(
+            f"no expression with the unit's path has the new names {_shown(states)}: {_BY_HAND}"
+        )
+    return common.pop()
+
+
+def _unknown(state: str) -> dict[str, StateName]:
+    raise _ByHandError(f"the plan moves no state with {state}.")

@@ -1,0 +1,440 @@
+"""The blocks that `holdfast import rewrite` changes, and what it leaves to people."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from holdfast import names
+from holdfast_cli.errors import CommandError
+from holdfast_cli.importing.hcl import NotHclError, parse
+from holdfast_cli.importing.rewrite import Kind, Moved, Note, rewrite, rewrite_folder
+from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
+from tests.unit.test_printed_hcl import rejected
+
+API: Final = "https://new.example.com"
+HERE: Final = Path("/projects")
+SECRET: Final = "not-a-real-secret"
+GITLAB: Final = "https://git.example.com/api/v4/projects"
+CREDENTIALS: Final = (
+    "# The credentials come from the environment: TF_HTTP_USERNAME (the token's ID)",
+    "# and TF_HTTP_PASSWORD (its secret). Keep them out of this file.",
+)
+
+
+def moved(kind: Kind, address: str, **states: str) -> Moved:
+    """Return the states of a source, with the names as arguments of their identifiers."""
+    return Moved(kind, address, {id_: names.parse(name) for id_, name in states.items()}, API)
+
+
+S3: Final = moved(
+    "s3",
+    "s3://old/live",
+    **{
+        "live/net.tfstate": "net/prod",
+        "live/app.tfstate": "app",
+        "env:/dev/live/app.tfstate": "app/dev",
+        "env:/eu/live/one.tfstate": "one/eu",
+        "env:/eu/live/two.tfstate": "two/eu",
+        "env:/us/live/two.tfstate": "two/us",
+        "env:/eu/live/other.tfstate": "other/europe",
+        "live/units/a/vpc/terraform.tfstate": "units/a/vpc",
+        "live/units/b/terraform.tfstate": "units/b",
+        "live/odd/a/terraform.tfstate": "odd/a",
+        "live/odd/b/terraform.tfstate": "odd/c",
+        "live/many/a/terraform.tfstate": "many/a",
+        "env:/dev/live/many/a/terraform.tfstate": "many/a/dev",
+    },
+)
+HTTP: Final = moved("http", "https://old.example.com/net", **{"https://old.example.com/net": "net/prod"})
+GROUP: Final = moved("gitlab", "gitlab://git.example.com/team", **{"team/net#prod": "net/prod"})
+HCP: Final = moved("hcp", "hcp://app.terraform.io/acme", **{"net-prod": "acme/net-prod", "dev": "acme/dev"})
+RENAMED: Final = moved("hcp", "hcp://tfe.example.com/acme", prod="net/eu/prod", dev="net/dev", short="short")
+FILES: Final = moved("files", "/projects/states", **{"net/terraform.tfstate": "net/prod"})
+
+
+def http(name: str, *, column: int = 0, indent: str = "  ") -> str:
+    """Return the lines within a new backend "http", or within its object for Terragrunt."""
+    lines = [
+        f'address        = "{API}/states/{name}"',
+        f'lock_address   = "{API}/locks/{name}"',
+        'lock_method    = "PUT"',
+        f'unlock_address = "{API}/unlocks/{name}"',
+        'unlock_method  = "POST"',
+        *CREDENTIALS,
+    ]
+    return "\n".join(f"{' ' * column}{indent}{line}" for line in lines)
+
+
+def terraform(block: str) -> str:
+    return f"terraform {{\n  {block}\n}}\n"
+
+
+def backend(name: str) -> str:
+    return terraform(f'backend "http" {{\n{http(name, column=2)}\n  }}')
+
+
+def s3(key: str, more: str = "") -> str:
+    return terraform(f'backend "s3" {{\n    bucket = "old"\n    key    = "{key}"{more}\n  }}')
+
+
+def cloud(values: str, workspaces: str, kind: str = "cloud") -> str:
+    return terraform(f"{kind} {{\n    {values}\n    workspaces {{\n      {workspaces}\n    }}\n  }}")
+
+
+def remote_state(backend: str, config: str) -> str:
+    return f"""\
+remote_state {{
+  backend  = "{backend}" # for all
+  generate = {{ path = "backend.tf", if_exists = "overwrite" }}
+  config = {{
+{config}
+  }}
+}}
+"""
+
+
+KEY: Final = 'bucket = "old"\n    key = "{}"\n    region = "eu-central-1"'
+UNIT: Final = "${path_relative_to_include()}"
+
+CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
+    "a key": (S3, s3("live/net.tfstate", f'\n    secret_key = "{SECRET}"'), backend("net/prod")),
+    "the only workspace of a key, if it keeps its name": (
+        S3,
+        s3("live/one.tfstate"),
+        terraform("""cloud {
+    hostname     = "new.example.com"
+    organization = "one"
+
+    workspaces {
+      name = "eu"
+    }
+    # The token comes from the environment, as `holdfast token create` prints it:
+    # TF_TOKEN_new_example_com.
+    # Keep it out of this file.
+  }"""),
+    ),
+    "an address": (
+        HTTP,
+        terraform(f'backend "http" {{\n    address = "{HTTP.address}"\n    password = "{SECRET}"\n  }}'),
+        backend("net/prod"),
+    ),
+    "an address of GitLab": (
+        GROUP,
+        terraform(f'backend "http" {{\n    address = "{GITLAB}/team%2Fnet/terraform/state/prod"\n  }}'),
+        backend("net/prod"),
+    ),
+    "a workspace, without a hostname": (
+        HCP,
+        cloud('organization = "acme"', 'name = "net-prod" # ours'),
+        cloud('hostname     = "new.example.com"\n    organization = "acme"', 'name = "net-prod" # ours'),
+    ),
+    "a workspace with a new name, and a token": (
+        RENAMED,
+        cloud(
+            f'hostname = "tfe.example.com"\n    organization = "acme"\n    token = "{SECRET}"',
+            'name = "prod"',
+        ),
+        cloud(
+            'hostname = "new.example.com"\n    organization = "net"\n'
+            "    # The token comes from the environment.",
+            'name = "eu:prod"',
+        ),
+    ),
+    "workspaces by tags": (
+        HCP,
+        cloud('hostname = "app.terraform.io"\n    organization = "acme"', 'tags = ["net"]'),
+        cloud('hostname = "new.example.com"\n    organization = "acme"', 'tags = ["net"]'),
+    ),
+    "workspaces by prefix": (
+        HCP,
+        cloud(
+            'hostname = "app.terraform.io"\n    organization = "acme"', 'prefix = "net-"', 'backend "remote"'
+        ),
+        cloud(
+            'hostname = "new.example.com"\n    organization = "acme"', 'prefix = "net-"', 'backend "remote"'
+        ),
+    ),
+    "the units of Terragrunt": (
+        S3,
+        remote_state("s3", "    " + KEY.format(f"live/units/{UNIT}/terraform.tfstate")),
+        remote_state("http", http(f"units/{UNIT}", column=2)),
+    ),
+    "a state of Terragrunt": (
+        S3,
+        remote_state("s3", "    " + KEY.format("live/net.tfstate")),
+        remote_state("http", http("net/prod", column=2)),
+    ),
+}
+"""The moved states, a text, and what becomes of it."""
+
+OTHER: Final[Mapping[str, tuple[Moved, str]]] = {
+    "another bucket": (S3, s3("live/net.tfstate").replace('"old"', '"else"')),
+    "a key outside of the prefix": (S3, s3("test/net.tfstate")),
+    "another type": (S3, terraform('backend "gcs" {\n    bucket = "old"\n  }')),
+    "another server": (
+        HTTP,
+        terraform('backend "http" {\n    address = "https://else.example.com/net"\n  }'),
+    ),
+    "our own server": (moved("http", f"{API}/old", **{f"{API}/old": "app"}), backend("net/prod")),
+    "another GitLab": (GROUP, terraform(f'backend "http" {{\n    address = "{GITLAB}s/1/state/prod"\n  }}')),
+    "another host": (HCP, cloud('hostname = "tfe.example.com"\n organization = "acme"', 'name = "dev"')),
+    "another organization": (HCP, cloud('organization = "else"', 'name = "dev"')),
+    "another path": (FILES, terraform('backend "local" {\n    path = "../states/app.tfstate"\n  }')),
+    "a comment": (S3, "\n".join(f"# {line}" for line in s3("live/net.tfstate").splitlines())),
+    "a text": (S3, f"locals {{\n  text = <<-EOT\n{s3('live/net.tfstate')}  EOT\n}}\n"),
+}
+
+KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
+    "workspaces": (S3, s3("live/app.tfstate"), "app (default), app/dev (dev): write what `holdfast backend"),
+    "workspaces with their names": (
+        S3,
+        s3("live/two.tfstate"),
+        "are now two/eu (eu), two/us (us): write what",
+    ),
+    "a workspace with a new name": (S3, s3("live/other.tfstate"), "are now other/europe (eu)"),
+    "another prefix of workspaces": (
+        S3,
+        s3("live/net.tfstate", '\n    workspace_key_prefix = "ws"'),
+        "its workspaces are not below env:, as those of the plan",
+    ),
+    "a unit with workspaces": (
+        S3,
+        remote_state("s3", "    " + KEY.format(f"live/many/{UNIT}/terraform.tfstate")),
+        "no expression with the unit's path has the new names many/a (a), many/a/dev (env:/dev/a)",
+    ),
+    "an unknown key": (S3, s3("live/none.tfstate"), "the plan moves no state with the key live/none.tfstate"),
+    "an empty block": (
+        S3,
+        terraform('backend "s3" {}'),
+        "the bucket is not in the block: where -backend-conf",
+    ),
+    "no key": (S3, terraform('backend "s3" {\n    bucket = "old"\n  }'), "the key is not in the block"),
+    "a key with an expression": (S3, s3("live/${var.name}.tfstate"), "the key is an expression"),
+    "an empty http": (GROUP, terraform('backend "http" {}'), "the address is not in the block"),
+    "an unknown address": (
+        HTTP,
+        terraform('backend "http" {\n    address = "https://old.example.com/app"\n  }'),
+        "no state with https://old.example.com/app",
+    ),
+    "a project's number": (
+        GROUP,
+        terraform(f'backend "http" {{\n    address = "{GITLAB}/42/terraform/state/prod"\n  }}'),
+        "number 42, and the plan has paths. It may be net/prod (team/net#prod)",
+    ),
+    "tags over two organizations": (
+        RENAMED,
+        cloud('hostname = "tfe.example.com"\n    organization = "acme"', 'tags = ["a"]'),
+        "net/eu/prod (prod), net/dev (dev), short (short): `cloud` needs",
+    ),
+    "a short name": (
+        RENAMED,
+        cloud('hostname = "tfe.example.com"\n    organization = "acme"', 'name = "short"'),
+        "`cloud` needs a name with a '/'",
+    ),
+    "no hostname, which may be a variable": (
+        RENAMED,
+        cloud('organization = "acme"', 'name = "dev"'),
+        "the hostname is not in the block",
+    ),
+    "a project of HCP": (
+        HCP,
+        cloud('organization = "acme"', 'name = "dev"\n      project = "x"'),
+        "remove `project`",
+    ),
+    "one line": (HCP, terraform('cloud { organization = "acme" }'), "it is on one line"),
+    "an unknown workspace": (HCP, cloud('organization = "acme"', 'name = "x"'), "with the workspace x"),
+    "a local file": (
+        FILES,
+        terraform('backend "local" {\n    path = "../states/net/terraform.tfstate"\n  }'),
+        "its state is now net/prod",
+    ),
+    "units without a rule": (
+        S3,
+        remote_state("s3", "    " + KEY.format(f"live/odd/{UNIT}/terraform.tfstate")),
+        "no expression with the unit's path has the new names odd/a (a), odd/c (b)",
+    ),
+    "units with other expressions": (
+        S3,
+        remote_state("s3", "    " + KEY.format(f"${{local.top}}/{UNIT}/terraform.tfstate")),
+        "the key is an expression",
+    ),
+    "unknown units": (
+        S3,
+        remote_state("s3", "    " + KEY.format(f"live/none/{UNIT}/x")),
+        "the plan moves no",
+    ),
+    "a generated backend": (
+        S3,
+        f'generate "backend" {{\n  contents = <<EOT\n{s3("live/net.tfstate")}EOT\n}}\n',
+        "it writes a file with a backend",
+    ),
+    "a reader": (
+        S3,
+        'data "terraform_remote_state" "net" {\n  backend = "s3"\n  config = {\n    '
+        f"{KEY.format('live/net.tfstate')}\n  }}\n}}\n",
+        "it reads the old state, which is now net/prod: write what `holdfast backend-config net/prod",
+    ),
+    "a broken file": (S3, terraform('backend "s3" {\n    key = "'), "the file cannot be parsed"),
+}
+"""The moved states, a text that stays, and what the note on it says."""
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_block_of_a_moved_state_leads_to_its_new_name(case: str) -> None:
+    states, before, after = CHANGED[case]
+
+    assert rewrite("main.tf", before, states, HERE) == (after, [])
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_what_is_not_of_the_source_stays_without_a_word(case: str) -> None:
+    states, text = OTHER[case]
+
+    assert rewrite("app/main.tf", text, states, HERE) == (text, [])
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_what_people_decide_stays_and_is_a_note_with_its_line(case: str) -> None:
+    states, text, says = KEPT[case]
+    text = f"# first\n{text}"
+
+    after, [note] = rewrite("app/main.tf", text, states, HERE)
+
+    assert after == text
+    assert says in note.text
+    first = text.splitlines()[note.line - 1]
+    assert note.line == 1 or first.split()[0] in ("backend", "cloud", "remote_state", "data", "generate")
+    assert str(note).startswith(f"app/main.tf:{note.line}: ")
+
+
+def test_no_secret_is_in_a_new_text_or_a_note() -> None:
+    everything = [*((one, text) for one, text, _ in (*CHANGED.values(), *KEPT.values())), *OTHER.values()]
+    assert sum(SECRET in text for _, text in everything) == 3
+
+    results = [rewrite("main.tf", text, one, HERE) for one, text in everything]
+
+    assert [result for result in results if SECRET in str(result)] == []
+
+
+AROUND: Final = r"""# terraform { backend "s3" { bucket = "old" } }
+/* " { ${ */ locals {
+  quoted  = "a \" } ${join("}", [for k, v in { x = "\"{" } : "${k}$${"])} %{if v == "}"}}%{endif}" // {
+  heredoc = <<-EOT
+    terraform { backend "s3" {
+    ${<<IN
+      }
+      EOT "
+IN
+    } "
+    EOT
+  empty   = <<E
+E
+  list    =   [1,2 , { a : "}", "b" = (1 > 0 ? "{" : "}") }]
+}
+terraform   {
+  required_version =   ">= 1.1"
+  TAB BLOCK  # a remark { "
+}"""
+"""Everything that is no block and looks like it."""
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_all_outside_of_a_block_stays_byte_for_byte(line_end: str) -> None:
+    def around(block: str) -> str:
+        return "\ufeff" + AROUND.replace("TAB BLOCK", f"\t{block}").replace("\n", line_end)
+
+    before = around('backend   "s3" { # old\n\t  bucket = "old"\n\t  key= "live/net.tfstate" /* } */\n\t}')
+    after = around(f'backend "http" {{\n{http("net/prod")}\n}}'.replace("\n", "\n  \t"))
+
+    assert rewrite("main.tf", before, S3, HERE) == (after, [])
+
+
+@pytest.mark.parametrize("text", ["a {", "a }", 'a = "', 'a = "\n"', "a = <<E\nE1\n", 'a = "${b"\n'])
+def test_a_text_without_an_end_is_no_hcl(text: str) -> None:
+    with pytest.raises(NotHclError):
+        parse(text)
+
+
+# --- folders ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    block = s3("live/net.tfstate")
+    files = {
+        "unix/main.tf": block,
+        "unix/no end.tofu": block.rstrip(),
+        "windows/main.tf": block.replace("\n", "\r\n"),
+        "root.hcl": CHANGED["the units of Terragrunt"][1],
+        "other.tf": "# nothing\n",
+        "j/x.tf.json": '{\n"terraform": {"backend": {"s3": {"bucket": "old", "key": "live/net.tfstate"}}}}',
+        ".terraform/modules/x/main.tf": block,
+        ".terragrunt-cache/x/main.tf": block,
+        ".terraform.lock.hcl": block,
+        "latin.tf": "# \xe9",
+    }
+    for name, text in files.items():
+        path = tmp_path / "all" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("latin-1"))
+    (tmp_path / "all/unix/link.tf").symlink_to("main.tf")
+    return tmp_path / "all"
+
+
+@pytest.mark.parametrize("tool", [["git", "apply"], ["patch", "-p1", "--binary"]], ids=lambda tool: tool[0])
+def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list[str]) -> None:
+    before = {
+        path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file() and not path.is_symlink()
+    }
+    notes = [
+        Note("latin.tf", 1, "the file cannot be read, or is not UTF-8."),
+        Note(
+            "j/x.tf.json",
+            2,
+            "a backend in JSON: change it by hand, to what `holdfast backend-config STATE` prints.",
+        ),
+    ]
+
+    diff, said = rewrite_folder(folder, S3)
+
+    assert said == notes
+    assert {path: path.read_bytes() for path in before} == before
+    if not shutil.which(tool[0]):
+        pytest.skip(f"{tool[0]} is not installed")
+    subprocess.run(tool, cwd=folder, input=diff.encode(), check=True, capture_output=True)
+    new = backend("net/prod")
+    assert {name: (folder / name).read_bytes().decode() for name in ("unix/main.tf", "unix/no end.tofu")} == {
+        "unix/main.tf": new,
+        "unix/no end.tofu": new.rstrip(),
+    }
+    assert (folder / "windows/main.tf").read_bytes() == new.replace("\n", "\r\n").encode()
+    changed = {str(path.relative_to(folder)) for path, text in before.items() if path.read_bytes() != text}
+    assert changed == {"unix/main.tf", "unix/no end.tofu", "windows/main.tf", "root.hcl"}
+    assert rewrite_folder(folder, S3) == ("", notes)
+
+
+def test_a_folder_that_cannot_be_read_is_an_error_and_no_empty_diff(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="none cannot be read: "):
+        rewrite_folder(tmp_path / "none", S3)
+
+
+# --- a real Terraform ---------------------------------------------------------------------------------
+
+
+def test_a_real_terraform_parses_all_new_texts(tmp_path: Path) -> None:
+    for number, (_, _, after) in enumerate(CHANGED.values()):
+        (tmp_path / f"{number}.tf").write_text(after)
+    (tmp_path / "around.tf").write_text(AROUND.replace("TAB BLOCK", "# "))
+
+    assert run_terraform(PACKAGED, tmp_path, "fmt", "-list=false", "-write=false").stderr == ""
+
+
+@pytest.mark.parametrize(
+    "case", ["a key", "the only workspace of a key, if it keeps its name", "workspaces by prefix"]
+)
+def test_a_real_terraform_knows_every_argument_of_a_new_block(tmp_path: Path, case: str) -> None:
+    assert rejected(CHANGED[case][2], tmp_path) == ""
