@@ -1,6 +1,7 @@
 """Reads, locks and closes states in an S3 bucket, as `backend "s3"` stores and locks them."""
 
 import json
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,8 +33,8 @@ _CONFIG: Final = Config(
     connect_timeout=5,
     read_timeout=20,
     max_pool_connections=source.AT_ONCE,
-    # In this mode the SDK also sends fewer requests a second while AWS throttles them.
-    retries={"mode": "adaptive", "total_max_attempts": 10},
+    # The mode "adaptive" sends only a few requests a second for minutes after a few 503s.
+    retries={"mode": "standard", "total_max_attempts": 10},
 )
 _ATTEMPTS: Final = 3
 """How often a body is read that ends too early, and a lock that changes at the same time."""
@@ -57,7 +58,9 @@ def open_s3(settings: source.Settings, *, session: boto3.Session | None = None) 
         )
     options = settings.options
     with as_command_errors():
-        session = session or boto3.Session(region_name=options.get("region"))
+        # boto3 itself does not read AWS_REGION.
+        region = options.get("region") or os.environ.get("AWS_REGION")
+        session = session or boto3.Session(region_name=region)
         s3 = session.client("s3", config=_CONFIG)
         locks: list[_LockObjects | _LockItems] = [_LockObjects(s3, bucket)]
         if table := options.get("dynamodb_table"):
@@ -202,7 +205,7 @@ class S3Source:
 
         Lock objects and folders are left out. Empty objects are listed.
         """
-        found = {}
+        found = set()
         with self._as_lines(self.address):
             pages = self.s3.get_paginator("list_objects_v2")
             # Without a prefix, the one list also has the workspaces.
@@ -211,9 +214,9 @@ class S3Source:
                     for key in (listed["Key"] for listed in page.get("Contents", [])):
                         path = relative_path(key, self.prefix, self.workspaces)
                         if path is not None and not key.endswith((".tflock", "/")):
-                            found[path] = key
-        for path in sorted(found):
-            yield OldState(found[path], path)
+                            found.add((path, key))
+        for path, key in sorted(found):
+            yield OldState(key, path)
 
     def read(self, state: str) -> bytes | None:
         with self._as_lines(self._where(state)):
@@ -290,8 +293,8 @@ class S3Source:
             elif len(new) > LARGEST_POLICY:
                 raise CommandError(
                     f"with {len(states)} states the bucket policy has {len(new)} bytes, and S3 accepts "
-                    f"{LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by hand for "
-                    f"{bucket_arn}/ and a pattern that covers the states."
+                    f"{LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by hand for a pattern "
+                    f"such as {bucket_arn}/*.tfstate."
                 )
             elif new != old:
                 self.s3.put_bucket_policy(Bucket=self.bucket, Policy=new.decode())

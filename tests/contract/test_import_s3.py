@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from botocore.retries import standard
-from botocore.retries.bucket import TokenBucket
+from botocore.stub import Stubber
 
 from holdfast.state import lock_info as lock_infos
 from holdfast_cli.errors import CommandError, UnavailableError
@@ -23,12 +23,18 @@ from tests.support.s3_fault_proxy import Fault
 KEY = "team/net.tfstate"
 LOCK = f"{KEY}.tflock"
 OURS = OldLock(lock_infos.parse(lock_info("ours")))
+SESSION = boto3.Session("test", "test", region_name="us-east-1")
+"""Describes the services once for all tests, which takes longer than a test."""
 THEIRS = lock_info("theirs", who="bob@desk")
 
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", "test"), ("REGION", "us-east-1")):
+    for name, value in (
+        ("ACCESS_KEY_ID", "test"),
+        ("SECRET_ACCESS_KEY", "test"),
+        ("DEFAULT_REGION", "us-east-1"),
+    ):
         monkeypatch.setenv(f"AWS_{name}", value)
 
 
@@ -36,15 +42,16 @@ def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Callable[..., S3Source]:
     monkeypatch.setenv("AWS_ENDPOINT_URL", bucket.proxy.endpoint)
 
-    def opened(prefix: str = "", **options: str) -> S3Source:
-        return open_s3(Settings((f"s3://{bucket.name}{prefix}",), options))
+    return lambda prefix="", **options: from_session(f"s3://{bucket.name}{prefix}", **options)
 
-    return opened
+
+def from_session(address: str, **options: str) -> S3Source:
+    return open_s3(Settings((address,), options), session=SESSION)
 
 
 @dataclass(frozen=True)
 class Clients:
-    """The other clients of a bucket that lock in both ways, and a source with their table."""
+    """Other clients that lock in both ways, and a source with their table."""
 
     bucket: Bucket
     table: str
@@ -52,8 +59,7 @@ class Clients:
 
     @property
     def source(self) -> S3Source:
-        address = f"s3://{self.bucket.name}"
-        return open_s3(Settings((address,), {"dynamodb_table": self.table, "region": "us-east-1"}))
+        return from_session(f"s3://{self.bucket.name}", dynamodb_table=self.table)
 
     @property
     def item_key(self) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def clients(ministack: Server, monkeypatch: pytest.MonkeyPatch) -> Clients:
     monkeypatch.setenv("AWS_ENDPOINT_URL", ministack.proxy.endpoint)
     name = f"old-{uuid4().hex}"
     ministack.direct.create_bucket(Bucket=name)
-    dynamodb = boto3.client("dynamodb", endpoint_url=ministack.direct.meta.endpoint_url)
+    dynamodb = SESSION.client("dynamodb", endpoint_url=ministack.direct.meta.endpoint_url)
     dynamodb.create_table(
         TableName=name,
         AttributeDefinitions=[{"AttributeName": "LockID", "AttributeType": "S"}],
@@ -94,9 +100,10 @@ def clients(ministack: Server, monkeypatch: pytest.MonkeyPatch) -> Clients:
 
 def current(bucket: Bucket, key: str) -> bytes | None:
     try:
-        return bucket.s3.get_object(Bucket=bucket.name, Key=key)["Body"].read()
+        body: bytes = bucket.s3.get_object(Bucket=bucket.name, Key=key)["Body"].read()
     except ClientError:
         return None
+    return body
 
 
 def put(bucket: Bucket, *keys: str, body: bytes = b"{}") -> None:
@@ -111,6 +118,7 @@ def test_the_states_of_all_workspaces_are_listed_without_locks_folders_and_neigh
     bucket: Bucket, opened: Callable[..., S3Source]
 ) -> None:
     put(bucket, "team/a.tfstate", "team/z/b.tfstate", LOCK, "team/", "team2/c.tfstate", "env:/prod/c.tfstate")
+    put(bucket, "team/env:/prod/a.tfstate")  # the path of another state
     put(bucket, "env:/prod/team/a.tfstate", "env:/prod/team/a.tfstate.tflock", "envs/prod/team/a.tfstate")
 
     def listed(source: S3Source) -> list[tuple[str, str]]:
@@ -120,15 +128,17 @@ def test_the_states_of_all_workspaces_are_listed_without_locks_folders_and_neigh
     assert listed(opened("/team/")) == [
         ("a.tfstate", "team/a.tfstate"),
         ("env:/prod/a.tfstate", "env:/prod/team/a.tfstate"),
+        ("env:/prod/a.tfstate", "team/env:/prod/a.tfstate"),
         ("z/b.tfstate", "team/z/b.tfstate"),
     ]
     assert listed(opened("/team", workspace_key_prefix="envs")) == [
         of_team[0],
+        ("env:/prod/a.tfstate", "team/env:/prod/a.tfstate"),
         ("envs/prod/a.tfstate", "envs/prod/team/a.tfstate"),
         of_team[1],
     ]
     everything = listed(opened())
-    assert len(everything) == 6
+    assert len(everything) == 7
     assert all(path == key for path, key in everything)
 
 
@@ -192,6 +202,8 @@ def test_a_lock_is_that_of_both_kinds_of_clients_and_excludes_them(clients: Clie
     for stored in (clients.object(), clients.item()):
         document = json.loads(stored or b"")
         assert (document["ID"], document["Path"]) == ("ours", f"{clients.bucket.name}/{KEY}")
+    stored_as = clients.bucket.s3.head_object(Bucket=clients.bucket.name, Key=LOCK)["ContentType"]
+    assert stored_as == "application/json"
     for acquire in (clients.put_object, clients.put_item):
         with pytest.raises(ClientError, match=r"PreconditionFailed|ConditionalCheckFailed"):
             acquire()
@@ -283,7 +295,6 @@ def test_what_a_lock_stops_depends_on_the_table(clients: Clients) -> None:
 @pytest.fixture
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standard.ExponentialBackoff, "delay_amount", lambda *_: 0)
-    monkeypatch.setattr(TokenBucket, "acquire", lambda *_, **__: True)
 
 
 @pytest.mark.usefixtures("_without_pauses")
@@ -359,6 +370,37 @@ def test_a_bucket_or_a_table_that_does_not_exist_is_said(clients: Clients) -> No
     options = {"dynamodb_table": "missing"}
     with pytest.raises(CommandError, match="the table does not exist: check --dynamodb-table"):
         open_s3(Settings((f"s3://{clients.bucket.name}",), options)).lock(KEY, OURS)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "said"),
+    [
+        ("AccessDenied", "x may not perform: kms:Decrypt on resource: k", "AWS does not allow kms:Decrypt;"),
+        ("InvalidRequest", "The object was stored using", "store it again without `sse_customer_key`"),
+        ("InvalidObjectState", "", "the object is archived"),
+        ("PermanentRedirect", "", "name its region with --region"),
+        ("ExpiredToken", "", "sign in again"),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_one_line_that_says_what_to_do(
+    code: str, message: str, said: str
+) -> None:
+    source = from_session("s3://old")
+    with Stubber(source.s3) as stub:
+        stub.add_client_error("get_object", code, message, 403)
+        with pytest.raises(CommandError, match=rf"^s3://old/{KEY}: .*{said}"):
+            source.read(KEY)
+
+
+def test_the_table_is_in_the_region_of_the_environment_or_of_the_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    with pytest.raises(CommandError, match="No AWS region is set"):
+        open_s3(Settings(("s3://old",), {"dynamodb_table": "locks"}))
+    open_s3(Settings(("s3://old",), {"dynamodb_table": "locks", "region": "eu-west-1"}))
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    open_s3(Settings(("s3://old",), {"dynamodb_table": "locks"}))
 
 
 @pytest.mark.parametrize("address", ["s3://", "bucket/p", "s3:///p"])
