@@ -24,7 +24,13 @@ _NOT_VALID = frozenset(
     }
 )
 _THROTTLED = frozenset(
-    {"RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
 )
 NOT_OF_AWS: Final = (
     "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."

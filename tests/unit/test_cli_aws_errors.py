@@ -10,7 +10,7 @@ from botocore.parsers import create_parser
 
 from holdfast_cli.bucket import stack
 from holdfast_cli.bucket.aws_errors import as_command_errors
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UnavailableError
 
 OUTPUT: Any = {
     "Output": {"type": "structure", "members": {"events": {"shape": "Events"}}},
@@ -63,6 +63,14 @@ def test_an_expired_session_is_one_line_that_says_to_sign_in() -> None:
 
     with pytest.raises(CommandError, match=r"session has expired: sign in again"), as_command_errors():
         raise ClientError(response, "DescribeStacks")
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "ProvisionedThroughputExceededException"])
+def test_a_throttled_request_may_succeed_later(code: str) -> None:
+    response: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+    with pytest.raises(UnavailableError), as_command_errors():
+        raise ClientError(response, "PutItem")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,415 @@
+"""Reads, locks and closes states in an S3 bucket, as `backend "s3"` stores and locks them."""
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
+
+from holdfast import json_object
+from holdfast.state.lock_info import LockInfo, read_stored
+from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
+from holdfast_cli.errors import CommandError, UnavailableError
+from holdfast_cli.importing import source
+from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, OldVersion
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+STATEMENT_ID: Final = "HoldfastImportClosed"
+"""The ID of the statement of the bucket policy that refuses writes."""
+LARGEST_POLICY: Final = 20 * 1024
+"""The largest bucket policy that S3 accepts, in bytes."""
+
+_CONFIG: Final = Config(
+    connect_timeout=5,
+    read_timeout=20,
+    max_pool_connections=source.AT_ONCE,
+    # The mode "adaptive" sends only a few requests a second for minutes after a few 503s.
+    retries={"mode": "standard", "total_max_attempts": 10},
+)
+_ATTEMPTS: Final = 3
+"""How often a body is read that ends too early, and a lock that changes at the same time."""
+_NO_POLICY: Final = b'{"Version":"2012-10-17","Statement":[]}'
+_CONDITION_FAILED: Final = frozenset(
+    {"PreconditionFailed", "ConditionalRequestConflict", "ConditionalCheckFailedException"}
+)
+_ABSENT: Final = frozenset({"NoSuchKey", "NoSuchVersion"})
+
+
+def open_s3(settings: source.Settings, *, session: boto3.Session | None = None) -> "S3Source":
+    """Return the source at `s3://BUCKET` or `s3://BUCKET/PREFIX`, with the AWS settings of the environment.
+
+    The prefix is a folder or a whole key: `s3://b/p` has the keys `p` and `p/...`, and not `p2`.
+    """
+    [address] = settings.addresses
+    bucket, _, prefix = address.removeprefix("s3://").partition("/")
+    if not address.startswith("s3://") or not bucket:
+        raise CommandError(
+            f"{address} is not the address of a bucket: write s3://BUCKET or s3://BUCKET/PREFIX."
+        )
+    options = settings.options
+    with as_command_errors():
+        # boto3 itself does not read AWS_REGION.
+        region = options.get("region") or os.environ.get("AWS_REGION")
+        session = session or boto3.Session(region_name=region)
+        s3 = session.client("s3", config=_CONFIG)
+        locks: list[_LockObjects | _LockItems] = [_LockObjects(s3, bucket)]
+        if table := options.get("dynamodb_table"):
+            locks.append(_LockItems(session.client("dynamodb", config=_CONFIG), table, bucket))
+    workspaces = options.get("workspace_key_prefix", "").strip("/") or "env:"
+    return S3Source(s3, bucket, prefix.strip("/"), workspaces, locks)
+
+
+class _ConditionFailedError(Exception):
+    """The condition of a request failed, or S3 did not decide it because of a concurrent request."""
+
+
+@contextmanager
+def _conditional() -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        if code_of(error) not in _CONDITION_FAILED:
+            raise
+        raise _ConditionFailedError from error
+
+
+def _get(s3: "S3Client", bucket: str, key: str, **which: Any) -> tuple[bytes, str] | None:
+    """Return the bytes and the ETag of an object; None if it does not exist."""
+    for _ in range(_ATTEMPTS):
+        try:
+            found = s3.get_object(Bucket=bucket, Key=key, **which)
+            return found["Body"].read(), found["ETag"]
+        except ClientError as error:
+            if code_of(error) in _ABSENT:
+                return None
+            raise
+        except (HTTPClientError, IncompleteReadError, FlexibleChecksumError):
+            continue  # the SDK does not retry once it has the headers
+    raise UnavailableError("its content did not arrive completely; run the command again.")
+
+
+@dataclass(frozen=True, slots=True)
+class _LockObjects:
+    """The locks of clients with `use_lockfile`: the object `<key>.tflock` for the state at `<key>`."""
+
+    s3: "S3Client"
+    bucket: str
+
+    def put(self, state: str, info: LockInfo) -> None:
+        with _conditional():
+            self.s3.put_object(
+                Bucket=self.bucket,
+                Key=f"{state}.tflock",
+                Body=info.to_json(),
+                ContentType="application/json",
+                IfNoneMatch="*",
+            )
+
+    def holder(self, state: str) -> bytes | None:
+        found = _get(self.s3, self.bucket, f"{state}.tflock")
+        return found[0] if found else None
+
+    def remove(self, state: str, info: LockInfo) -> None:
+        key = f"{state}.tflock"
+        for _ in range(_ATTEMPTS):
+            found = _get(self.s3, self.bucket, key)
+            if found is None or _parse(found[0]).id != info.id:
+                return
+            try:
+                with _conditional():
+                    self.s3.delete_object(Bucket=self.bucket, Key=key, IfMatch=found[1])
+            except _ConditionFailedError:
+                continue
+            except ClientError as error:
+                if code_of(error) not in _ABSENT:
+                    raise
+            return
+        raise UnavailableError("its lock changes at the same time; run the command again.")
+
+
+@dataclass(frozen=True, slots=True)
+class _LockItems:
+    """The locks of clients with `dynamodb_table`: an item whose key is `<bucket>/<key>`."""
+
+    dynamodb: Any  # boto3-stubs is installed without DynamoDB
+    table: str
+    bucket: str
+
+    def put(self, state: str, info: LockInfo) -> None:
+        with _conditional():
+            self.dynamodb.put_item(
+                TableName=self.table,
+                Item={**self._key(state), "Info": {"S": info.to_json().decode()}},
+                ConditionExpression="attribute_not_exists(LockID)",
+            )
+
+    def holder(self, state: str) -> bytes | None:
+        found = self.dynamodb.get_item(TableName=self.table, Key=self._key(state), ConsistentRead=True)
+        return found["Item"].get("Info", {}).get("S", "").encode() if "Item" in found else None
+
+    def remove(self, state: str, info: LockInfo) -> None:
+        with suppress(_ConditionFailedError), _conditional():
+            self.dynamodb.delete_item(
+                TableName=self.table,
+                Key=self._key(state),
+                ConditionExpression="Info = :info",
+                ExpressionAttributeValues={":info": {"S": info.to_json().decode()}},
+            )
+
+    def _key(self, state: str) -> dict[str, dict[str, str]]:
+        return {"LockID": {"S": f"{self.bucket}/{state}"}}
+
+
+@dataclass(frozen=True, slots=True)
+class S3Source:
+    """A bucket with states at `<key>` and, of workspaces, at `<workspaces>/<workspace>/<key>`.
+
+    The ID of a state is its whole key. With a table, a lock is the object and then the item, as for clients
+    that use both.
+    """
+
+    s3: "S3Client"
+    bucket: str
+    prefix: str
+    workspaces: str
+    locks: "Sequence[_LockObjects | _LockItems]"
+
+    @property
+    def address(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+    @property
+    def default_rules(self) -> tuple[str, ...]:
+        of_workspace = f"{self.workspaces}/{{ws}}/{{key}}"
+        return (
+            f"{of_workspace}/terraform.tfstate={{key}}/{{ws}}",
+            f"{of_workspace}.tfstate={{key}}/{{ws}}",
+            f"{of_workspace}={{key}}/{{ws}}",
+            "{key}/terraform.tfstate={key}",
+            "{key}.tfstate={key}",
+            "{key}={key}",
+        )
+
+    def states(self) -> Iterator[OldState]:
+        """Yield the states; a path is a key without the prefix, such as `env:/prod/net.tfstate`.
+
+        Lock objects and folders are left out. Empty objects are listed.
+        """
+        found = set()
+        with self._as_lines(self.address):
+            pages = self.s3.get_paginator("list_objects_v2")
+            # Without a prefix, the one list also has the workspaces.
+            for prefix in (self.prefix, f"{self.workspaces}/") if self.prefix else ("",):
+                for page in pages.paginate(Bucket=self.bucket, Prefix=prefix):
+                    for key in (listed["Key"] for listed in page.get("Contents", [])):
+                        path = relative_path(key, self.prefix, self.workspaces)
+                        if path is not None and not key.endswith((".tflock", "/")):
+                            found.add((path, key))
+        for path, key in sorted(found):
+            yield OldState(key, path)
+
+    def read(self, state: str) -> bytes | None:
+        with self._as_lines(self._where(state)):
+            found = _get(self.s3, self.bucket, state)
+        return found[0] or None if found else None
+
+    def versions(self, state: str) -> Iterator[OldVersion]:
+        """Yield the superseded versions, without an author: S3's list does not have it."""
+        with self._as_lines(self._where(state)):
+            pages = self.s3.get_paginator("list_object_versions")
+            for page in pages.paginate(Bucket=self.bucket, Prefix=state):
+                for version in page.get("Versions", []):
+                    if version["Key"] != state:  # the other keys with this beginning come later
+                        return
+                    if not version["IsLatest"]:
+                        read = partial(self._read_version, state, version["VersionId"])
+                        yield OldVersion("", version["LastModified"], read)
+
+    def _read_version(self, state: str, version_id: str) -> bytes:
+        with self._as_lines(self._where(state)):
+            found = _get(self.s3, self.bucket, state, VersionId=version_id)
+            if found is None:
+                raise CommandError(f"the version {version_id} was removed; run the command again.")
+        return found[0]
+
+    def prepare_lock(self, state: str) -> str:  # noqa: ARG002 the interface has it
+        return ""
+
+    def lock(self, state: str, lock: OldLock) -> None:
+        info = self._info(state, lock)
+        try:
+            for kind in self.locks:
+                self._acquire(kind, state, info)
+        except LockedThereError:
+            self.unlock(state, lock)  # the other kind may be held, by this call or an earlier one
+            raise
+
+    def _acquire(self, kind: "_LockObjects | _LockItems", state: str, info: LockInfo) -> None:
+        with self._as_lines(self._where(state)):
+            for _ in range(_ATTEMPTS):
+                try:
+                    kind.put(state, info)
+                except _ConditionFailedError:
+                    found = kind.holder(state)
+                    if found is None:
+                        continue  # it was released at the same time
+                    holder = _parse(found)
+                    if holder.id != info.id:
+                        raise LockedThereError(_held_by(holder)) from None
+                return
+            raise UnavailableError("its lock changes at the same time; run the command again.")
+
+    def unlock(self, state: str, lock: OldLock) -> None:
+        info = self._info(state, lock)
+        with self._as_lines(self._where(state)):
+            for kind in self.locks:
+                kind.remove(state, info)
+
+    def stopped_by_lock(self) -> tuple[str, str]:
+        never = "clients without locking, `-lock=false`, and `force-unlock`"
+        for kind in self.locks:
+            if isinstance(kind, _LockItems):
+                return f'clients with `use_lockfile` or with `dynamodb_table = "{kind.table}"`', never
+        return "clients with `use_lockfile`", f"clients with a `dynamodb_table` alone, {never}"
+
+    def refuse_writes(self, states: Collection[str]) -> None:
+        """Replace the statement `HoldfastImportClosed` of the bucket policy, which denies s3:PutObject."""
+        bucket_arn = f"arn:{self.s3.meta.partition}:s3:::{self.bucket}"
+        with self._as_lines(f"s3://{self.bucket}"):
+            old = self._policy()
+            new = with_refusal(old, [f"{bucket_arn}/{key}" for key in sorted(states)])
+            if new is None:
+                self.s3.delete_bucket_policy(Bucket=self.bucket)
+            elif len(new) > LARGEST_POLICY:
+                raise CommandError(
+                    f"with {len(states)} states the bucket policy has {len(new)} bytes, and S3 accepts "
+                    f"{LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by hand for a pattern "
+                    f"such as {bucket_arn}/*.tfstate."
+                )
+            elif new != old:
+                self.s3.put_bucket_policy(Bucket=self.bucket, Policy=new.decode())
+
+    def _policy(self) -> bytes:
+        try:
+            return self.s3.get_bucket_policy(Bucket=self.bucket)["Policy"].encode()
+        except ClientError as error:
+            if code_of(error) != "NoSuchBucketPolicy":
+                raise
+            return _NO_POLICY
+
+    def _info(self, state: str, lock: OldLock) -> LockInfo:
+        return lock.info.at(f"{self.bucket}/{state}")
+
+    def _where(self, state: str) -> str:
+        return f"s3://{self.bucket}/{state}"
+
+    @contextmanager
+    def _as_lines(self, where: str) -> Iterator[None]:
+        """Raise errors of AWS and its SDK as `CommandError` with one line that begins with `where`."""
+        try:
+            with as_command_errors():
+                try:
+                    yield
+                except ClientError as error:
+                    if (advice := _advice(error)) is None:
+                        raise
+                    raise CommandError(advice) from error
+        except CommandError as error:
+            raise type(error)(f"{where}: {error}") from error
+
+
+def relative_path(key: str, prefix: str, workspaces: str) -> str | None:
+    """Return a key without the prefix; None if it is not below the prefix, in any workspace.
+
+    >>> relative_path("team/net.tfstate", "team", "env:"), relative_path("team2/net.tfstate", "team", "env:")
+    ('net.tfstate', None)
+    >>> relative_path("env:/prod/team/net.tfstate", "team", "env:")
+    'env:/prod/net.tfstate'
+    """
+    if key.startswith(f"{workspaces}/"):
+        workspace, _, inner = key.removeprefix(f"{workspaces}/").partition("/")
+        below = _below(inner, prefix)
+        if below is not None:
+            return f"{workspaces}/{workspace}/{below}"
+    return _below(key, prefix)
+
+
+def _below(key: str, prefix: str) -> str | None:
+    if key == prefix:  # the prefix is a whole key
+        return key.rpartition("/")[2]
+    folder = f"{prefix}/" if prefix else ""
+    return key.removeprefix(folder) if key.startswith(folder) else None
+
+
+def with_refusal(policy: bytes, resources: Sequence[str]) -> bytes | None:
+    """Return a bucket policy that denies writes of these objects, if any; None if no statement is left.
+
+    The other statements stay byte for byte.
+    """
+    statement = json_object.members(policy)["Statement"]
+    written = statement.written(policy)
+    old = list(json_object.elements(written)) if written.startswith(b"[") else [written]
+    new = [each for each in old if json_object.parse(each).get("Sid") != STATEMENT_ID]
+    if resources:
+        refusal = {
+            "Sid": STATEMENT_ID,
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:PutObject",
+            "Resource": resources,
+        }
+        new.append(json.dumps(refusal, ensure_ascii=False, separators=(",", ":")).encode())
+    if new == old:
+        return policy
+    return policy[: statement.start] + b"[" + b",".join(new) + b"]" + policy[statement.end :] if new else None
+
+
+def _parse(lock: bytes) -> LockInfo:
+    return read_stored(lock, path="", created=datetime.min.replace(tzinfo=UTC))
+
+
+def _held_by(holder: LockInfo) -> str:
+    return (
+        f"{holder.who or 'unknown'} holds its lock for {holder.operation or 'unknown'} since "
+        f"{holder.for_client()['Created']}, with the ID {holder.id}: wait, or release it there with "
+        "force-unlock if its holder has ended; then run the command again."
+    )
+
+
+_ACTIONS: Final[Mapping[str, str]] = {
+    "ListObjectsV2": "s3:ListBucket",
+    "ListObjectVersions": "s3:ListBucketVersions",
+    **{operation: f"dynamodb:{operation}" for operation in ("PutItem", "GetItem", "DeleteItem")},
+}
+"""The operations whose action has another name than `s3:` and the operation."""
+_ADVICE: Final[Mapping[str, str]] = {
+    "NoSuchBucket": "the bucket does not exist: check the address.",
+    "PermanentRedirect": "the bucket is in another region: name its region with --region.",
+    "AuthorizationHeaderMalformed": "the bucket is in another region: name its region with --region.",
+    "MethodNotAllowed": "only an identity of the bucket's own account may do this.",
+    "InvalidObjectState": "the object is archived: restore it with `aws s3api restore-object`.",
+    "InvalidRequest": "S3 needs the object's own key: store it again without `sse_customer_key` first.",
+    "ResourceNotFoundException": "the table does not exist: check --dynamodb-table and --region.",
+    "ValidationException": "the table is not one for locks, whose partition key is the string LockID.",
+}
+
+
+def _advice(error: ClientError) -> str | None:
+    """Return what went wrong and what to do, as the rest of a line; None if the general advice fits."""
+    code = code_of(error)
+    if not code.startswith("AccessDenied"):
+        return _ADVICE.get(code)
+    text = " ".join(error.response["Error"].get("Message", "").split())
+    of_key = re.search(r"kms:\w+", text)
+    action = of_key[0] if of_key else _ACTIONS.get(error.operation_name, f"s3:{error.operation_name}")
+    return f"AWS does not allow {action}; use an identity that may, of the right account: {text}"
