@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing import checking, many, plan, planning, sources
+from holdfast_cli.importing import checking, many, plan, planning, rewrite, sources
 from holdfast_cli.importing.closing import Closer
 from holdfast_cli.importing.copying import Copier
 from holdfast_cli.importing.journal import Journal
@@ -267,3 +267,38 @@ def _close(asked: argparse.Namespace, opened: _Opened) -> None:
 )
 def _open(asked: argparse.Namespace, opened: _Opened) -> None:
     _report(asked, Closer(*opened).open())
+
+
+@COMMAND.add(
+    "rewrite",
+    "print the changes of configurations",
+    """\
+Find `backend`, `cloud` and Terragrunt `remote_state` blocks below a folder whose
+states are in the plan, and print a diff that leads them to Holdfast. No file is
+changed: review the diff, then apply it with `git apply`. A block that people have to
+change is named on standard error, and the exit code is 1.""",
+    """\
+  holdfast import rewrite move.toml . > blocks.diff
+""",
+    _PLAN,
+    option("folder", type=Path, metavar="FOLDER", help="the folder with the configurations"),
+    arguments.API,
+)
+def _rewrite(asked: argparse.Namespace) -> None:
+    read = plan.read(asked.plan)
+    moved = rewrite.Moved(
+        sources.kind(read.settings),
+        read.settings.addresses[0],
+        {state.id: state.name for state in read.states if state.name and not state.problem},
+        sign_in(asked).address,
+        read.settings.options.get("workspace_key_prefix", "env:"),
+    )
+    diff, notes = rewrite.rewrite_folder(asked.folder, moved)
+    if diff:
+        output.write(diff.removesuffix("\n"))
+    for note in notes:
+        output.tell(f"{note}")
+    if notes:
+        raise CommandError(
+            f"{'1 block has' if len(notes) == 1 else f'{len(notes)} blocks have'} to be changed by hand."
+        )

@@ -65,8 +65,8 @@ def parse(state: str, body: bytes | None) -> Content:
         found = document.parse(body)
     except InvalidState as error:
         raise CommandError(
-            f"{state}: this is not a whole state of Terraform 0.12 or later: {error.message} Repair it there, "
-            "or remove its table from the plan."
+            f"{state}: this is not a whole state of Terraform 0.12 or later: {error.message} Repair it "
+            "there, or remove its table from the plan."
         ) from None
     return Content(body, found.revision, hashlib.sha256(body).hexdigest())
 

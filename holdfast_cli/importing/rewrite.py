@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from holdfast.cloud.names import organization_and_workspace
@@ -18,8 +18,7 @@ from holdfast.names import StateName
 from holdfast_cli.config import backend_config, cloud_config
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.hcl import Item, NotHclError, parse
-
-Kind = Literal["s3", "http", "gitlab", "hcp", "files"]
+from holdfast_cli.importing.sources import Kind
 
 _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
     "s3": ("s3",),
@@ -317,8 +316,8 @@ def _text(body: Item, argument: str) -> str:
     item = body.find(argument)
     if item is None:
         raise _ByHandError(
-            f"the {argument} is not in the block: where -backend-config or a variable adds it, write an empty "
-            'backend "http", and a file for each state with `holdfast backend-config STATE --tfbackend`.'
+            f"the {argument} is not in the block: where -backend-config or a variable adds it, write an "
+            'empty backend "http", and a file for each state with `holdfast backend-config STATE --tfbackend`.'
         )
     if item.literal is None:
         raise _ByHandError(f"the {argument} is an expression, which is not evaluated: {_BY_HAND}")

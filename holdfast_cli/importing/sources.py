@@ -2,32 +2,42 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.source import Settings, Source
 
-_KINDS: Final[Mapping[str, tuple[str, str, frozenset[str]]]] = {
+Kind = Literal["s3", "gitlab", "hcp", "http", "files"]
+
+_HTTP_OPTIONS: Final = frozenset({"lock_address", "lock_method", "unlock_method"})
+_KINDS: Final[Mapping[Kind, tuple[str, str, frozenset[str]]]] = {
     "s3": ("s3", "open_s3", frozenset({"dynamodb_table", "region", "workspace_key_prefix"})),
     "gitlab": ("gitlab", "open_gitlab", frozenset()),
     "hcp": ("hcp", "open_hcp", frozenset()),
-    "http": ("http_source", "open_http", frozenset({"lock_address", "lock_method", "unlock_method"})),
-    "https": ("http_source", "open_http", frozenset({"lock_address", "lock_method", "unlock_method"})),
-    "": ("files", "open_files", frozenset()),
+    "http": ("http_source", "open_http", _HTTP_OPTIONS),
+    "files": ("files", "open_files", frozenset()),
 }
-"""Scheme of an address -> module, function and options of the source. A module is imported on first use."""
+"""Kind of a source -> module, function and options. A module is imported on first use."""
+_SCHEMES: Final[Mapping[str, Kind]] = {
+    **{scheme: scheme for scheme in ("s3", "gitlab", "hcp", "http")},
+    "https": "http",
+    "": "files",
+}
 
 
-def kind(settings: Settings) -> str:
-    """Return the scheme of the addresses; empty for a path. Raise `CommandError` if it is unknown."""
-    schemes = {address.partition("://")[0] if "://" in address else "" for address in settings.addresses}
-    found = "http" if schemes == {"http", "https"} else min(schemes)
-    if found not in _KINDS or (len(schemes) > 1 and found != "http"):
+def kind(settings: Settings) -> Kind:
+    """Return the kind of a source by its addresses; raise `CommandError` if they have none in common."""
+    kinds = {
+        _SCHEMES.get(address.partition("://")[0] if "://" in address else "")
+        for address in settings.addresses
+    }
+    [found, *others] = kinds
+    if found is None or others:
         raise CommandError(
-            "The address of a source begins with s3://, gitlab://, hcp://, https://, or is a folder. Several "
-            "addresses go with https:// alone."
+            "The address of a source begins with s3://, gitlab://, hcp:// or https://, or is a folder; a "
+            "plan has one kind of source."
         )
-    if len(settings.addresses) > 1 and not found.startswith("http"):
+    if len(settings.addresses) > 1 and found != "http":
         raise CommandError("Several addresses go with https:// alone: write a plan for each.")
     return found
 

@@ -112,9 +112,9 @@ def test_a_mistake_in_one_state_leaves_the_others(
     [
         (("ftp://old",), {}, "begins with s3://"),
         (("s3://a", "s3://b"), {}, "write a plan for each"),
-        (("s3://a", "https://b"), {}, "Several addresses go with https:// alone"),
+        (("s3://a", "https://b"), {}, "a plan has one kind of source"),
         (("s3://a",), {"lock_method": "POST"}, "takes no option 'lock_method'"),
-        (("folder",), {"region": "eu-central-1"}, "it takes none"),
+        (("folder",), {"region": "eu-central-1"}, "takes none"),
     ],
 )
 def test_an_address_or_option_that_no_source_has_is_refused(

@@ -11,7 +11,8 @@ import pytest
 from holdfast import names
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.hcl import NotHclError, parse
-from holdfast_cli.importing.rewrite import Kind, Moved, Note, rewrite, rewrite_folder
+from holdfast_cli.importing.rewrite import Moved, Note, rewrite, rewrite_folder
+from holdfast_cli.importing.sources import Kind
 from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
 from tests.unit.test_printed_hcl import rejected
 
