@@ -107,7 +107,7 @@ class Api:
 
         `query` and errors are as for `get`.
         """
-        # HTTP APIs pass this type on as it is; a body in JSON must be text.
+        # API Gateway passes a body on as text if its type is JSON.
         headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
         return self._document(kind, self._send("PUT", _path(route, name, query), body, headers), name)
 

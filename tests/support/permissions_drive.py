@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import product
 from typing import Any
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -247,15 +246,14 @@ def download(team: Team, state: str) -> None:
 def imported(team: Team, state: str) -> None:
     """Import two versions, twice, list them, and read them, of which one is too large for a response."""
     client = new_client(team)
-    for serial, content in product((1, 2), ("", "x" * 8_000_000)):
-        body, headers = gzip.compress(documents.state(serial, content=content)), {"Content-Encoding": "gzip"}
+    headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
+    for serial, content in ((1, "x" * 8_000_000), (2, "")):
+        body = gzip.compress(documents.state(serial, content=content))
         for created in (True, False):
             answer = client.request("PUT", f"/manage/v1/imported/{state}", body, headers)
             _expect(answer, 200)
             assert answer.json()["created"] is created
-    found = manage(client, "GET", f"imported/{state}").json()["versions"]
-    small, large = sorted(found[:2], key=lambda version: int(version["size"]))
-    assert [version["serial"] for version in found] == [2, 2, 1, 1]
+    small, large = manage(client, "GET", f"imported/{state}").json()["versions"]
     _expect(manage(client, "GET", f"content/{state}?version=imported:{small['number']}"), 200)
     _redirected(team, f"content/{state}?version=imported:{large['number']}")
     _expect(manage(client, "GET", f"states/{state}"), 404)

@@ -55,7 +55,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the importing client says about a version. Nothing of it is verified.
+    """The importing client's claims about a version, which nobody verified.
 
     Attributes:
         author: who wrote the version in its old place.
@@ -154,7 +154,7 @@ def put(
             f"The object {number.key(name)} in the bucket is not this version of the state '{name}': another "
             "program wrote or removed it. Nothing was replaced."
         )
-    # Without a response, an attempt of this request may have been the one that created it.
+    # If S3's response to an attempt was lost, that attempt may have created it.
     return Put(number, created="PutObject" in store.unconfirmed)
 
 
