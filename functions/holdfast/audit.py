@@ -54,6 +54,7 @@ class Event(StrEnum):
     STATES_SEARCHED = "states.searched"
     STATE_RESTORED = "state.restored"
     STATE_UNDELETED = "state.undeleted"
+    STATE_VERSION_IMPORTED = "state.version_imported"
     STATE_DECLARED = "state.declared"
     STATE_UNDECLARED = "state.undeclared"
     STATE_FROZEN = "state.frozen"
@@ -98,6 +99,7 @@ def changed_a_state(event: Event) -> bool:
             | Event.HISTORY_READ
             | Event.STATE_COMPARED
             | Event.STATES_SEARCHED
+            | Event.STATE_VERSION_IMPORTED
             | Event.STATE_DECLARED
             | Event.STATE_UNDECLARED
             | Event.STATE_FROZEN

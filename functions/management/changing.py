@@ -10,9 +10,9 @@ from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
 from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
-from holdfast.state import lineage, locks
+from holdfast.state import imported, lineage, locks
 from holdfast.state.delete import delete as delete_state
-from holdfast.state.operator import check_version_id
+from holdfast.state.operator import IMPORTED, check_version_id
 from holdfast.state.restore import Wanted
 from holdfast.state.restore import restore as restore_state
 from holdfast.state.undelete import undelete as undelete_state
@@ -34,6 +34,26 @@ def undeclare(request: Request) -> Response:
     removed = workspaces.undeclare(request.store, request.name, seen, request.caller)
     answered = documents.answer(v1.Undeclared(name=request.name.value, removed=removed))
     return Response(answered, event=_unless(removed))
+
+
+def import_version(request: Request) -> Response:
+    """Store a version that the state had in another place."""
+    asked = request.parameters
+    claims = imported.Claims(
+        asked.get("author", ""),
+        moment(asked["time"], "time") if "time" in asked else None,
+        asked.get("from", ""),
+    )
+    body = request.content(environment.LARGEST_STATE)
+    put = imported.put(
+        request.store, request.name, body, claims, request.caller, retention=environment.RETENTION
+    )
+    document = v1.ImportedNumber(name=request.name.value, number=str(put.number), created=put.created)
+    return Response(
+        documents.answer(document),
+        {"serial": put.number.serial, "version_id": f"{IMPORTED}{put.number}", "bytes": len(body)},
+        event=_unless(put.created),
+    )
 
 
 def restore(request: Request) -> Response:

@@ -16,7 +16,7 @@ from tests.support.iam_policy import Request, evaluate
 Statement = Mapping[str, Any]
 
 OBJECTS: Final = (
-    *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*"),
+    *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*", "imported/*/_/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json", "workspaces/*.json"),
     "freezes/patterns.json",
 )

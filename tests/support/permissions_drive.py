@@ -1,5 +1,6 @@
 """Makes a team's functions send every kind of call to AWS that they can send."""
 
+import gzip
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -52,6 +53,7 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
     workspace(team, f"{name}/workspace", declared=declared)
     management(team, f"{name}/managed")
     download(team, f"{name}/large")
+    imported(team, f"{name}/imported")
     probe(team, name)
     _expect(team.client(None).request("GET", "/health"), 200)
     # A team can leave the console out.
@@ -238,7 +240,28 @@ def management(team: Team, state: str) -> None:
 def download(team: Team, state: str) -> None:
     """Read a state that is too large for a response, from where its address leads."""
     team.put(f"states/{state}.tfstate", documents.state(1, content="x" * 8_000_000))
-    answer = manage(new_client(team), "GET", f"content/{state}")
+    _redirected(team, f"content/{state}")
+
+
+def imported(team: Team, state: str) -> None:
+    """Import two versions, twice, list them, and read them, of which one is too large for a response."""
+    client = new_client(team)
+    headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
+    for serial, content in ((1, "x" * 8_000_000), (2, "")):
+        body = gzip.compress(documents.state(serial, content=content))
+        for created in (True, False):
+            answer = client.request("PUT", f"/manage/v1/imported/{state}", body, headers)
+            _expect(answer, 200)
+            assert answer.json()["created"] is created
+    small, large = manage(client, "GET", f"imported/{state}").json()["versions"]
+    _expect(manage(client, "GET", f"content/{state}?version=imported:{small['number']}"), 200)
+    _redirected(team, f"content/{state}?version=imported:{large['number']}")
+    _expect(manage(client, "GET", f"states/{state}"), 404)
+
+
+def _redirected(team: Team, path: str) -> None:
+    """Read what is too large for a response, from where its address leads."""
+    answer = manage(new_client(team), "GET", path)
     _expect(answer, 307)
     url = urlsplit(answer.headers["location"])
     _expect(

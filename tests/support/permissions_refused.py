@@ -34,6 +34,7 @@ _ALL: Final = tuple(spec.name for spec in ROLES)
 _FUNCTIONS: Final = tuple(spec.name for spec in FUNCTIONS)
 _STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
+_IMPORTED: Final = ("imported/network/prod/_/*.tfstate",)
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
 _NAMES: Final = ("workspaces/*.json", "freezes/patterns.json")
 _AUDIT: Final = "arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any"
@@ -80,6 +81,18 @@ REFUSED: Final = (
         "operators work on states, and not on uploads",
     ),
     Refused(
+        ("backend", "cloud", "authorizer", "sessions", "health", "console", "audit_trail"),
+        (*_USE, "s3:GetObjectVersion"),
+        _IMPORTED,
+        "no client takes what another place had for a state",
+    ),
+    Refused(
+        ("management", TRANSFERS.name),
+        ("s3:DeleteObject",),
+        _IMPORTED,
+        "history that was imported stays",
+    ),
+    Refused(
         ("cloud",),
         _USE,
         ("probes/*",),
@@ -100,7 +113,7 @@ REFUSED: Final = (
     Refused(
         (TRANSFERS.name,),
         ("s3:PutObject",),
-        (*_STATES, *_RECORDS, *_NAMES),
+        (*_STATES, *_RECORDS, *_NAMES, *_IMPORTED),
         "an address writes no state, lock or record",
     ),
     Refused(
@@ -172,7 +185,7 @@ REFUSED: Final = (
     Refused(
         _ALL,
         ("s3:DeleteObjectVersion", "s3:BypassGovernanceRetention"),
-        ("states/*.tfstate",),
+        ("states/*.tfstate", *_IMPORTED),
         "a version of a state stays; only the bucket's lifecycle rules remove old ones",
         by_bucket=True,
     ),

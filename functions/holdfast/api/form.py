@@ -143,7 +143,8 @@ def _reader(type_: Any) -> Callable[[object], object]:
     return _READERS[get_origin(type_) or type_]
 
 
-def _time(value: object) -> datetime | None:
+def moment(value: object) -> datetime | None:
+    """Parse a time in the form of `time`; None for a value that is no time with an offset."""
     try:
         found = datetime.fromisoformat(text(value))
         return found.astimezone(UTC) if found.tzinfo else None
@@ -153,7 +154,7 @@ def _time(value: object) -> datetime | None:
 
 _READERS: Final[Mapping[Any, Callable[[object], object]]] = {
     str: text,
-    datetime: _time,
+    datetime: moment,
     int: lambda value: value if type(value) is int else None,
     bool: lambda value: value if isinstance(value, bool) else None,
     Mapping: lambda value: value if isinstance(value, dict) else {},

@@ -153,6 +153,41 @@ class VersionPage(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ImportedVersion(Document):
+    """A version that the state had in another place. Its content is that of `version=imported:<number>`."""
+
+    number: str  # identifies it among the imported versions of the state
+    time: Time  # when it was imported
+    size: Number  # its bytes
+    serial: Number  # the serial
+    lineage: str | None  # the lineage
+    sha256: str | None  # the SHA-256 of the content, hexadecimal
+    by: str | None  # the principal who imported it
+    owner: str | None  # who uses these credentials, as their creator said then; null if unsaid
+    says_author: str | None  # who wrote it there, as the importing client says, unverified
+    says_time: datetime | None  # when it was written there, as the importing client says, unverified
+    says_from: str | None  # the address of the other place, as the importing client says, unverified
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ImportedPage(Document):
+    """A page of the imported versions of a name."""
+
+    name: str  # the name of the state
+    versions: tuple[ImportedVersion, ...]  # the highest serial first
+    next: str | None  # the cursor of the next page
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ImportedNumber(Document):
+    """The number under which a version is stored."""
+
+    name: str  # the name of the state
+    number: str  # the number: the serial and the first digits of the content's SHA-256
+    created: Flag  # false if the version was already imported
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ResolvedVersion(Document):
     """The version to which a reference resolves."""
 
