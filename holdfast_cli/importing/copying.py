@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Final
 
 from holdfast import __version__
@@ -177,8 +178,17 @@ class Copier:
         return imported if imported and imported.name == name.value else None
 
     def _brought_history(self, state: str, name: StateName) -> str:
-        """Import superseded versions, and return a sentence about those that cannot be imported."""
-        return ""
+        """Import superseded versions, and return a sentence about those that cannot be imported, or ''."""
+        left_out: list[str] = []
+        for version in islice(self.source.versions(state), self.plan.history):
+            try:
+                self.place.import_version(name, version, self.source.address)
+            except CommandError as error:
+                left_out.append(str(error))
+        if not left_out:
+            return ""
+        count = "1 earlier version is" if len(left_out) == 1 else f"{len(left_out)} earlier versions are"
+        return f"{state}: {count} left out; the newest because: {left_out[0]}"
 
     def _release(self, state: str) -> None:
         """Release both locks of a state. What cannot be released stays in the journal, for the next run."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -364,6 +364,23 @@ def test_what_is_not_a_state_is_named_and_not_imported(move: Move, content: byte
     assert (outcome.word, outcome.is_problem) == ("failed", True)
     assert OLD in outcome.text
     assert (move.here(), move.held(), move.shelf.locks) == (None, None, {})
+
+
+def test_earlier_versions_are_imported_beside_the_state_and_only_as_many_as_are_wanted(move: Move) -> None:
+    move.shelf.past[OLD] = [state(2, content="b"), b"not a state", state(1, content="a"), state(0)]
+    move.plan = replace(move.plan, history=3)
+
+    outcome = move.run()
+
+    assert (outcome.word, outcome.is_problem) == ("imported", True)
+    assert "1 earlier version is left out" in outcome.text
+    assert move.bucket.bodies(NAME.state_key) == [move.shelf.contents[OLD]]
+    folder = move.bucket.s3.list_objects_v2(Bucket=CLOUD_BUCKET, Prefix=NAME.imported_folder)["Contents"]
+    assert len(folder) == 2
+    del move.shelf.past[OLD][1]
+    assert move.run() == Outcome(OLD, NAME.value, "imported before")
+    folder = move.bucket.s3.list_objects_v2(Bucket=CLOUD_BUCKET, Prefix=NAME.imported_folder)["Contents"]
+    assert len(folder) == 3
 
 
 def test_the_versions_of_an_import_say_so(move: Move) -> None:
