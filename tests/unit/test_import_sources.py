@@ -6,15 +6,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from holdfast.state import lock_info
-from holdfast_cli.errors import CommandError
+from holdfast_cli.api import http
+from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.importing.files import Files, open_files
+from holdfast_cli.importing.http_source import HttpBackend, open_http
 from holdfast_cli.importing.source import LockedThereError, OldLock, Settings
+from local_aws import loopback
 from tests.support import documents
+from tests.support.api_stub import ApiStub, Reply
 from tests.support.documents import state
 from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
 
@@ -176,3 +181,174 @@ def test_a_real_terraform_is_refused_while_a_file_is_locked(tmp_path: Path) -> N
     assert "is moving" in refused.stderr
     source.unlock("terraform.tfstate", lock())
     assert run_terraform(PACKAGED, tmp_path, "plan").returncode == 0
+
+
+# Another `http` backend.
+
+
+@dataclass
+class Backend:
+    """A server for `backend "http"`, which locks at `<address>/lock`."""
+
+    address: str = ""
+    states: dict[str, bytes] = field(default_factory=dict)
+    locks: dict[str, bytes] = field(default_factory=dict)
+    credentials: str = http.basic("ada", "made-up")
+
+    def answer(self, method: str, path: str, authorization: str | None, body: bytes) -> tuple[int, bytes]:
+        if authorization != self.credentials:
+            return 401, b""
+        if method == "GET":
+            return (200, self.states[path]) if path in self.states else (404, b"not found")
+        if not path.endswith("/lock"):
+            return 405, b""
+        held = self.locks.get(path)
+        if method == "LOCK" and held is None:
+            self.locks[path] = body
+        elif held is None or method == "LOCK" or held != body:
+            return 423, held or b""
+        else:
+            del self.locks[path]
+        return 200, b""
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    running = Backend()
+
+    class Handler(loopback.Handler):
+        def respond(self) -> None:
+            headers = self.headers
+            self.answer(*running.answer(self.command, self.path, headers["Authorization"], self.read_body()))
+
+        do_LOCK = do_UNLOCK = respond  # noqa: N815 the base class looks for these names
+
+    with loopback.serving(Handler) as running.address:
+        yield running
+
+
+def http_source(*addresses: str, user: str = "ada", **options: str) -> HttpBackend:
+    variables = {"IMPORT_HTTP_USERNAME": user, "IMPORT_HTTP_PASSWORD": "made-up"}
+    return open_http(Settings(addresses, options), variables)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("states/network/prod", "network/prod"),
+        ("$default/states/network/prod", "network/prod"),
+        ("_aws/execute-api/abc123/$default/states/network/prod", "network/prod"),
+        ("api/v4/projects/7/terraform/state/prod", "7/prod"),
+        ("team/app/prod.tfstate", "team/app/prod"),
+        ("team/app/prod", "team/app/prod"),
+    ],
+)
+def test_the_name_of_a_state_is_what_its_server_calls_it(path: str, name: str) -> None:
+    source = http_source(f"https://states.example.com/{path}")
+    (found,) = source.states()
+    assert found.id == f"https://states.example.com/{path}"
+    assert name_of(found.path, source.default_rules) == name
+
+
+def test_states_at_addresses_are_read_byte_for_byte(backend: Backend) -> None:
+    backend.states = {"/b": state(3), "/empty": b""}
+    addresses = [f"{backend.address}/{path}" for path in ("b", "empty", "a")]
+    source = http_source(*addresses)
+    assert [each.path for each in source.states()] == ["a", "b", "empty"]
+    assert [source.read(address) for address in addresses] == [state(3), None, None]
+    assert source.address == f"{addresses[0]} and 2 more"
+
+
+def test_a_lock_at_an_address_is_held_and_released_by_its_own_document(backend: Backend) -> None:
+    address = f"{backend.address}/prod"
+    source = http_source(address, lock_address="{address}/lock")
+    source.lock(address, lock())
+    source.lock(address, lock())
+    assert backend.locks == {"/prod/lock": lock().info.to_json()}
+    with pytest.raises(LockedThereError, match=r"prod is locked in the source by eve@desk \(is moving;"):
+        source.lock(address, lock("two"))
+    source.unlock(address, lock("two"))
+    assert backend.locks
+    source.unlock(address, lock())
+    assert not backend.locks
+    source.unlock(address, lock())
+    backend.locks = {"/prod/lock": b"nobody knows"}
+    with pytest.raises(LockedThereError, match="somebody whom the source does not name"):
+        source.lock(address, lock())
+
+
+def test_without_a_lock_address_nothing_is_locked(backend: Backend) -> None:
+    source = http_source(f"{backend.address}/prod")
+    source.lock(f"{backend.address}/prod", lock())
+    source.unlock(f"{backend.address}/prod", lock())
+    assert not backend.locks
+    assert source.stopped_by_lock()[0] == ""
+
+
+def test_locks_are_sent_to_the_addresses_and_with_the_methods_of_the_options(stub: ApiStub) -> None:
+    state_at = f"{stub.address}/v1/states/network/prod"
+    options = {"lock_address": "{base}/locks/{name}", "unlock_address": "{base}/unlocks/{name}"}
+    source = http_source(state_at, **options, lock_method="PUT", unlock_method="POST")
+    stub.reply(Reply(200))
+    source.lock(state_at, lock())
+    source.unlock(state_at, lock())
+    asked = [(each.method, each.path, each.body) for each in stub.asked]
+    body = lock().info.to_json()
+    assert asked == [("PUT", "/v1/locks/network/prod", body), ("POST", "/v1/unlocks/network/prod", body)]
+    with pytest.raises(UsageError, match=r"lock_address does not fit https://a.example/prod"):
+        http_source("https://a.example/prod", **options)
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        (
+            "https://ada:made-up@a.example/x",
+            "credentials: remove them.* IMPORT_HTTP_USERNAME and IMPORT_HTTP_P",
+        ),
+        ("http://a.example/x", "over https:// only"),
+        ("a.example/x", "is not a valid address; write it as in https://HOST/PATH"),
+        ("https://a.example:port/x", "not a valid URL"),
+    ],
+)
+def test_an_address_that_is_not_safe_is_refused_without_its_secret(address: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem) as refused:
+        http_source(address)
+    assert "made-up" not in str(refused.value)
+
+
+def test_a_refusal_names_the_state_and_what_to_set(backend: Backend) -> None:
+    address = f"{backend.address}/prod"
+    with pytest.raises(
+        CommandError, match=r"/prod: 127.* refuses with 401: check that IMPORT_HTTP_USERNAME and"
+    ):
+        http_source(address, user="bob").read(address)
+    with pytest.raises(CommandError, match="responds to LOCK with 405; check the address"):
+        http_source(address, lock_address="{address}").lock(address, lock())
+    with pytest.raises(UsageError, match="IMPORT_HTTP_USERNAME is not set, but IMPORT_HTTP_PASSWORD is"):
+        http_source(address, user="")
+
+
+def test_a_long_throttle_is_survived_and_an_endless_one_ends(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    address = f"{stub.address}/prod"
+    stub.reply(*[Reply(429, headers={"Retry-After": "40"})] * 9, Reply(200, state(3)))
+    assert http_source(address).read(address) == state(3)
+    assert pauses.count(40.0) == 1
+    pauses.clear()
+    stub.reply(Reply(429))
+    with pytest.raises(UnavailableError, match="still refuses with 429"):
+        http_source(address).read(address)
+    assert 300 <= sum(pauses) < 600
+    stub.reply(Reply(503))
+    with pytest.raises(UnavailableError, match=r"/prod: 127.* responds with 503"):
+        http_source(address).read(address)
+
+
+def test_only_a_bucket_has_a_rule_that_refuses_writes(tmp_path: Path) -> None:
+    for source in (files(tmp_path), http_source("https://a.example/x")):
+        with pytest.raises(CommandError, match="has no rule that refuses writes; only s3://"):
+            source.refuse_writes([])
