@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,12 +16,14 @@ from holdfast.state import lock_info
 from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.importing.files import Files, open_files
+from holdfast_cli.importing.gitlab import GitLab, open_gitlab
 from holdfast_cli.importing.http_source import HttpBackend, open_http
 from holdfast_cli.importing.source import LockedThereError, OldLock, Settings
 from local_aws import loopback
-from tests.support import documents
+from tests.support import documents, gitlab_server
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.documents import state
+from tests.support.gitlab_server import State
 from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
 
 NOBODY: dict[str, str] = {}
@@ -348,7 +351,100 @@ def test_a_long_throttle_is_survived_and_an_endless_one_ends(
         http_source(address).read(address)
 
 
+# GitLab.
+
+
+@pytest.fixture
+def gitlab() -> Iterator[gitlab_server.GitLab]:
+    with gitlab_server.running() as running:
+        yield running
+
+
+def gitlab_source(server: gitlab_server.GitLab, path: str, token: str = gitlab_server.TOKEN) -> GitLab:
+    address = f"gitlab://{urlsplit(server.address).netloc}/{path}"
+    return open_gitlab(Settings((address,)), {"GITLAB_TOKEN": token})
+
+
+def test_the_states_of_a_group_and_of_a_project_are_found_on_all_pages(gitlab: gitlab_server.GitLab) -> None:
+    some = {name: State({0: b"{}"}) for name in ("a", "b", "c.d")}
+    gitlab.projects = {"platform/net/eu": some, "platform/app": {"prod": State()}, "platform/none": {}}
+    gitlab.projects["other/app"] = some
+    group = gitlab_source(gitlab, "platform")
+    assert [(each.id, each.path) for each in group.states()] == [
+        ("platform/app#prod", "app/prod"),
+        ("platform/net/eu#a", "net/eu/a"),
+        ("platform/net/eu#b", "net/eu/b"),
+        ("platform/net/eu#c.d", "net/eu/c.d"),
+    ]
+    assert name_of("net/eu/c.d", group.default_rules) == "net/eu/c.d"
+    assert [each.path for each in gitlab_source(gitlab, "platform/net/eu").states()] == ["a", "b", "c.d"]
+    with pytest.raises(
+        CommandError, match="nothing: the group or project is not there, or GITLAB_TOKEN may not"
+    ):
+        list(gitlab_source(gitlab, "nothing").states())
+
+
+def test_a_state_of_gitlab_is_read_with_the_versions_before_it(gitlab: gitlab_server.GitLab) -> None:
+    versions = {serial: state(serial) for serial in (3, 7, 8)}
+    gitlab.projects = {"app": {"prod": State(versions), "new": State(), "far": State({0: b"0", 250: b"2"})}}
+    source = gitlab_source(gitlab, "app")
+    assert source.read("app#prod") == state(8)
+    assert source.read("app#new") is None
+    assert source.read("app#gone") is None
+    assert [(each.read(), each.author, each.time) for each in source.versions("app#prod")] == [
+        (state(7), "", None),
+        (state(3), "", None),
+    ]
+    assert list(source.versions("app#new")) == []
+    # The search ends after a long gap.
+    assert list(source.versions("app#far")) == []
+
+
+def test_a_lock_in_gitlab_is_held_and_released_by_its_own_id(gitlab: gitlab_server.GitLab) -> None:
+    prod = State({1: state(1)})
+    gitlab.projects = {"app": {"prod": prod}}
+    source = gitlab_source(gitlab, "app")
+    source.lock("app#prod", lock())
+    source.lock("app#prod", lock())
+    assert prod.lock_id == "one"
+    source.unlock("app#prod", lock("two"))
+    assert prod.lock_id == "one"
+    source.unlock("app#prod", lock())
+    source.unlock("app#prod", lock())
+    assert prod.lock_id is None
+    prod.lock_id, prod.locked_by = "theirs", "bob"
+    with pytest.raises(LockedThereError, match=r"app#prod is locked in the source by bob \(lock ID theirs\)"):
+        source.lock("app#prod", lock())
+
+
+def test_gitlab_may_throttle_for_a_minute(
+    gitlab: gitlab_server.GitLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    gitlab.projects = {"app": {"prod": State({1: state(1)})}}
+    gitlab.throttled = 8
+    source = gitlab_source(gitlab, "app")
+    assert [source.read(each.id) for each in source.states()] == [state(1)]
+    assert 60.0 in pauses
+
+
+def test_a_token_of_gitlab_is_required_and_named_if_it_is_wrong(gitlab: gitlab_server.GitLab) -> None:
+    with pytest.raises(CommandError, match=r"app#prod: 127.* refuses with 401: check that GITLAB_TOKEN has"):
+        gitlab_source(gitlab, "app", "another").read("app#prod")
+    with pytest.raises(UsageError, match="GITLAB_TOKEN is not set"):
+        gitlab_source(gitlab, "app", "")
+    for address, problem in {
+        "gitlab://eve:made-up@gitlab.example.com/app": "credentials: remove them.* set GITLAB_TOKEN",
+        "gitlab://gitlab.example.com": "is not a valid address; write it as in gitlab://HOST/GROUP",
+        "http://127.0.0.1/app": "is not a valid address",
+    }.items():
+        with pytest.raises(UsageError, match=problem):
+            open_gitlab(Settings((address,)), NOBODY)
+
+
 def test_only_a_bucket_has_a_rule_that_refuses_writes(tmp_path: Path) -> None:
-    for source in (files(tmp_path), http_source("https://a.example/x")):
+    gitlab = open_gitlab(Settings(("gitlab://a.example/x",)), {"GITLAB_TOKEN": "x"})
+    for source in (files(tmp_path), http_source("https://a.example/x"), gitlab):
         with pytest.raises(CommandError, match="has no rule that refuses writes; only s3://"):
             source.refuse_writes([])
