@@ -1,7 +1,7 @@
 """The states of Terraform's local backend: files of a folder, in folders below it and in its workspaces."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -9,7 +9,8 @@ from typing import Final
 
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import holder
-from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, OldVersion, Settings
+from holdfast_cli.importing.plain_source import PlainSource
+from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, Settings
 
 _WORKSPACES: Final = "terraform.tfstate.d/{ws}/terraform.tfstate"
 _DEEPEST: Final = 8
@@ -24,7 +25,7 @@ class _Held:
     descriptor: int
 
 
-class Files:
+class Files(PlainSource):
     """The source of `import` for a folder, or for one file."""
 
     def __init__(self, address: str) -> None:
@@ -82,13 +83,6 @@ class Files:
             except OSError as error:
                 raise _failed(path, "read", error) from error
 
-    def versions(self, state: str) -> Iterator[OldVersion]:  # noqa: ARG002 of the interface
-        """Yield nothing: a `.backup` is one older state, of which nobody knows which."""
-        yield from ()
-
-    def prepare_lock(self, state: str) -> str:  # noqa: ARG002 of the interface
-        return ""
-
     def lock(self, state: str, lock: OldLock) -> None:
         import fcntl  # not on Windows, where the other sources work
 
@@ -131,11 +125,6 @@ class Files:
 
     def stopped_by_lock(self) -> tuple[str, str]:
         return "", "all clients: the lock of a file ends with the process that holds it"
-
-    def refuse_writes(self, states: Collection[str]) -> None:  # noqa: ARG002 of the interface
-        raise CommandError(
-            f"{self.address} has no rule that refuses writes; only s3:// has one, of the bucket."
-        )
 
 
 def open_files(settings: Settings, environment: Mapping[str, str] = os.environ) -> Files:  # noqa: ARG001 as all

@@ -6,7 +6,7 @@ See https://docs.gitlab.com/user/infrastructure/iac/terraform_state/ and, for wh
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing import holder
+from holdfast_cli.importing.plain_source import PlainSource
 from holdfast_cli.importing.remote import Remote, host_and_segments
 from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, OldVersion, Settings
 from holdfast_cli.terminal.output import plain
@@ -40,7 +41,7 @@ _SERIAL: Final = (
 )
 
 
-class GitLab:
+class GitLab(PlainSource):
     """The source of `import` for `gitlab://`. The ID of a state is `<path of its project>#<its name>`.
 
     Projects whose states the token may not read are, for GitLab's API, projects without states.
@@ -102,9 +103,6 @@ class GitLab:
             if content is not None:
                 yield OldVersion("", None, partial(bytes, content))
 
-    def prepare_lock(self, state: str) -> str:  # noqa: ARG002 of the interface
-        return ""
-
     def lock(self, state: str, lock: OldLock) -> None:
         # GitLab requires all seven fields.
         body = json.dumps(lock.info.for_client()).encode()
@@ -123,11 +121,6 @@ class GitLab:
 
     def stopped_by_lock(self) -> tuple[str, str]:
         return "every client that locks", "-lock=false and force-unlock"
-
-    def refuse_writes(self, states: Collection[str]) -> None:  # noqa: ARG002 of the interface
-        raise CommandError(
-            f"{self.address} has no rule that refuses writes; only s3:// has one, of the bucket."
-        )
 
     def _content(self, state: str, version: str) -> bytes | None:
         expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)

@@ -1,7 +1,7 @@
 """The states of another server for `backend "http"`, each with its own address."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -9,8 +9,9 @@ from urllib.parse import unquote, urlsplit
 from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing import holder
+from holdfast_cli.importing.plain_source import PlainSource
 from holdfast_cli.importing.remote import Remote, split
-from holdfast_cli.importing.source import OldLock, OldState, OldVersion, Settings
+from holdfast_cli.importing.source import OldLock, OldState, Settings
 
 _FORM: Final = "https://HOST/PATH"
 _USERNAME, _PASSWORD = "IMPORT_HTTP_USERNAME", "IMPORT_HTTP_PASSWORD"
@@ -19,7 +20,7 @@ _STATES: Final = "/states/"
 _OF_OTHERS: Final = (HTTPStatus.CONFLICT, HTTPStatus.LOCKED)
 
 
-class HttpBackend:
+class HttpBackend(PlainSource):
     """The source of `import` for a list of addresses.
 
     The options have the names and the meaning of the arguments of Terraform's block: `lock_address`,
@@ -39,6 +40,8 @@ class HttpBackend:
 
     def __init__(self, settings: Settings, remote: Remote) -> None:
         self._addresses = settings.addresses
+        more = len(self._addresses) - 1
+        self.address = self._addresses[0] + (f" and {more} more" if more else "")
         self._options = settings.options
         self._remote = remote
         for address in self._addresses:
@@ -46,11 +49,6 @@ class HttpBackend:
             if self._lock_address(address):
                 split(self._lock_address(address), _FORM, _VARIABLES)
                 split(self._unlock_address(address), _FORM, _VARIABLES)
-
-    @property
-    def address(self) -> str:
-        more = len(self._addresses) - 1
-        return self._addresses[0] + (f" and {more} more" if more else "")
 
     def states(self) -> Iterator[OldState]:
         found = ((unquote(urlsplit(address).path).strip("/"), address) for address in self._addresses)
@@ -61,13 +59,6 @@ class HttpBackend:
         expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
         response = self._remote.ask("GET", state, state, expects)
         return response.body or None if response.status == HTTPStatus.OK else None
-
-    def versions(self, state: str) -> Iterator[OldVersion]:  # noqa: ARG002 of the interface
-        """Yield nothing, because the protocol has no versions."""
-        yield from ()
-
-    def prepare_lock(self, state: str) -> str:  # noqa: ARG002 of the interface
-        return ""
 
     def lock(self, state: str, lock: OldLock) -> None:
         if not (address := self._lock_address(state)):
@@ -97,11 +88,6 @@ class HttpBackend:
         return (
             "clients with the same lock_address",
             "clients without lock_address or with -lock=false, and force-unlock",
-        )
-
-    def refuse_writes(self, states: Collection[str]) -> None:  # noqa: ARG002 of the interface
-        raise CommandError(
-            f"{self.address} has no rule that refuses writes; only s3:// has one, of the bucket."
         )
 
     def _lock_address(self, state: str) -> str:
