@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +19,7 @@ from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.importing.files import Files, open_files
 from holdfast_cli.importing.gitlab import GitLab, open_gitlab
+from holdfast_cli.importing.hcp import Hcp, open_hcp
 from holdfast_cli.importing.http_source import HttpBackend, open_http
 from holdfast_cli.importing.source import LockedThereError, OldLock, Settings
 from local_aws import loopback
@@ -196,7 +199,7 @@ class Backend:
     address: str = ""
     states: dict[str, bytes] = field(default_factory=dict)
     locks: dict[str, bytes] = field(default_factory=dict)
-    credentials: str = http.basic("ada", "made-up")
+    credentials: str | None = http.basic("ada", "made-up")
 
     def answer(self, method: str, path: str, authorization: str | None, body: bytes) -> tuple[int, bytes]:
         if authorization != self.credentials:
@@ -443,8 +446,107 @@ def test_a_token_of_gitlab_is_required_and_named_if_it_is_wrong(gitlab: gitlab_s
             open_gitlab(Settings((address,)), NOBODY)
 
 
-def test_only_a_bucket_has_a_rule_that_refuses_writes(tmp_path: Path) -> None:
+# HCP Terraform, as far as `tests/contract/test_import_hcp.py` has no server for it.
+
+DISCOVERED = Reply(200, b'{"tfe.v2": "/api/v2"}')
+
+
+def hcp_source(stub: ApiStub, *replies: Reply) -> Hcp:
+    stub.reply(DISCOVERED, *replies)
+    host = urlsplit(stub.address).netloc
+    return open_hcp(Settings((f"hcp://{host}/acme",)), {"TF_TOKEN_holdfast_local": "made-up"})
+
+
+def resource(id_: str, related: dict[str, str] | None = None, **attributes: object) -> dict[str, Any]:
+    relationships = {name: {"data": {"id": value}} for name, value in (related or {}).items()}
+    named = {name.replace("_", "-"): value for name, value in attributes.items()}
+    return {"id": id_, "attributes": named, "relationships": relationships}
+
+
+def found(data: object, next_page: int | None = None, status: int = 200) -> Reply:
+    document = {"data": data, "meta": {"pagination": {"next-page": next_page}}}
+    return Reply(status, json.dumps(document).encode())
+
+
+REFUSED = Reply(409, b'{"errors": [{"status": "409"}]}')
+
+
+def test_a_lock_in_hcp_has_a_reason_by_which_it_is_known_again(stub: ApiStub) -> None:
+    own = lock(handle="ws-1")
+    mine = found(resource("ws-1", locked_reason="is moving [one]"))
+    source = hcp_source(stub, found(resource("ws-1")), REFUSED, mine)
+    source.lock("prod", own)
+    source.lock("prod", own)
+    assert json.loads(stub.asked[1].body) == {"reason": "is moving [one]"}
+    assert stub.asked[1].path == "/api/v2/workspaces/ws-1/actions/lock"
+    assert stub.asked[1].headers["content-type"] == "application/vnd.api+json"
+    theirs = found(resource("ws-1", {"locked-by": "user-7"}, locked_reason="upgrade"))
+    with pytest.raises(LockedThereError, match=r"prod is locked in the source by user-7 \(upgrade\)"):
+        hcp_source(stub, REFUSED, theirs).lock("prod", own)
+
+
+def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> None:
+    source = hcp_source(stub, found(resource("ws-1", locked_reason="upgrade")))
+    source.unlock("prod", lock(handle="ws-1"))
+    source = hcp_source(stub, found(resource("ws-1", locked_reason=None)))
+    source.unlock("prod", lock(handle="ws-1"))
+    source = hcp_source(stub, Reply(404))
+    source.unlock("prod", lock(handle="ws-1"))
+    assert {asked.method for asked in stub.asked} == {"GET"}
+    # HCP may refuse a moment later, because the lock is gone.
+    hcp_source(stub, found(resource("ws-1", locked_reason="[one]")), REFUSED).unlock(
+        "prod", lock(handle="ws-1")
+    )
+    assert stub.asked[-1].path == "/api/v2/workspaces/ws-1/actions/unlock"
+
+
+def test_versions_in_hcp_have_writer_and_time_and_come_from_all_pages(
+    stub: ApiStub, backend: Backend
+) -> None:
+    backend.states = {"/object/2": state(2), "/object/1": state(1)}
+    backend.credentials = None
+    versions = [
+        resource(
+            "sv", {"created-by": "user-7"}, hosted_state_download_url=f"{backend.address}/object/{serial}"
+        )
+        for serial in (3, 2, 1)
+    ]
+    for version in versions:
+        version["attributes"]["created-at"] = "2021-06-08T01:22:03.794Z"
+    user = found(resource("user-7", username="eve"))
+    source = hcp_source(stub, found(versions[:2], 2), user, found(versions[2:]))
+    read = [(each.read(), each.author, each.time) for each in source.versions("prod")]
+    time = datetime(2021, 6, 8, 1, 22, 3, 794000, tzinfo=UTC)
+    assert read == [(state(2), "eve", time), (state(1), "eve", time)]
+    assert "filter%5Bworkspace%5D%5Bname%5D=prod" in stub.asked[1].path
+    assert "page%5Bnumber%5D=2" in stub.asked[-1].path
+
+
+def test_the_token_of_hcp_is_terraforms_own(stub: ApiStub, tmp_path: Path) -> None:
+    host = urlsplit(stub.address).netloc
+    stored = {"credentials": {host: {"token": "made-up"}}}
+    written(tmp_path, ".terraform.d/credentials.tfrc.json", json.dumps(stored).encode())
+    stub.reply(DISCOVERED, found([]))
+    assert list(open_hcp(Settings((f"hcp://{host}/acme",)), {"HOME": str(tmp_path)}).states()) == []
+    assert "authorization" not in stub.asked[0].headers
+    assert stub.asked[1].headers["authorization"] == "Bearer made-up"
+    with pytest.raises(UsageError, match=r"run `terraform login`, or set TF_TOKEN_app_terraform_io\."):
+        open_hcp(Settings(("hcp://app.terraform.io/acme",)), NOBODY)
+
+
+@pytest.mark.parametrize("service", ["", "http://api.example.com/v2/"])
+def test_a_host_without_a_safe_api_of_workspaces_is_refused(stub: ApiStub, service: str) -> None:
+    stub.reply(Reply(200, json.dumps({"tfe.v2": service}).encode()), found([]))
+    host = urlsplit(stub.address).netloc
+    with pytest.raises(
+        CommandError, match=r"does not name the service|api.example.com is no address of https"
+    ):
+        list(open_hcp(Settings((f"hcp://{host}/acme",)), {"TF_TOKEN_holdfast_local": "made-up"}).states())
+    assert len(stub.asked) == 1
+
+
+def test_only_a_bucket_has_a_rule_that_refuses_writes(stub: ApiStub, tmp_path: Path) -> None:
     gitlab = open_gitlab(Settings(("gitlab://a.example/x",)), {"GITLAB_TOKEN": "x"})
-    for source in (files(tmp_path), http_source("https://a.example/x"), gitlab):
+    for source in (files(tmp_path), http_source("https://a.example/x"), gitlab, hcp_source(stub)):
         with pytest.raises(CommandError, match="has no rule that refuses writes; only s3://"):
             source.refuse_writes([])
