@@ -72,7 +72,8 @@ def api(cloud: Handle, terraform_http: Handle) -> Iterator[Api]:
     class Handler(loopback.Handler):
         def respond(self) -> None:
             body, parts = self.read_body(), urlsplit(self.path)
-            path = unquote(parts.path).removeprefix(STAGE)
+            stage, path = unquote(parts.path)[: len(STAGE)], unquote(parts.path)[len(STAGE) :]
+            assert stage == STAGE
             answer = answer_of(self.command, path, parts.query, self.headers.get("Authorization", ""), body)
             text = answer.get("body") or ""
             sent = base64.b64decode(text) if answer.get("isBase64Encoded") else text.encode()

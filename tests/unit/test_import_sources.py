@@ -168,9 +168,9 @@ def test_the_holder_of_a_locked_file_is_named_and_keeps_lock_and_lock_info(tmp_p
 
 
 def test_the_lock_info_of_a_process_that_was_killed_is_removed(tmp_path: Path) -> None:
-    written(tmp_path, "a.tfstate", state(3))
+    written(tmp_path, ".a.tfstate", state(3))
     left = written(tmp_path, ".a.tfstate.lock.info", lock().info.to_json())
-    files(tmp_path).unlock("a.tfstate", lock())
+    files(tmp_path).unlock(".a.tfstate", lock())
     assert not left.exists()
     with pytest.raises(CommandError, match=r"gone\.tfstate does not exist any more"):
         files(tmp_path).lock("gone.tfstate", lock())
@@ -352,6 +352,9 @@ def test_a_long_throttle_is_survived_and_an_endless_one_ends(
     stub.reply(Reply(503))
     with pytest.raises(UnavailableError, match=r"/prod: 127.* responds with 503"):
         http_source(address).read(address)
+    stub.reply(Reply(lost=True))
+    with pytest.raises(UnavailableError, match=r"/prod: 127.* does not respond"):
+        http_source(address).read(address)
 
 
 # GitLab.
@@ -520,6 +523,15 @@ def test_versions_in_hcp_have_writer_and_time_and_come_from_all_pages(
     assert read == [(state(2), "eve", time), (state(1), "eve", time)]
     assert "filter%5Bworkspace%5D%5Bname%5D=prod" in stub.asked[1].path
     assert "page%5Bnumber%5D=2" in stub.asked[-1].path
+
+
+def test_the_token_of_hcp_is_not_sent_to_where_a_download_is_redirected(stub: ApiStub) -> None:
+    version = resource("sv", hosted_state_download_url=f"{stub.address}/hosted_state")
+    moved = Reply(307, headers={"Location": f"{stub.address}/signed"})
+    source = hcp_source(stub, found(resource("ws-1")), found(version), moved, Reply(200, state(1)))
+    assert source.read("prod") == state(1)
+    sent = [(asked.path, "authorization" in asked.headers) for asked in stub.asked[-2:]]
+    assert sent == [("/hosted_state", True), ("/signed", False)]
 
 
 def test_the_token_of_hcp_is_terraforms_own(stub: ApiStub, tmp_path: Path) -> None:
