@@ -75,13 +75,13 @@ class GitLab(PlainSource):
             raise CommandError(
                 f"{self.address}: the group or project is not there, or {_TOKEN} may not see it; check them."
             )
-        yield from (node["fullPath"] for node in _all(lambda after: ask(after=after)["group"]["projects"]))
+        for node in _all(lambda after: (ask(after=after).get("group") or {}).get("projects")):
+            yield node["fullPath"]
 
     def _names(self, project: str) -> Iterator[str]:
         ask = partial(self._query, f"The project {project}", _STATES, path=project)
-        yield from (
-            node["name"] for node in _all(lambda after: ask(after=after)["project"]["terraformStates"])
-        )
+        for node in _all(lambda after: (ask(after=after).get("project") or {}).get("terraformStates")):
+            yield node["name"]
 
     def read(self, state: str) -> bytes | None:
         return self._content(state, "") or None

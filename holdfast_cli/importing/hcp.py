@@ -66,7 +66,14 @@ class Hcp(PlainSource):
         workspace = self._workspaces.get(state) or self._look_up(state)
         expects = (HTTPStatus.OK, HTTPStatus.NOT_FOUND)
         found = self._json("GET", f"workspaces/{workspace}/current-state-version", state, expects)
-        return self._download(state, found["data"]) or None if found.get("data") else None
+        if found.get("data"):
+            return self._download(state, found["data"]) or None
+        shown = self._json("GET", f"workspaces/{workspace}", state, (HTTPStatus.OK,))["data"]["attributes"]
+        if (shown.get("permissions") or {}).get("can-read-state-versions") is False:
+            raise CommandError(
+                f"{state}: the token may not read its state; allow the token to read state versions."
+            )
+        return None
 
     def versions(self, state: str) -> Iterator[OldVersion]:
         """Yield the versions without the newest, which is the current one."""
@@ -166,7 +173,11 @@ class Hcp(PlainSource):
         self, method: str, url: str, what: str, expects: Collection[int], body: object = None
     ) -> Mapping[str, Any]:
         sent = json.dumps(body).encode() if body else b""
-        return self._remote.ask(method, f"{self._api}{url}", what, expects, body=sent).json()
+        response = self._remote.ask(method, f"{self._api}{url}", what, expects, body=sent)
+        document = response.json()
+        if response.status == HTTPStatus.OK and "data" not in document:
+            raise CommandError(f"{what}: {self._api} does not speak the protocol; check {self.address}.")
+        return document
 
 
 def open_hcp(settings: Settings, environment: Mapping[str, str] = os.environ) -> Hcp:

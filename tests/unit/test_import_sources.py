@@ -449,7 +449,7 @@ def test_a_token_of_gitlab_is_required_and_named_if_it_is_wrong(gitlab: gitlab_s
             open_gitlab(Settings((address,)), NOBODY)
 
 
-# HCP Terraform, as far as `tests/contract/test_import_hcp.py` has no server for it.
+# HCP Terraform, as far as `tests/contract/test_import_from_holdfast.py` has no server for it.
 
 DISCOVERED = Reply(200, b'{"tfe.v2": "/api/v2"}')
 
@@ -523,6 +523,20 @@ def test_versions_in_hcp_have_writer_and_time_and_come_from_all_pages(
     assert read == [(state(2), "eve", time), (state(1), "eve", time)]
     assert "filter%5Bworkspace%5D%5Bname%5D=prod" in stub.asked[1].path
     assert "page%5Bnumber%5D=2" in stub.asked[-1].path
+
+
+def test_a_state_that_the_token_may_not_read_is_not_taken_for_no_state(stub: ApiStub) -> None:
+    absent = Reply(404, b'{"errors": [{"status": "404"}]}')
+    for rights, problem in ({"can-read-state-versions": False}, "prod: the token may not read"), (None, None):
+        workspace = found(resource("ws-1", permissions=rights))
+        source = hcp_source(stub, workspace, absent, workspace)
+        if problem:
+            with pytest.raises(CommandError, match=problem):
+                source.read("prod")
+        else:
+            assert source.read("prod") is None
+    with pytest.raises(CommandError, match="does not speak the protocol; check hcp://127"):
+        hcp_source(stub, Reply(200, b"<html>Sign in</html>")).read("prod")
 
 
 def test_the_token_of_hcp_is_not_sent_to_where_a_download_is_redirected(stub: ApiStub) -> None:
