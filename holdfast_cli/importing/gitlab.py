@@ -1,0 +1,161 @@
+"""The states of a project of GitLab, or of all projects of a group.
+
+See https://docs.gitlab.com/user/infrastructure/iac/terraform_state/ and, for what these pages leave out,
+`lib/api/terraform/` and `app/graphql/types/terraform/` in GitLab's sources.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from holdfast.state.lock_info import LockInfo
+from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.importing import holder
+from holdfast_cli.importing.plain_source import PlainSource
+from holdfast_cli.importing.remote import Remote, host_and_segments
+from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, OldVersion, Settings
+from holdfast_cli.terminal.output import plain
+
+_TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 the name of a variable
+_FORM: Final = "gitlab://HOST/GROUP or gitlab://HOST/GROUP/PROJECT"
+_LONGEST_GAP: Final = 100
+"""How many serials without a version end the search for older versions. No call lists them."""
+
+_PAGE: Final = "pageInfo { endCursor hasNextPage }"
+_PROJECTS: Final = (
+    "query($path: ID!, $after: String) { project(fullPath: $path) { fullPath } group(fullPath: $path) "
+    f"{{ projects(includeSubgroups: true, after: $after) {{ nodes {{ fullPath }} {_PAGE} }} }} }}"
+)
+_STATES: Final = (
+    "query($path: ID!, $after: String) { project(fullPath: $path) "
+    f"{{ terraformStates(after: $after) {{ nodes {{ name }} {_PAGE} }} }} }}"
+)
+_SERIAL: Final = (
+    "query($path: ID!, $name: String!) { project(fullPath: $path) "
+    "{ terraformState(name: $name) { latestVersion { serial } } } }"
+)
+
+
+class GitLab(PlainSource):
+    """The source of `import` for `gitlab://`. The ID of a state is `<path of its project>#<its name>`.
+
+    Projects whose states the token may not read are, for GitLab's API, projects without states.
+    """
+
+    default_rules = ("{key}={key}",)
+
+    def __init__(self, address: str, remote: Remote) -> None:
+        self.address = address
+        self._host, segments = host_and_segments(address, _FORM, _TOKEN)
+        self._path = "/".join(segments)
+        self._remote = remote
+
+    def states(self) -> Iterator[OldState]:
+        projects = sorted(self._projects())
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            names = threads.map(lambda project: list(self._names(project)), projects)
+            found = [(project, name) for project, some in zip(projects, names, strict=True) for name in some]
+        paths = [(f"{project}/{name}"[len(self._path) + 1 :], f"{project}#{name}") for project, name in found]
+        for path, state in sorted(paths):
+            yield OldState(state, path)
+
+    def _projects(self) -> Iterator[str]:
+        """Yield the project of the address, or the projects of its group."""
+        ask = partial(self._query, f"The group {self._path}", _PROJECTS, path=self._path)
+        page = ask()
+        if page.get("project"):
+            yield self._path
+            return
+        if not page.get("group"):
+            raise CommandError(
+                f"{self.address}: the group or project is not there, or {_TOKEN} may not see it; check them."
+            )
+        for node in _all(lambda after: (ask(after=after).get("group") or {}).get("projects")):
+            yield node["fullPath"]
+
+    def _names(self, project: str) -> Iterator[str]:
+        ask = partial(self._query, f"The project {project}", _STATES, path=project)
+        for node in _all(lambda after: (ask(after=after).get("project") or {}).get("terraformStates")):
+            yield node["name"]
+
+    def read(self, state: str) -> bytes | None:
+        return self._content(state, "") or None
+
+    def versions(self, state: str) -> Iterator[OldVersion]:
+        """Try the serials below the current one. The API does not tell their writers and times.
+
+        The content of a version is in memory as long as the version is.
+        """
+        project, _, name = state.partition("#")
+        found = self._query(state, _SERIAL, path=project, name=name)
+        latest = ((found.get("project") or {}).get("terraformState") or {}).get("latestVersion") or {}
+        gap = 0
+        for serial in range(latest.get("serial", 0) - 1, -1, -1):
+            content = self._content(state, f"/versions/{serial}")
+            gap = gap + 1 if content is None else 0
+            if gap == _LONGEST_GAP:
+                return
+            if content is not None:
+                yield OldVersion("", None, partial(bytes, content))
+
+    def lock(self, state: str, lock: OldLock) -> None:
+        # GitLab requires all seven fields.
+        body = json.dumps(lock.info.for_client()).encode()
+        expects = (HTTPStatus.OK, HTTPStatus.CONFLICT, HTTPStatus.LOCKED)
+        response = self._remote.ask("POST", self._url(state, "/lock"), state, expects, body=body)
+        if response.status != HTTPStatus.OK and response.text("ID") != lock.info.id:
+            # The other fields of the response are those of this request.
+            known = {"ID": response.text("ID"), "Who": response.text("Who")}
+            raise holder.refusal(state, LockInfo(known) if known["ID"] else None)
+
+    def unlock(self, state: str, lock: OldLock) -> None:
+        # Without an ID it would be a force-unlock. With one, 409 is the response also if nothing is locked.
+        url = f"{self._url(state, '/lock')}?{urlencode({'ID': lock.info.id})}"
+        body = json.dumps(lock.info.for_client()).encode()
+        self._remote.ask("DELETE", url, state, (HTTPStatus.OK, HTTPStatus.CONFLICT), body=body)
+
+    def stopped_by_lock(self) -> tuple[str, str]:
+        return "every client that locks", "-lock=false and force-unlock"
+
+    def _content(self, state: str, version: str) -> bytes | None:
+        expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
+        response = self._remote.ask("GET", self._url(state, version), state, expects)
+        return response.body if response.status == HTTPStatus.OK else None
+
+    def _url(self, state: str, rest: str) -> str:
+        project, _, name = state.partition("#")
+        return f"{self._host}/api/v4/projects/{quote(project, '')}/terraform/state/{quote(name, '')}{rest}"
+
+    def _query(self, what: str, query: str, **variables: str | None) -> Mapping[str, Any]:
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        url = f"{self._host}/api/graphql"
+        response = self._remote.ask("POST", url, what, (HTTPStatus.OK,), body=body).json()
+        if errors := response.get("errors"):
+            raise CommandError(f"{what}: GitLab rejects the query: {plain(str(errors[0].get('message')))}")
+        data: Mapping[str, Any] = response.get("data") or {}
+        return data
+
+
+def open_gitlab(settings: Settings, environment: Mapping[str, str] = os.environ) -> GitLab:
+    """Return the source of a group or a project, with the token of the environment."""
+    host_and_segments(settings.addresses[0], _FORM, _TOKEN)  # first, because it may say more
+    if not (token := environment.get(_TOKEN)):
+        raise UsageError(f"{_TOKEN} is not set: create an access token with the scope 'api', and export it.")
+    needs = f"{_TOKEN} has the scope 'api', and its user the role Maintainer, which may lock states"
+    return GitLab(settings.addresses[0], Remote({"PRIVATE-TOKEN": token}, needs))
+
+
+def _all(connection: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of all pages of a connection, which is a function of the cursor."""
+    after: str | None = None
+    while True:
+        page = connection(after) or {}
+        yield from page.get("nodes") or ()
+        if not page.get("pageInfo", {}).get("hasNextPage"):
+            return
+        after = page["pageInfo"]["endCursor"]

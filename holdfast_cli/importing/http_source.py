@@ -1,0 +1,122 @@
+"""The states of another server for `backend "http"`, each with its own address."""
+
+import os
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from holdfast_cli.api import http
+from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.importing import holder
+from holdfast_cli.importing.plain_source import PlainSource
+from holdfast_cli.importing.remote import Remote, split
+from holdfast_cli.importing.source import OldLock, OldState, Settings
+
+_FORM: Final = "https://HOST/PATH"
+_USERNAME, _PASSWORD = "IMPORT_HTTP_USERNAME", "IMPORT_HTTP_PASSWORD"
+_VARIABLES: Final = f"{_USERNAME} and {_PASSWORD}"
+_STATES: Final = "/states/"
+_OF_OTHERS: Final = (HTTPStatus.CONFLICT, HTTPStatus.LOCKED)
+
+
+class HttpBackend(PlainSource):
+    """The source of `import` for a list of addresses.
+
+    The options have the names and the meaning of the arguments of Terraform's block: `lock_address`,
+    `unlock_address`, which is `lock_address` by default, `lock_method` and `unlock_method`. In the addresses
+    `{address}` is the address of the state. `{base}` and `{name}` are the parts of that address before and
+    after `/states/`, as in `{base}/locks/{name}` of Holdfast.
+    """
+
+    default_rules = (
+        "states/{key}={key}",
+        "{stage}/states/{key}={key}",
+        "_aws/execute-api/{api}/{stage}/states/{key}={key}",
+        "api/v4/projects/{project}/terraform/state/{key}={project}/{key}",
+        "{key}.tfstate={key}",
+        "{key}={key}",
+    )
+
+    def __init__(self, settings: Settings, remote: Remote) -> None:
+        self._addresses = settings.addresses
+        more = len(self._addresses) - 1
+        self.address = self._addresses[0] + (f" and {more} more" if more else "")
+        self._options = settings.options
+        self._remote = remote
+        for address in self._addresses:
+            split(address, _FORM, _VARIABLES)
+            if self._lock_address(address):
+                split(self._lock_address(address), _FORM, _VARIABLES)
+                split(self._unlock_address(address), _FORM, _VARIABLES)
+
+    def states(self) -> Iterator[OldState]:
+        found = ((unquote(urlsplit(address).path).strip("/"), address) for address in self._addresses)
+        for path, address in sorted(found):
+            yield OldState(address, path)
+
+    def read(self, state: str) -> bytes | None:
+        expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
+        response = self._remote.ask("GET", state, state, expects)
+        return response.body or None if response.status == HTTPStatus.OK else None
+
+    def lock(self, state: str, lock: OldLock) -> None:
+        if not (address := self._lock_address(state)):
+            return
+        method, info = self._options.get("lock_method", "LOCK"), lock.info
+        response = self._remote.ask(method, address, state, (HTTPStatus.OK, *_OF_OTHERS), body=info.to_json())
+        if response.status in _OF_OTHERS:
+            found = holder.parse(response.body)
+            if found is None or found.id != info.id:
+                raise holder.refusal(state, found)
+
+    def unlock(self, state: str, lock: OldLock) -> None:
+        if not (address := self._unlock_address(state)):
+            return
+        method, expects = self._options.get("unlock_method", "UNLOCK"), (HTTPStatus.OK, *_OF_OTHERS)
+        response = self._remote.ask(method, address, state, expects, body=lock.info.to_json())
+        found = holder.parse(response.body) if response.status in _OF_OTHERS else None
+        if found is not None and found.id == lock.info.id:
+            raise CommandError(
+                f"{state}: {urlsplit(address).netloc} refuses to release the lock {found.id}, which it still "
+                "holds; release it there."
+            )
+
+    def stopped_by_lock(self) -> tuple[str, str]:
+        if not self._options.get("lock_address"):
+            return "", "all clients: the source has no lock_address"
+        return (
+            "clients with the same lock_address",
+            "clients without lock_address or with -lock=false, and force-unlock",
+        )
+
+    def _lock_address(self, state: str) -> str:
+        return self._filled("lock_address", state)
+
+    def _unlock_address(self, state: str) -> str:
+        return self._filled("unlock_address", state) or self._lock_address(state)
+
+    def _filled(self, option: str, state: str) -> str:
+        """Return the address that an option tells for a state; empty without the option."""
+        base, found, name = state.partition(_STATES)
+        filled = self._options.get(option, "").replace("{address}", state)
+        if found:
+            filled = filled.replace("{base}", base).replace("{name}", name)
+        if "{" in filled:
+            raise UsageError(
+                f"{option} does not fit {state}: it may contain {{address}}, and {{base}} and {{name}} if "
+                f"'{_STATES}' is in the address."
+            )
+        return filled
+
+
+def open_http(settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpBackend:
+    """Return the source of a list of addresses, with the credentials of the environment, if there are any."""
+    username, password = environment.get(_USERNAME, ""), environment.get(_PASSWORD, "")
+    if bool(username) != bool(password):
+        missing, other = (_PASSWORD, _USERNAME) if username else (_USERNAME, _PASSWORD)
+        raise UsageError(f"{missing} is not set, but {other} is; set both, or neither.")
+    headers = {"Authorization": http.basic(username, password)} if username else {}
+    return HttpBackend(
+        settings, Remote(headers, f"{_VARIABLES} are set, and allow to read and lock the state")
+    )

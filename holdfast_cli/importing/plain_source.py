@@ -1,0 +1,23 @@
+"""The part of a source that most sources have in common, because they lack what S3 has."""
+
+from collections.abc import Collection, Iterator
+
+from holdfast_cli.errors import CommandError
+from holdfast_cli.importing.source import OldVersion
+
+
+class PlainSource:
+    """A source without versions, without handles for its locks, and without a rule that refuses writes."""
+
+    address: str
+
+    def versions(self, state: str) -> Iterator[OldVersion]:  # noqa: ARG002 of the interface
+        yield from ()
+
+    def prepare_lock(self, state: str) -> str:  # noqa: ARG002 of the interface
+        return ""
+
+    def refuse_writes(self, states: Collection[str]) -> None:  # noqa: ARG002 of the interface
+        raise CommandError(
+            f"{self.address} has no rule that refuses writes; only s3:// has one, of the bucket."
+        )

@@ -1,0 +1,578 @@
+"""The sources of an import that are not S3: files, other `http` backends, GitLab and HCP Terraform."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from holdfast.state import lock_info
+from holdfast_cli.api import http
+from holdfast_cli.errors import CommandError, UnavailableError, UsageError
+from holdfast_cli.importing.files import Files, open_files
+from holdfast_cli.importing.gitlab import GitLab, open_gitlab
+from holdfast_cli.importing.hcp import Hcp, open_hcp
+from holdfast_cli.importing.http_source import HttpBackend, open_http
+from holdfast_cli.importing.source import LockedThereError, OldLock, Settings
+from local_aws import loopback
+from tests.support import documents, gitlab_server
+from tests.support.api_stub import ApiStub, Reply
+from tests.support.documents import state
+from tests.support.gitlab_server import State
+from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
+
+NOBODY: dict[str, str] = {}
+"""An environment without credentials."""
+
+
+def lock(lock_id: str = "one", *, handle: str = "") -> OldLock:
+    info = json.loads(documents.lock_info(lock_id, operation="import", who="eve@desk"))
+    return OldLock(lock_info.parse(json.dumps({**info, "Info": "is moving"}).encode()), handle)
+
+
+def name_of(path: str, rules: tuple[str, ...]) -> str | None:
+    """Return the name that rules give to a path; only the last placeholder of a pattern may hold a `/`."""
+    for rule in rules:
+        pattern, _, name = rule.partition("=")
+        placeholders = re.findall(r"\{(\w+)\}", pattern)
+        form = re.escape(pattern).replace(r"\{", "{").replace(r"\}", "}")
+        for each in placeholders:
+            form = form.replace(f"{{{each}}}", f"(?P<{each}>{'.+' if each == placeholders[-1] else '[^/]+'})")
+        if found := re.fullmatch(form, path):
+            return name.format(**found.groupdict())
+    return None
+
+
+# Files.
+
+
+def files(folder: Path) -> Files:
+    return open_files(Settings((str(folder),)), NOBODY)
+
+
+def written(folder: Path, path: str, body: bytes = b"{}") -> Path:
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(body)
+    return file
+
+
+@contextmanager
+def another_process(file: Path) -> Iterator[None]:
+    """Hold the lock of a file as Terraform does, and write its lock info beside."""
+    code = (
+        "import fcntl, sys; file = open(sys.argv[1], 'r+'); fcntl.lockf(file, fcntl.LOCK_EX); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    info = written(file.parent, f".{file.name}.lock.info", documents.lock_info("theirs", who="bob@ci"))
+    command = [sys.executable, "-S", "-c", code, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield
+        process.communicate("")
+    info.unlink()
+
+
+def is_free(file: Path) -> bool:
+    """Return whether another process can acquire the lock of a file."""
+    code = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    tried = subprocess.run(
+        [sys.executable, "-S", "-c", code, str(file)], capture_output=True, text=True, check=False
+    )
+    assert tried.returncode == 0 or "BlockingIOError" in tried.stderr
+    return tried.returncode == 0
+
+
+def test_the_states_of_a_folder_are_found_and_named_with_their_workspaces(tmp_path: Path) -> None:
+    for path in (
+        "terraform.tfstate.d/dev/terraform.tfstate",
+        "app/terraform.tfstate",
+        "app/terraform.tfstate.d/prod/terraform.tfstate",
+        "net/eu/terraform.tfstate.d/prod/terraform.tfstate",
+        "old/dns.tfstate",
+        # These are no states.
+        "app/terraform.tfstate.backup",
+        "app/.terraform/terraform.tfstate",
+        "app/.terraform/modules/x/terraform.tfstate",
+        "app/.terraform.tfstate.lock.info",
+        "app/main.tf",
+    ):
+        written(tmp_path, path)
+    source = files(tmp_path)
+    found = [(each.id, name_of(each.path, source.default_rules)) for each in source.states()]
+    assert found == [
+        ("app/terraform.tfstate", "app"),
+        ("app/terraform.tfstate.d/prod/terraform.tfstate", "app/prod"),
+        ("net/eu/terraform.tfstate.d/prod/terraform.tfstate", "net/eu/prod"),
+        ("old/dns.tfstate", "old/dns"),
+        ("terraform.tfstate.d/dev/terraform.tfstate", "dev"),
+    ]
+    assert [each.path for each in files(tmp_path / "old" / "dns.tfstate").states()] == ["dns.tfstate"]
+    with pytest.raises(CommandError, match="neither a file nor a folder"):
+        list(files(tmp_path / "nothing").states())
+
+
+def test_a_file_is_read_byte_for_byte_and_an_empty_or_missing_one_is_no_state(tmp_path: Path) -> None:
+    written(tmp_path, "a.tfstate", state(3))
+    written(tmp_path, "empty.tfstate", b"")
+    written(tmp_path, "folder.tfstate/x")
+    source = files(tmp_path)
+    assert source.read("a.tfstate") == state(3)
+    assert source.read("empty.tfstate") is None
+    assert source.read("gone.tfstate") is None
+    assert list(source.versions("a.tfstate")) == []
+    with pytest.raises(CommandError, match=r"folder\.tfstate cannot be read: Is a directory"):
+        source.read("folder.tfstate")
+
+
+def test_a_locked_file_refuses_other_processes_until_it_is_unlocked(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.tfstate", state(3))
+    source = files(tmp_path)
+    source.lock("a.tfstate", lock())
+    source.lock("a.tfstate", lock())
+    # The end of a read closes no descriptor, which would release the lock.
+    assert source.read("a.tfstate") == source.read("a.tfstate") == state(3)
+    assert not is_free(file)
+    noted = json.loads((tmp_path / ".a.tfstate.lock.info").read_text())
+    assert (noted["ID"], noted["Info"], noted["Path"]) == ("one", "is moving", str(file))
+    with pytest.raises(LockedThereError, match="locked by this import already"):
+        source.lock("a.tfstate", lock("two"))
+    source.unlock("a.tfstate", lock("two"))
+    assert not is_free(file)
+    source.unlock("a.tfstate", lock())
+    source.unlock("a.tfstate", lock())
+    assert is_free(file)
+    assert [each.name for each in tmp_path.iterdir()] == ["a.tfstate"]
+
+
+def test_the_holder_of_a_locked_file_is_named_and_keeps_lock_and_lock_info(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.tfstate", state(3))
+    source = files(tmp_path)
+    with another_process(file):
+        with pytest.raises(LockedThereError, match=r"bob@ci \(OperationTypeApply; lock ID theirs\)"):
+            source.lock("a.tfstate", lock())
+        source.unlock("a.tfstate", lock())
+        assert (tmp_path / ".a.tfstate.lock.info").exists()
+        assert not is_free(file)
+    source.lock("a.tfstate", lock())
+    source.unlock("a.tfstate", lock())
+
+
+def test_the_lock_info_of_a_process_that_was_killed_is_removed(tmp_path: Path) -> None:
+    written(tmp_path, ".a.tfstate", state(3))
+    left = written(tmp_path, ".a.tfstate.lock.info", lock().info.to_json())
+    files(tmp_path).unlock(".a.tfstate", lock())
+    assert not left.exists()
+    with pytest.raises(CommandError, match=r"gone\.tfstate does not exist any more"):
+        files(tmp_path).lock("gone.tfstate", lock())
+
+
+def test_a_real_terraform_is_refused_while_a_file_is_locked(tmp_path: Path) -> None:
+    (tmp_path / "main.tf").write_text('output "a" {\n  value = 1\n}\n')
+    written(tmp_path, "terraform.tfstate", state(3))
+    source = files(tmp_path)
+    source.lock("terraform.tfstate", lock())
+    refused = run_terraform(PACKAGED, tmp_path, "plan")
+    assert refused.returncode != 0
+    assert "eve@desk" in refused.stderr
+    assert "is moving" in refused.stderr
+    source.unlock("terraform.tfstate", lock())
+    assert run_terraform(PACKAGED, tmp_path, "plan").returncode == 0
+
+
+# Another `http` backend.
+
+
+@dataclass
+class Backend:
+    """A server for `backend "http"`, which locks at `<address>/lock`."""
+
+    address: str = ""
+    states: dict[str, bytes] = field(default_factory=dict)
+    locks: dict[str, bytes] = field(default_factory=dict)
+    credentials: str | None = http.basic("ada", "made-up")
+
+    def answer(self, method: str, path: str, authorization: str | None, body: bytes) -> tuple[int, bytes]:
+        if authorization != self.credentials:
+            return 401, b""
+        if method == "GET":
+            return (200, self.states[path]) if path in self.states else (404, b"not found")
+        if not path.endswith("/lock"):
+            return 405, b""
+        held = self.locks.get(path)
+        if method == "LOCK" and held is None:
+            self.locks[path] = body
+        elif held is None or method == "LOCK" or held != body:
+            return 423, held or b""
+        else:
+            del self.locks[path]
+        return 200, b""
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    running = Backend()
+
+    class Handler(loopback.Handler):
+        def respond(self) -> None:
+            headers = self.headers
+            self.answer(*running.answer(self.command, self.path, headers["Authorization"], self.read_body()))
+
+        do_LOCK = do_UNLOCK = respond  # noqa: N815 the base class looks for these names
+
+    with loopback.serving(Handler) as running.address:
+        yield running
+
+
+def http_source(*addresses: str, user: str = "ada", **options: str) -> HttpBackend:
+    variables = {"IMPORT_HTTP_USERNAME": user, "IMPORT_HTTP_PASSWORD": "made-up"}
+    return open_http(Settings(addresses, options), variables)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("states/network/prod", "network/prod"),
+        ("$default/states/network/prod", "network/prod"),
+        ("_aws/execute-api/abc123/$default/states/network/prod", "network/prod"),
+        ("api/v4/projects/7/terraform/state/prod", "7/prod"),
+        ("team/app/prod.tfstate", "team/app/prod"),
+        ("team/app/prod", "team/app/prod"),
+    ],
+)
+def test_the_name_of_a_state_is_what_its_server_calls_it(path: str, name: str) -> None:
+    source = http_source(f"https://states.example.com/{path}")
+    (found,) = source.states()
+    assert found.id == f"https://states.example.com/{path}"
+    assert name_of(found.path, source.default_rules) == name
+
+
+def test_states_at_addresses_are_read_byte_for_byte(backend: Backend) -> None:
+    backend.states = {"/b": state(3), "/empty": b""}
+    addresses = [f"{backend.address}/{path}" for path in ("b", "empty", "a")]
+    source = http_source(*addresses)
+    assert [each.path for each in source.states()] == ["a", "b", "empty"]
+    assert [source.read(address) for address in addresses] == [state(3), None, None]
+    assert source.address == f"{addresses[0]} and 2 more"
+
+
+def test_a_lock_at_an_address_is_held_and_released_by_its_own_document(backend: Backend) -> None:
+    address = f"{backend.address}/prod"
+    source = http_source(address, lock_address="{address}/lock")
+    source.lock(address, lock())
+    source.lock(address, lock())
+    assert backend.locks == {"/prod/lock": lock().info.to_json()}
+    with pytest.raises(LockedThereError, match=r"prod is locked in the source by eve@desk \(is moving;"):
+        source.lock(address, lock("two"))
+    source.unlock(address, lock("two"))
+    assert backend.locks
+    source.unlock(address, lock())
+    assert not backend.locks
+    source.unlock(address, lock())
+    backend.locks = {"/prod/lock": b"nobody knows"}
+    with pytest.raises(LockedThereError, match="somebody whom the source does not name"):
+        source.lock(address, lock())
+
+
+def test_without_a_lock_address_nothing_is_locked(backend: Backend) -> None:
+    source = http_source(f"{backend.address}/prod")
+    source.lock(f"{backend.address}/prod", lock())
+    source.unlock(f"{backend.address}/prod", lock())
+    assert not backend.locks
+    assert source.stopped_by_lock()[0] == ""
+
+
+def test_locks_are_sent_to_the_addresses_and_with_the_methods_of_the_options(stub: ApiStub) -> None:
+    state_at = f"{stub.address}/v1/states/network/prod"
+    options = {"lock_address": "{base}/locks/{name}", "unlock_address": "{base}/unlocks/{name}"}
+    source = http_source(state_at, **options, lock_method="PUT", unlock_method="POST")
+    stub.reply(Reply(200))
+    source.lock(state_at, lock())
+    source.unlock(state_at, lock())
+    asked = [(each.method, each.path, each.body) for each in stub.asked]
+    body = lock().info.to_json()
+    assert asked == [("PUT", "/v1/locks/network/prod", body), ("POST", "/v1/unlocks/network/prod", body)]
+    with pytest.raises(UsageError, match=r"lock_address does not fit https://a.example/prod"):
+        http_source("https://a.example/prod", **options)
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        (
+            "https://ada:made-up@a.example/x",
+            "credentials: remove them.* IMPORT_HTTP_USERNAME and IMPORT_HTTP_P",
+        ),
+        ("http://a.example/x", "over https:// only"),
+        ("a.example/x", "is not a valid address; write it as in https://HOST/PATH"),
+        ("https://a.example:port/x", "not a valid URL"),
+    ],
+)
+def test_an_address_that_is_not_safe_is_refused_without_its_secret(address: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem) as refused:
+        http_source(address)
+    assert "made-up" not in str(refused.value)
+
+
+def test_a_refusal_names_the_state_and_what_to_set(backend: Backend) -> None:
+    address = f"{backend.address}/prod"
+    with pytest.raises(
+        CommandError, match=r"/prod: 127.* refuses with 401: check that IMPORT_HTTP_USERNAME and"
+    ):
+        http_source(address, user="bob").read(address)
+    with pytest.raises(CommandError, match="responds to LOCK with 405; check the address"):
+        http_source(address, lock_address="{address}").lock(address, lock())
+    with pytest.raises(UsageError, match="IMPORT_HTTP_USERNAME is not set, but IMPORT_HTTP_PASSWORD is"):
+        http_source(address, user="")
+
+
+def test_a_long_throttle_is_survived_and_an_endless_one_ends(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    address = f"{stub.address}/prod"
+    stub.reply(*[Reply(429, headers={"Retry-After": "40"})] * 9, Reply(200, state(3)))
+    assert http_source(address).read(address) == state(3)
+    assert pauses.count(40.0) == 1
+    pauses.clear()
+    stub.reply(Reply(429))
+    with pytest.raises(UnavailableError, match="still refuses with 429"):
+        http_source(address).read(address)
+    assert 300 <= sum(pauses) < 600
+    stub.reply(Reply(503))
+    with pytest.raises(UnavailableError, match=r"/prod: 127.* responds with 503"):
+        http_source(address).read(address)
+    stub.reply(Reply(lost=True))
+    with pytest.raises(UnavailableError, match=r"/prod: 127.* does not respond"):
+        http_source(address).read(address)
+
+
+# GitLab.
+
+
+@pytest.fixture
+def gitlab() -> Iterator[gitlab_server.GitLab]:
+    with gitlab_server.running() as running:
+        yield running
+
+
+def gitlab_source(server: gitlab_server.GitLab, path: str, token: str = gitlab_server.TOKEN) -> GitLab:
+    address = f"gitlab://{urlsplit(server.address).netloc}/{path}"
+    return open_gitlab(Settings((address,)), {"GITLAB_TOKEN": token})
+
+
+def test_the_states_of_a_group_and_of_a_project_are_found_on_all_pages(gitlab: gitlab_server.GitLab) -> None:
+    some = {name: State({0: b"{}"}) for name in ("a", "b", "c.d")}
+    gitlab.projects = {"platform/net/eu": some, "platform/app": {"prod": State()}, "platform/none": {}}
+    gitlab.projects["other/app"] = some
+    group = gitlab_source(gitlab, "platform")
+    assert [(each.id, each.path) for each in group.states()] == [
+        ("platform/app#prod", "app/prod"),
+        ("platform/net/eu#a", "net/eu/a"),
+        ("platform/net/eu#b", "net/eu/b"),
+        ("platform/net/eu#c.d", "net/eu/c.d"),
+    ]
+    assert name_of("net/eu/c.d", group.default_rules) == "net/eu/c.d"
+    assert [each.path for each in gitlab_source(gitlab, "platform/net/eu").states()] == ["a", "b", "c.d"]
+    with pytest.raises(
+        CommandError, match="nothing: the group or project is not there, or GITLAB_TOKEN may not"
+    ):
+        list(gitlab_source(gitlab, "nothing").states())
+
+
+def test_a_state_of_gitlab_is_read_with_the_versions_before_it(gitlab: gitlab_server.GitLab) -> None:
+    versions = {serial: state(serial) for serial in (3, 7, 8)}
+    gitlab.projects = {"app": {"prod": State(versions), "new": State(), "far": State({0: b"0", 250: b"2"})}}
+    source = gitlab_source(gitlab, "app")
+    assert source.read("app#prod") == state(8)
+    assert source.read("app#new") is None
+    assert source.read("app#gone") is None
+    assert [(each.read(), each.author, each.time) for each in source.versions("app#prod")] == [
+        (state(7), "", None),
+        (state(3), "", None),
+    ]
+    assert list(source.versions("app#new")) == []
+    # The search ends after a long gap.
+    assert list(source.versions("app#far")) == []
+
+
+def test_a_lock_in_gitlab_is_held_and_released_by_its_own_id(gitlab: gitlab_server.GitLab) -> None:
+    prod = State({1: state(1)})
+    gitlab.projects = {"app": {"prod": prod}}
+    source = gitlab_source(gitlab, "app")
+    source.lock("app#prod", lock())
+    source.lock("app#prod", lock())
+    assert prod.lock_id == "one"
+    source.unlock("app#prod", lock("two"))
+    assert prod.lock_id == "one"
+    source.unlock("app#prod", lock())
+    source.unlock("app#prod", lock())
+    assert prod.lock_id is None
+    prod.lock_id, prod.locked_by = "theirs", "bob"
+    with pytest.raises(LockedThereError, match=r"app#prod is locked in the source by bob \(lock ID theirs\)"):
+        source.lock("app#prod", lock())
+
+
+def test_gitlab_may_throttle_for_a_minute(
+    gitlab: gitlab_server.GitLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    gitlab.projects = {"app": {"prod": State({1: state(1)})}}
+    gitlab.throttled = 8
+    source = gitlab_source(gitlab, "app")
+    assert [source.read(each.id) for each in source.states()] == [state(1)]
+    assert 60.0 in pauses
+
+
+def test_a_token_of_gitlab_is_required_and_named_if_it_is_wrong(gitlab: gitlab_server.GitLab) -> None:
+    with pytest.raises(CommandError, match=r"app#prod: 127.* refuses with 401: check that GITLAB_TOKEN has"):
+        gitlab_source(gitlab, "app", "another").read("app#prod")
+    with pytest.raises(UsageError, match="GITLAB_TOKEN is not set"):
+        gitlab_source(gitlab, "app", "")
+    for address, problem in {
+        "gitlab://eve:made-up@gitlab.example.com/app": "credentials: remove them.* set GITLAB_TOKEN",
+        "gitlab://gitlab.example.com": "is not a valid address; write it as in gitlab://HOST/GROUP",
+        "http://127.0.0.1/app": "is not a valid address",
+    }.items():
+        with pytest.raises(UsageError, match=problem):
+            open_gitlab(Settings((address,)), NOBODY)
+
+
+# HCP Terraform, as far as `tests/contract/test_import_from_holdfast.py` has no server for it.
+
+DISCOVERED = Reply(200, b'{"tfe.v2": "/api/v2"}')
+
+
+def hcp_source(stub: ApiStub, *replies: Reply) -> Hcp:
+    stub.reply(DISCOVERED, *replies)
+    host = urlsplit(stub.address).netloc
+    return open_hcp(Settings((f"hcp://{host}/acme",)), {"TF_TOKEN_holdfast_local": "made-up"})
+
+
+def resource(id_: str, related: dict[str, str] | None = None, **attributes: object) -> dict[str, Any]:
+    relationships = {name: {"data": {"id": value}} for name, value in (related or {}).items()}
+    named = {name.replace("_", "-"): value for name, value in attributes.items()}
+    return {"id": id_, "attributes": named, "relationships": relationships}
+
+
+def found(data: object, next_page: int | None = None, status: int = 200) -> Reply:
+    document = {"data": data, "meta": {"pagination": {"next-page": next_page}}}
+    return Reply(status, json.dumps(document).encode())
+
+
+REFUSED = Reply(409, b'{"errors": [{"status": "409"}]}')
+
+
+def test_a_lock_in_hcp_has_a_reason_by_which_it_is_known_again(stub: ApiStub) -> None:
+    own = lock(handle="ws-1")
+    mine = found(resource("ws-1", locked_reason="is moving [one]"))
+    source = hcp_source(stub, found(resource("ws-1")), REFUSED, mine)
+    source.lock("prod", own)
+    source.lock("prod", own)
+    assert json.loads(stub.asked[1].body) == {"reason": "is moving [one]"}
+    assert stub.asked[1].path == "/api/v2/workspaces/ws-1/actions/lock"
+    assert stub.asked[1].headers["content-type"] == "application/vnd.api+json"
+    theirs = found(resource("ws-1", {"locked-by": "user-7"}, locked_reason="upgrade"))
+    with pytest.raises(LockedThereError, match=r"prod is locked in the source by user-7 \(upgrade\)"):
+        hcp_source(stub, REFUSED, theirs).lock("prod", own)
+
+
+def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> None:
+    source = hcp_source(stub, found(resource("ws-1", locked_reason="upgrade")))
+    source.unlock("prod", lock(handle="ws-1"))
+    source = hcp_source(stub, found(resource("ws-1", locked_reason=None)))
+    source.unlock("prod", lock(handle="ws-1"))
+    source = hcp_source(stub, Reply(404))
+    source.unlock("prod", lock(handle="ws-1"))
+    assert {asked.method for asked in stub.asked} == {"GET"}
+    # HCP may refuse a moment later, because the lock is gone.
+    hcp_source(stub, found(resource("ws-1", locked_reason="[one]")), REFUSED).unlock(
+        "prod", lock(handle="ws-1")
+    )
+    assert stub.asked[-1].path == "/api/v2/workspaces/ws-1/actions/unlock"
+
+
+def test_versions_in_hcp_have_writer_and_time_and_come_from_all_pages(
+    stub: ApiStub, backend: Backend
+) -> None:
+    backend.states = {"/object/2": state(2), "/object/1": state(1)}
+    backend.credentials = None
+    versions = [
+        resource(
+            "sv", {"created-by": "user-7"}, hosted_state_download_url=f"{backend.address}/object/{serial}"
+        )
+        for serial in (3, 2, 1)
+    ]
+    for version in versions:
+        version["attributes"]["created-at"] = "2021-06-08T01:22:03.794Z"
+    user = found(resource("user-7", username="eve"))
+    source = hcp_source(stub, found(versions[:2], 2), user, found(versions[2:]))
+    read = [(each.read(), each.author, each.time) for each in source.versions("prod")]
+    time = datetime(2021, 6, 8, 1, 22, 3, 794000, tzinfo=UTC)
+    assert read == [(state(2), "eve", time), (state(1), "eve", time)]
+    assert "filter%5Bworkspace%5D%5Bname%5D=prod" in stub.asked[1].path
+    assert "page%5Bnumber%5D=2" in stub.asked[-1].path
+
+
+def test_a_state_that_the_token_may_not_read_is_not_taken_for_no_state(stub: ApiStub) -> None:
+    absent = Reply(404, b'{"errors": [{"status": "404"}]}')
+    for rights, problem in ({"can-read-state-versions": False}, "prod: the token may not read"), (None, None):
+        workspace = found(resource("ws-1", permissions=rights))
+        source = hcp_source(stub, workspace, absent, workspace)
+        if problem:
+            with pytest.raises(CommandError, match=problem):
+                source.read("prod")
+        else:
+            assert source.read("prod") is None
+    with pytest.raises(CommandError, match="does not speak the protocol; check hcp://127"):
+        hcp_source(stub, Reply(200, b"<html>Sign in</html>")).read("prod")
+
+
+def test_the_token_of_hcp_is_not_sent_to_where_a_download_is_redirected(stub: ApiStub) -> None:
+    version = resource("sv", hosted_state_download_url=f"{stub.address}/hosted_state")
+    moved = Reply(307, headers={"Location": f"{stub.address}/signed"})
+    source = hcp_source(stub, found(resource("ws-1")), found(version), moved, Reply(200, state(1)))
+    assert source.read("prod") == state(1)
+    sent = [(asked.path, "authorization" in asked.headers) for asked in stub.asked[-2:]]
+    assert sent == [("/hosted_state", True), ("/signed", False)]
+
+
+def test_the_token_of_hcp_is_terraforms_own(stub: ApiStub, tmp_path: Path) -> None:
+    host = urlsplit(stub.address).netloc
+    stored = {"credentials": {host: {"token": "made-up"}}}
+    written(tmp_path, ".terraform.d/credentials.tfrc.json", json.dumps(stored).encode())
+    stub.reply(DISCOVERED, found([]))
+    assert list(open_hcp(Settings((f"hcp://{host}/acme",)), {"HOME": str(tmp_path)}).states()) == []
+    assert "authorization" not in stub.asked[0].headers
+    assert stub.asked[1].headers["authorization"] == "Bearer made-up"
+    with pytest.raises(UsageError, match=r"run `terraform login`, or set TF_TOKEN_app_terraform_io\."):
+        open_hcp(Settings(("hcp://app.terraform.io/acme",)), NOBODY)
+
+
+@pytest.mark.parametrize("service", ["", "http://api.example.com/v2/"])
+def test_a_host_without_a_safe_api_of_workspaces_is_refused(stub: ApiStub, service: str) -> None:
+    stub.reply(Reply(200, json.dumps({"tfe.v2": service}).encode()), found([]))
+    host = urlsplit(stub.address).netloc
+    with pytest.raises(
+        CommandError, match=r"does not name the service|api.example.com is no address of https"
+    ):
+        list(open_hcp(Settings((f"hcp://{host}/acme",)), {"TF_TOKEN_holdfast_local": "made-up"}).states())
+    assert len(stub.asked) == 1
+
+
+def test_only_a_bucket_has_a_rule_that_refuses_writes(stub: ApiStub, tmp_path: Path) -> None:
+    gitlab = open_gitlab(Settings(("gitlab://a.example/x",)), {"GITLAB_TOKEN": "x"})
+    for source in (files(tmp_path), http_source("https://a.example/x"), gitlab, hcp_source(stub)):
+        with pytest.raises(CommandError, match="has no rule that refuses writes; only s3://"):
+            source.refuse_writes([])
