@@ -107,6 +107,7 @@ sources:
     _of_source("dynamodb-table", "TABLE", "s3: the table with the clients' locks"),
     _of_source("workspace-key-prefix", "TEXT", "s3: as in the clients' blocks; default: env:"),
     _of_source("lock-address", "URL", "https: the lock's address, with {address} for the state's"),
+    _of_source("unlock-address", "URL", "https: the same for releases; default: the lock's address"),
     _of_source("lock-method", "VERB", "https: as in the clients' blocks; default: LOCK"),
     _of_source("unlock-method", "VERB", "https: as in the clients' blocks; default: UNLOCK"),
     option("--region", type=rules.region, metavar="REGION", help="s3: the bucket's; default: AWS_REGION"),
@@ -247,13 +248,13 @@ stays open. `holdfast import open` undoes it. Takes the role reader.""",
     ),
 )
 def _close(asked: argparse.Namespace, opened: _Opened) -> None:
-    outcomes = Closer(*opened).close(refuse_writes=asked.bucket_policy)
     stopped, not_stopped = opened.source.stopped_by_lock()
-    more = f" Stopped: {stopped}." if stopped else " The source has no locks, so nobody is stopped."
+    if not stopped:
+        raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
+    outcomes = Closer(*opened).close(refuse_writes=asked.bucket_policy)
+    more = f" Stopped: {stopped}. Not stopped: {not_stopped}."
     if asked.bucket_policy:
         more = " The bucket's policy refuses every write of these states."
-    elif not_stopped:
-        more += f" Not stopped: {not_stopped}."
     _report(asked, outcomes, more)
 
 
@@ -292,6 +293,8 @@ def _rewrite(asked: argparse.Namespace) -> None:
         {state.id: state.name for state in read.states if state.name and not state.problem},
         sign_in(asked).address,
         read.settings.options.get("workspace_key_prefix", "env:"),
+        {state.name: state.tags for state in read.states if state.name},
+        [state.id for state in read.states if state.name is None],
     )
     diff, notes = rewrite.rewrite_folder(asked.folder, moved)
     if diff:

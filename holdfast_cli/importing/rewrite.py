@@ -6,7 +6,7 @@ A block of another source stays as it is. If people have to decide, the block st
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -51,6 +51,8 @@ class Moved:
         states: the new name of each state, by its identifier in the source.
         api: the API's base URL, without a trailing slash.
         workspace_key_prefix: the folder of workspaces in a bucket.
+        tags: the tags of the states that became workspaces.
+        left: the identifiers of states without a new name.
     """
 
     kind: Kind
@@ -58,6 +60,8 @@ class Moved:
     states: Mapping[str, StateName]
     api: str
     workspace_key_prefix: str = "env:"
+    tags: Mapping[StateName, Collection[str]] = field(default_factory=dict)
+    left: Collection[str] = ()
 
     @property
     def place(self) -> tuple[str, str]:
@@ -227,14 +231,17 @@ def _of_block(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
     if set(found) == {_DEFAULT}:
         new = backend_config.to_hcl(moved.api, found[_DEFAULT], read_only=False)
     else:
-        [(workspace, name), *others] = found.items()
-        place = organization_and_workspace(name)
-        if others or place is None or place[1] != workspace:
+        [name, *others] = found.values()
+        places = [(old, organization_and_workspace(new_name)) for old, new_name in found.items()]
+        organization = (places[0][1] or ("",))[0]
+        keeps_names = all(place == (organization, old) for old, place in places)
+        tags = set.intersection(*(set(moved.tags.get(of, ())) for of in found.values())) if others else ()
+        if not keeps_names or (others and not tags):
             raise _ByHandError(
                 f'backend "http" has no workspaces, and the states are now {_shown(found)}: write what '
                 f"`holdfast backend-config {name} --cloud` prints, with --tags for several."
             )
-        new = cloud_config.to_hcl(moved.api, name, tags=(), remote=False)
+        new = cloud_config.to_hcl(moved.api, name, tags=sorted(tags), remote=False)
     lines = new.split("\n")
     lines = [line[2:] for line in lines[1 : lines.index("}")]]  # without `terraform`
     return [_Edit(block.start, block.end, _indented(text, block.start, lines))]
@@ -357,6 +364,8 @@ def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:
             "with its workspace_key_prefix."
         )
     of_key = re.compile(f"({re.escape(moved.workspace_key_prefix)}/([^/]+)/)?{re.escape(key)}")
+    if left := [id_ for id_ in moved.left if of_key.fullmatch(id_)]:
+        raise _ByHandError(f"the plan has no name for {left[0]}: name it, or {_BY_HAND}")
     matches = [(of_key.fullmatch(id_), name) for id_, name in moved.states.items()]
     return {at[2] or _DEFAULT: name for at, name in matches if at} or _unknown(f"the key {key}")
 

@@ -9,7 +9,7 @@ from holdfast_cli.importing.source import Settings, Source
 
 Kind = Literal["s3", "gitlab", "hcp", "http", "files"]
 
-_HTTP_OPTIONS: Final = frozenset({"lock_address", "lock_method", "unlock_method"})
+_HTTP_OPTIONS: Final = frozenset({"lock_address", "lock_method", "unlock_address", "unlock_method"})
 _KINDS: Final[Mapping[Kind, tuple[str, str, frozenset[str]]]] = {
     "s3": ("s3", "open_s3", frozenset({"dynamodb_table", "region", "workspace_key_prefix"})),
     "gitlab": ("gitlab", "open_gitlab", frozenset()),

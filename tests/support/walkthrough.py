@@ -41,17 +41,53 @@ done > /dev/null
 """Typed before a read of the activity: waits in the same way, with a token."""
 
 
-TWO_STATES: Final = """\
+OLD_PLACE: Final = """\
 cd $moving
-holdfast() { "$clone/.venv/bin/holdfast" "$@"; }
-for name in dev prod; do
-  mkdir -p envs/$name
-  echo "resource \\"terraform_data\\" \\"it\\" { input = \\"$name\\" }" > envs/$name/main.tf
+set -a; . $local/aws.env; set +a
+"$clone/.venv/bin/python" - <<'END'
+import boto3
+boto3.client("s3").create_bucket(Bucket="old-bucket")
+boto3.client("dynamodb").create_table(
+    TableName="locks",
+    KeySchema=[{"AttributeName": "LockID", "KeyType": "HASH"}],
+    AttributeDefinitions=[{"AttributeName": "LockID", "AttributeType": "S"}],
+    BillingMode="PAY_PER_REQUEST",
+)
+END
+for name in network billing; do
+  mkdir $name
+  cat > $name/main.tf <<END
+terraform {
+  backend "s3" {
+    bucket                      = "old-bucket"
+    key                         = "prefix/$name.tfstate"
+    dynamodb_table              = "locks"
+    use_path_style              = true
+    skip_credentials_validation = true
+    skip_requesting_account_id  = true
+    skip_metadata_api_check     = true
+  }
+}
+resource "terraform_data" "it" { input = "$name" }
+END
+  (
+    cd $name
+    terraform init
+    for workspace in dev prod; do terraform workspace new $workspace; terraform apply -auto-approve; done
+  )
 done
-printf 'terraform {\\n  backend "local" { path = "elsewhere.tfstate" }\\n}\\n' > envs/prod/backend.tf
-for name in dev prod; do (cd envs/$name && terraform init && terraform apply -auto-approve); done
+. $local/terraform.env
+export TF_CLI_CONFIG_FILE=$local/cloud.tfrc
+git init --quiet
+holdfast() { "$clone/.venv/bin/holdfast" "$@"; }
 """
-"""States to move: one in a local file, one in a backend."""
+"""Four states in workspaces of `backend "s3"`, with a table, before their move."""
+
+FORGOTTEN: Final = """\
+cp -r network forgotten
+(cd forgotten && sed -i 's/input = .*}/input = "late" }/' main.tf && terraform apply -auto-approve)
+"""
+"""A pipeline that still uses the old place, after the import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +183,34 @@ def walk_try(front_door: FrontDoor, folder: Path) -> None:
     _walk("try", front_door, folder, {" .local/": f" {front_door.folder}/"}, "Two teams")
 
 
-def walk_moving(front_door: FrontDoor, folder: Path) -> None:
-    """Move two states with the loops of docs/start/moving.md, then once more with their names exchanged."""
-    listed, pulls, pushes = steps("moving.md", "Move many states in")
-    exchange = "sed -i 's/dev$/DEV/; s/prod$/dev/; s/DEV$/prod/' states.txt\n"
-    unrelated = 'cannot import state with lineage "<id>" over unrelated state with lineage "<id>"'
-    typed = [
-        Step(TWO_STATES, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 2),
-        *(listed, pulls, Step(". $local/terraform.env\n", ())),
-        Step(pushes.typed, ("No changes. Your infrastructure matches the configuration.",) * 2),
-        Step(exchange + pushes.typed, (f"Failed to write state: {unrelated}",)),
-        Step("terraform -chdir=envs/prod state pull\n", ('"value": "prod",',)),
-    ]
-    _type(typed, {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)}, folder)
+def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
+    """Move four states as docs/start/moving-in.md says, while a forgotten pipeline applies."""
+    [plan] = steps("moving-in.md", "Plan")
+    [run] = steps("moving-in.md", "Run")
+    rewrite, check = steps("moving-in.md", "Switch")
+    close = steps("moving-in.md", "Close")[0]
+    moved_on = "env:/prod/prefix/network.tfstate was written after its import"
+    planned = "(cd {0} && terraform init -reconfigure && terraform plan -detailed-exitcode)\n"
+    named = "".join(
+        f"sed -i '/workspaces/,/}}/s/name *= .*/name = \"{workspace}\"/' {{0}}/main.tf\n" + planned
+        for workspace in ("dev", "prod")
+    )
+    nothing = "No changes. Your infrastructure matches the configuration."
+    _type(
+        [
+            Step(OLD_PLACE, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 4),
+            Step(plan.typed, ("holdfast: 4 states can be imported.",)),
+            Step(run.typed, ("4 states: 4 imported.",)),
+            Step(FORGOTTEN, ("Apply complete! Resources: 0 added, 1 changed, 0 destroyed.",)),
+            Step(check.typed, (moved_on, "holdfast: 4 states: 3 the same, 1 moved on.")),
+            Step(close.typed, (moved_on, "holdfast: 4 states: 3 closed, 1 left open. Stopped:")),
+            Step(run.typed, ("4 states: 3 closed before, 1 replaced.",)),
+            Step(close.typed, ("4 states: 4 closed. Stopped:",)),
+            Step("(cd forgotten && terraform apply -auto-approve)\n", ("Info: This state has moved to",)),
+        ],
+        {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)},
+        folder,
+    )
 
 
 def _walk(
