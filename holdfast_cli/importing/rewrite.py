@@ -324,7 +324,7 @@ def _text(body: Item, argument: str) -> str:
     if item is None:
         raise _ByHandError(
             f"the {argument} is not in the block: where -backend-config or a variable adds it, write an "
-            'empty backend "http", and a file for each state with `holdfast backend-config STATE --tfbackend`.'
+            'empty backend "http", and a file for each state by `holdfast backend-config STATE --tfbackend`.'
         )
     if item.literal is None:
         raise _ByHandError(f"the {argument} is an expression, which is not evaluated: {_BY_HAND}")

@@ -203,6 +203,8 @@ class S3Source:
     def states(self) -> Iterator[OldState]:
         """Yield the states; a path is a key without the prefix, such as `env:/prod/net.tfstate`.
 
+        The states of the workspaces of a key have a tag in common.
+
         Lock objects and folders are left out. Empty objects are listed.
         """
         found = set()
@@ -326,6 +328,19 @@ class S3Source:
                     raise CommandError(advice) from error
         except CommandError as error:
             raise type(error)(f"{where}: {error}") from error
+
+
+def configuration_tag(path: str, workspaces: str) -> dict[str, str]:
+    """Return the tag by which `cloud {}` finds the workspaces of a key; no tag for the default workspace.
+
+    >>> configuration_tag("env:/prod/team/net.tfstate", "env:"), configuration_tag("net.tfstate", "env:")
+    ({'team-net': ''}, {})
+    """
+    if not path.startswith(f"{workspaces}/"):
+        return {}
+    key = path.removeprefix(f"{workspaces}/").partition("/")[2]
+    key = key.removesuffix(".tfstate").removesuffix("/terraform")
+    return {re.sub(r"[^A-Za-z0-9_-]+", "-", key)[:128]: ""}
 
 
 def relative_path(key: str, prefix: str, workspaces: str) -> str | None:

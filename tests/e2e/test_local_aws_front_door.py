@@ -25,7 +25,7 @@ from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
 from tests.support.walkthrough import (
     walk_access,
     walk_clients,
-    walk_moving,
+    walk_moving_in,
     walk_operating,
     walk_readme,
     walk_try,
@@ -179,10 +179,10 @@ def test_the_walk_through_the_clients_document_prints_what_it_says(
     walk_clients(front_door, tmp_path)
 
 
-def test_the_loops_of_the_moving_document_move_states_and_replace_no_other(
+def test_the_walk_through_the_moving_in_document_imports_closes_and_rewrites(
     front_door: FrontDoor, tmp_path: Path
 ) -> None:
-    walk_moving(front_door, tmp_path)
+    walk_moving_in(front_door, tmp_path)
 
 
 def test_the_walk_through_the_operating_document_prints_what_it_says(

@@ -88,6 +88,19 @@ cp -r network forgotten
 (cd forgotten && sed -i 's/input = .*}/input = "late" }/' main.tf && terraform apply -auto-approve)
 """
 """A pipeline that still uses the old place, after the import."""
+PLANNED: Final = """\
+sed -i 's/input = .*}/input = "late" }/' network/main.tf
+for name in network billing; do
+  cd $name
+  rm -r .terraform
+  for workspace in dev prod; do
+    export TF_WORKSPACE=$workspace
+    terraform init && terraform plan -detailed-exitcode
+  done
+  cd ..
+done
+"""
+"""A plan of each state in the new place, with the configurations that were applied last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,28 +202,40 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
     [run] = steps("moving-in.md", "Run")
     rewrite, check = steps("moving-in.md", "Switch")
     close = steps("moving-in.md", "Close")[0]
-    moved_on = "env:/prod/prefix/network.tfstate was written after its import"
-    planned = "(cd {0} && terraform init -reconfigure && terraform plan -detailed-exitcode)\n"
-    named = "".join(
-        f"sed -i '/workspaces/,/}}/s/name *= .*/name = \"{workspace}\"/' {{0}}/main.tf\n" + planned
-        for workspace in ("dev", "prod")
+    later = (
+        "holdfast: env:/prod/prefix/network.tfstate was written after its import: the source has serial 3,"
     )
-    nothing = "No changes. Your infrastructure matches the configuration."
-    _type(
-        [
-            Step(OLD_PLACE, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 4),
-            Step(plan.typed, ("holdfast: 4 states can be imported.",)),
-            Step(run.typed, ("4 states: 4 imported.",)),
-            Step(FORGOTTEN, ("Apply complete! Resources: 0 added, 1 changed, 0 destroyed.",)),
-            Step(check.typed, (moved_on, "holdfast: 4 states: 3 the same, 1 moved on.")),
-            Step(close.typed, (moved_on, "holdfast: 4 states: 3 closed, 1 left open. Stopped:")),
-            Step(run.typed, ("4 states: 3 closed before, 1 replaced.",)),
-            Step(close.typed, ("4 states: 4 closed. Stopped:",)),
-            Step("(cd forgotten && terraform apply -auto-approve)\n", ("Info: This state has moved to",)),
-        ],
-        {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)},
-        folder,
+    takes = "'holdfast import run' takes it"
+    stopped = (
+        'Stopped: clients with `use_lockfile` or with `dynamodb_table = "locks"`. Not stopped: clients without '
+        "locking, `-lock=false`, and `force-unlock`."
     )
+    told = "This state has moved to <address>/states/network/prod: change the backend block."
+    typed = [
+        Step(OLD_PLACE, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 4),
+        Step(plan.typed, ("holdfast: 4 states can be imported.",)),
+        Step(run.typed, ("4 states: 4 imported.",)),
+        Step(FORGOTTEN, ("Apply complete! Resources: 0 added, 1 changed, 0 destroyed.",)),
+        Step(
+            check.typed,
+            (f"{later} network/prod has 2. {takes}.", "holdfast: 4 states: 3 the same, 1 moved on."),
+        ),
+        Step(
+            close.typed,
+            (
+                f"{later} and serial 2 was imported. {takes}; then close it.",
+                f"holdfast: 4 states: 3 closed, 1 left open. {stopped}",
+            ),
+        ),
+        Step(run.typed, ("4 states: 3 closed before, 1 replaced.",)),
+        Step(close.typed, (f"4 states: 4 closed. {stopped}",)),
+        Step(
+            "(cd forgotten && terraform apply -auto-approve)\n",
+            (f"Info: {told} 'holdfast import open' opens it again.",),
+        ),
+        Step(rewrite.typed + PLANNED, ("No changes. Your infrastructure matches the configuration.",) * 4),
+    ]
+    _type(typed, {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)}, folder)
 
 
 def _walk(

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -118,6 +119,23 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     # Keep it out of this file.
   }"""),
     ),
+    "the workspaces of a key, if they keep their names and have a tag in common": (
+        replace(S3, tags={name: ("two", str(name)) for name in S3.states.values()}),
+        s3("live/two.tfstate"),
+        terraform("""cloud {
+    hostname     = "new.example.com"
+    organization = "two"
+
+    workspaces {
+      tags = ["two"]
+    }
+    # `terraform workspace select -or-create eu` selects the state
+    # two/eu.
+    # The token comes from the environment, as `holdfast token create` prints it:
+    # TF_TOKEN_new_example_com.
+    # Keep it out of this file.
+  }"""),
+    ),
     "an address": (
         HTTP,
         terraform(f'backend "http" {{\n    address = "{HTTP.address}"\n    password = "{SECRET}"\n  }}'),
@@ -191,6 +209,11 @@ OTHER: Final[Mapping[str, tuple[Moved, str]]] = {
 
 KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "workspaces": (S3, s3("live/app.tfstate"), "app (default), app/dev (dev): write what `holdfast backend"),
+    "a workspace without a name": (
+        replace(S3, left=("env:/ap/live/two.tfstate",)),
+        s3("live/two.tfstate"),
+        "the plan has no name for env:/ap/live/two.tfstate",
+    ),
     "workspaces with their names": (
         S3,
         s3("live/two.tfstate"),
