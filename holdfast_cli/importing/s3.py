@@ -3,8 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +40,8 @@ _ATTEMPTS: Final = 3
 """How often a body is read that ends too early, and a lock that changes at the same time."""
 _NO_POLICY: Final = b'{"Version":"2012-10-17","Statement":[]}'
 _CONDITION_FAILED: Final = frozenset(
-    {"PreconditionFailed", "ConditionalRequestConflict", "ConditionalCheckFailedException"}
+    # The third is the response to If-Match for an object that is gone.
+    {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "ConditionalCheckFailedException"}
 )
 _ABSENT: Final = frozenset({"NoSuchKey", "NoSuchVersion"})
 
@@ -69,18 +70,15 @@ def open_s3(settings: source.Settings, *, session: boto3.Session | None = None) 
     return S3Source(s3, bucket, prefix.strip("/"), workspaces, locks)
 
 
-class _ConditionFailedError(Exception):
-    """The condition of a request failed, or S3 did not decide it because of a concurrent request."""
-
-
-@contextmanager
-def _conditional() -> Iterator[None]:
+def _holds(send: Callable[..., object], **request: Any) -> bool:
+    """Send a request with a condition. Return False if the condition failed, or a concurrent request won."""
     try:
-        yield
+        send(**request)
     except ClientError as error:
         if code_of(error) not in _CONDITION_FAILED:
             raise
-        raise _ConditionFailedError from error
+        return False
+    return True
 
 
 def _get(s3: "S3Client", bucket: str, key: str, **which: Any) -> tuple[bytes, str] | None:
@@ -105,15 +103,15 @@ class _LockObjects:
     s3: "S3Client"
     bucket: str
 
-    def put(self, state: str, info: LockInfo) -> None:
-        with _conditional():
-            self.s3.put_object(
-                Bucket=self.bucket,
-                Key=f"{state}.tflock",
-                Body=info.to_json(),
-                ContentType="application/json",
-                IfNoneMatch="*",
-            )
+    def put(self, state: str, info: LockInfo) -> bool:
+        return _holds(
+            self.s3.put_object,
+            Bucket=self.bucket,
+            Key=f"{state}.tflock",
+            Body=info.to_json(),
+            ContentType="application/json",
+            IfNoneMatch="*",
+        )
 
     def holder(self, state: str) -> bytes | None:
         found = _get(self.s3, self.bucket, f"{state}.tflock")
@@ -125,15 +123,8 @@ class _LockObjects:
             found = _get(self.s3, self.bucket, key)
             if found is None or _parse(found[0]).id != info.id:
                 return
-            try:
-                with _conditional():
-                    self.s3.delete_object(Bucket=self.bucket, Key=key, IfMatch=found[1])
-            except _ConditionFailedError:
-                continue
-            except ClientError as error:
-                if code_of(error) not in _ABSENT:
-                    raise
-            return
+            if _holds(self.s3.delete_object, Bucket=self.bucket, Key=key, IfMatch=found[1]):
+                return
         raise UnavailableError("its lock changes at the same time; run the command again.")
 
 
@@ -145,26 +136,26 @@ class _LockItems:
     table: str
     bucket: str
 
-    def put(self, state: str, info: LockInfo) -> None:
-        with _conditional():
-            self.dynamodb.put_item(
-                TableName=self.table,
-                Item={**self._key(state), "Info": {"S": info.to_json().decode()}},
-                ConditionExpression="attribute_not_exists(LockID)",
-            )
+    def put(self, state: str, info: LockInfo) -> bool:
+        return _holds(
+            self.dynamodb.put_item,
+            TableName=self.table,
+            Item={**self._key(state), "Info": {"S": info.to_json().decode()}},
+            ConditionExpression="attribute_not_exists(LockID)",
+        )
 
     def holder(self, state: str) -> bytes | None:
         found = self.dynamodb.get_item(TableName=self.table, Key=self._key(state), ConsistentRead=True)
         return found["Item"].get("Info", {}).get("S", "").encode() if "Item" in found else None
 
     def remove(self, state: str, info: LockInfo) -> None:
-        with suppress(_ConditionFailedError), _conditional():
-            self.dynamodb.delete_item(
-                TableName=self.table,
-                Key=self._key(state),
-                ConditionExpression="Info = :info",
-                ExpressionAttributeValues={":info": {"S": info.to_json().decode()}},
-            )
+        _holds(  # a failed condition: the item is gone, or another's
+            self.dynamodb.delete_item,
+            TableName=self.table,
+            Key=self._key(state),
+            ConditionExpression="Info = :info",
+            ExpressionAttributeValues={":info": {"S": info.to_json().decode()}},
+        )
 
     def _key(self, state: str) -> dict[str, dict[str, str]]:
         return {"LockID": {"S": f"{self.bucket}/{state}"}}
@@ -259,16 +250,15 @@ class S3Source:
     def _acquire(self, kind: "_LockObjects | _LockItems", state: str, info: LockInfo) -> None:
         with self._as_lines(self._where(state)):
             for _ in range(_ATTEMPTS):
-                try:
-                    kind.put(state, info)
-                except _ConditionFailedError:
-                    found = kind.holder(state)
-                    if found is None:
-                        continue  # it was released at the same time
-                    holder = _parse(found)
-                    if holder.id != info.id:
-                        raise LockedThereError(_held_by(holder)) from None
-                return
+                if kind.put(state, info):
+                    return
+                found = kind.holder(state)
+                if found is None:
+                    continue  # it was released at the same time
+                holder = _parse(found)
+                if holder.id == info.id:
+                    return
+                raise LockedThereError(_held_by(holder))
             raise UnavailableError("its lock changes at the same time; run the command again.")
 
     def unlock(self, state: str, lock: OldLock) -> None:

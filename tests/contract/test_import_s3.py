@@ -80,7 +80,7 @@ class Clients:
 
     def item(self) -> bytes | None:
         found = self.dynamodb.get_item(TableName=self.table, Key=self.item_key).get("Item")
-        return found and found["Info"]["S"].encode()
+        return str(found["Info"]["S"]).encode() if found else None
 
 
 @pytest.fixture
