@@ -209,7 +209,7 @@ class S3Source:
                         if path is not None and not key.endswith((".tflock", "/")):
                             found.add((path, key))
         for path, key in sorted(found):
-            yield OldState(key, path)
+            yield OldState(key, path, configuration_tag(path, self.workspaces))
 
     def read(self, state: str) -> bytes | None:
         with self._as_lines(self._where(state)):

@@ -85,11 +85,10 @@ holdfast() { "$clone/.venv/bin/holdfast" "$@"; }
 
 FORGOTTEN: Final = """\
 cp -r network forgotten
-(cd forgotten && sed -i 's/input = .*}/input = "late" }/' main.tf && terraform apply -auto-approve)
+(cd forgotten && terraform apply -auto-approve -replace=terraform_data.it)
 """
 """A pipeline that still uses the old place, after the import."""
 PLANNED: Final = """\
-sed -i 's/input = .*}/input = "late" }/' network/main.tf
 for name in network billing; do
   cd $name
   rm -r .terraform
@@ -100,7 +99,7 @@ for name in network billing; do
   cd ..
 done
 """
-"""A plan of each state in the new place, with the configurations that were applied last."""
+"""A plan of each state in the new place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +206,15 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
     )
     takes = "'holdfast import run' takes it"
     stopped = (
-        'Stopped: clients with `use_lockfile` or with `dynamodb_table = "locks"`. Not stopped: clients without '
-        "locking, `-lock=false`, and `force-unlock`."
+        'Stopped: clients with `use_lockfile` or with `dynamodb_table = "locks"`. Not stopped: clients '
+        "without locking, `-lock=false`, and `force-unlock`."
     )
     told = "This state has moved to <address>/states/network/prod: change the backend block."
     typed = [
         Step(OLD_PLACE, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 4),
         Step(plan.typed, ("holdfast: 4 states can be imported.",)),
         Step(run.typed, ("4 states: 4 imported.",)),
-        Step(FORGOTTEN, ("Apply complete! Resources: 0 added, 1 changed, 0 destroyed.",)),
+        Step(FORGOTTEN, ("Apply complete! Resources: 1 added, 0 changed, 1 destroyed.",)),
         Step(
             check.typed,
             (f"{later} network/prod has 2. {takes}.", "holdfast: 4 states: 3 the same, 1 moved on."),
