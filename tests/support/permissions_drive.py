@@ -245,7 +245,7 @@ def download(team: Team, state: str) -> None:
 
 
 def imported(team: Team, state: str) -> None:
-    """Import a version, twice, list it, and read it and one that is too large for a response."""
+    """Import a version twice, list and read it, and read a version that is too large for a response."""
     client, body = new_client(team), gzip.compress(documents.state(1))
     headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
     for created in (True, False):
