@@ -11,7 +11,8 @@ from uuid import uuid4
 
 from holdfast.access import Role
 from holdfast.identity import trust
-from holdfast.names import RESERVED
+from holdfast.names import RESERVED, parse
+from holdfast.state.imported import Number
 from tests.support import documents
 from tests.support.access_records import new_token, trust_role
 from tests.support.aws_caller import assume
@@ -244,19 +245,19 @@ def download(team: Team, state: str) -> None:
 
 
 def imported(team: Team, state: str) -> None:
-    """Import two versions, twice, list them, and read them, of which one is too large for a response."""
-    client = new_client(team)
+    """Import a version twice, list and read it, and read a version that is too large for a response."""
+    client, body = new_client(team), gzip.compress(documents.state(1))
     headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
-    for serial, content in ((1, "x" * 8_000_000), (2, "")):
-        body = gzip.compress(documents.state(serial, content=content))
-        for created in (True, False):
-            answer = client.request("PUT", f"/manage/v1/imported/{state}", body, headers)
-            _expect(answer, 200)
-            assert answer.json()["created"] is created
-    small, large = manage(client, "GET", f"imported/{state}").json()["versions"]
-    _expect(manage(client, "GET", f"content/{state}?version=imported:{small['number']}"), 200)
-    _redirected(team, f"content/{state}?version=imported:{large['number']}")
+    for created in (True, False):
+        answer = client.request("PUT", f"/manage/v1/imported/{state}", body, headers)
+        _expect(answer, 200)
+        assert answer.json()["created"] is created
+    [version] = manage(client, "GET", f"imported/{state}").json()["versions"]
+    _expect(manage(client, "GET", f"content/{state}?version=imported:{version['number']}"), 200)
     _expect(manage(client, "GET", f"states/{state}"), 404)
+    large = Number(2, "0" * 16)
+    team.put(large.key(parse(state)), documents.state(2, content="x" * 8_000_000))
+    _redirected(team, f"content/{state}?version=imported:{large}")
 
 
 def _redirected(team: Team, path: str) -> None:

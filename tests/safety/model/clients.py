@@ -116,6 +116,12 @@ def impatient_push_of_the_first(me: Client) -> Session:
     yield from _impatient(me, names_the_lock=True, forced=state_document("Z", 1), operation="state-push")
 
 
+def importer(me: Client) -> Session:
+    """`holdfast import --history`: stores two old versions, the older first."""
+    for serial in (7, 8):
+        yield HttpRequest("import", STATE, me.caller, state_document(me.name, serial))
+
+
 def reader(me: Client) -> Session:
     """`terraform plan -lock=false`."""
     yield HttpRequest("read", STATE, me.caller)

@@ -40,7 +40,7 @@ FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
     *("undelete", "undeclare", "restore", "freeze", "unfreeze"),
-    *("freeze-pattern", "unfreeze-pattern"),
+    *("freeze-pattern", "unfreeze-pattern", "import"),
 }
 """The verbs that need the role maintainer. A writer removes only a named lock of their own."""
 _OF_VERBS: Final = frozenset({"delete", "undelete", "undeclare", "restore"})
@@ -180,15 +180,16 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     """Return the part of a response that is the same for every try of a request.
 
     A response of the management API also says what this try did: whether it removed the lock or which
-    pattern it lifted, and which version it deleted. A later try finds that done. Only a later try knows
-    since when a pattern is frozen, because S3 tells the time of an object to those who read it.
+    pattern it lifted, which version it deleted, and whether it imported one. A later try finds that done.
+    Only a later try knows since when a pattern is frozen, because S3 tells the time of an object to those who
+    read it.
     """
     if reply.status != 200 or not reply.body.startswith(('{"name"', '{"pattern"', '{"freeze"')):
         return reply.status, _LOCK_LEFT.sub("", reply.body), ""
     told = {**_document(reply.body.encode())}
     if reply.body.startswith('{"freeze"'):
         told["freeze"] = {**told["freeze"], "since": None}
-    for what_was_there in ("removed", "pattern"):
+    for what_was_there in ("removed", "pattern", "created"):
         told.pop(what_was_there, None)
     if "serial" not in told:
         told.pop("version", None)
@@ -341,6 +342,9 @@ def of_state_effect(
     """Judge a change of the state object. `point` is the point at which the request was sent."""
     if effect.removed is not None:
         yield Violation(Invariant.KEPT, f"{point.request.verb} removed a version of the state")
+        return
+    if point.request.verb == "import":
+        yield Violation(Invariant.CURRENT, f"{writer.name} imported an old version, and it is current")
         return
     before = effect.before
     if before is None or before.body is None:

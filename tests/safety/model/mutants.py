@@ -714,6 +714,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.CURRENT: {
+        "history is imported as versions of the state": _at(
+            "import-of-history", Returns("holdfast.state.imported:Number.key", "name.state_key")
+        ),
         "a write under a lock that is not there any more": _at(
             "broken-lock", NeverRaises(_CHECK_LOCK, "_lock_lost"), NeverRaises(_CHECK_LOCK, "LockRequired")
         ),

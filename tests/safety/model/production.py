@@ -107,6 +107,7 @@ MANAGED: Final[Mapping[str, tuple[str, str]]] = {
     "unfreeze": ("DELETE", "freeze"),
     "freeze-pattern": ("PUT", "freezes"),
     "unfreeze-pattern": ("DELETE", "freezes"),
+    "import": ("PUT", "imported"),
 }
 """The verbs of an operator's commands. The verbs `see-*` read one object with the library's code."""
 _DRAWS: Final = frozenset({"workspace", "create", "write-at-once"})

@@ -286,6 +286,7 @@ PLANS: Final = (
     _plan("delete", [_WRITER, Client("D", clients.delete)], "110", "111 200"),
     _plan("delete-broken", [Client("D", clients.delete), _NAMING], "100", "010 101"),
     _plan("two-deletes", [_CI_D, _CI_E], "100 010", "110 200"),
+    _plan("import-of-history", [_WRITER, Client("H", clients.importer)], "100 010", "110", before=Bucket),
     _plan("push", [_A, Client("P", clients.push_back)], "100", "110", before=_tenth),
     _plan("push-of-the-first", [_A, Client("P", clients.push_of_the_first)], "100", "010 110"),
     _plan("push-of-the-first-digests", [Client("P", clients.push_of_the_first)], "100 010", before=_digests),
