@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.config import arguments, rules
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing import checking, many, plan, planning, rewrite, sources
 from holdfast_cli.importing.closing import Closer
 from holdfast_cli.importing.copying import Copier
@@ -17,7 +17,7 @@ from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import Outcome
 from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.new_place import NewPlace
-from holdfast_cli.importing.plan import ALL, Plan
+from holdfast_cli.importing.plan import ALL, MOST, Plan
 from holdfast_cli.importing.source import Settings, Source
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
@@ -36,14 +36,6 @@ its states, `check` compares both places until all pipelines have switched, and
 )
 
 _PLAN = option("plan", type=Path, metavar="PLAN", help="the file that `holdfast import plan` has written")
-_OPTIONS = (
-    "dynamodb_table",
-    "region",
-    "workspace_key_prefix",
-    "lock_address",
-    "lock_method",
-    "unlock_method",
-)
 
 
 def _rule(text: str) -> Rule:
@@ -56,7 +48,7 @@ def _rule(text: str) -> Rule:
 def _history(text: str) -> int | None:
     if text == ALL:
         return None
-    if not text.isascii() or not text.isdecimal():
+    if not text.isascii() or not text.isdecimal() or int(text) > MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number of versions nor {ALL!r}")
     return int(text)
 
@@ -114,7 +106,7 @@ sources:
     arguments.API,
 )
 def _plan(asked: argparse.Namespace) -> None:
-    options = {name: value for name in _OPTIONS if (value := getattr(asked, name))}
+    options = {name: value for name in sources.OPTIONS if (value := getattr(asked, name))}
     settings = Settings(tuple(asked.source), options)
     source = sources.open_source(settings)
     place = NewPlace(sign_in(asked))
@@ -139,12 +131,12 @@ class _Opened(NamedTuple):
 
 
 @contextmanager
-def _opened(asked: argparse.Namespace) -> Iterator[_Opened]:
+def _opened(asked: argparse.Namespace, *, only_read: bool) -> Iterator[_Opened]:
     read = plan.read(asked.plan)
     place = NewPlace(sign_in(asked))
     source = sources.open_source(read.settings)
-    with Journal.opened(asked.plan) as journal:
-        journal.begin(place.api.address)
+    with Journal.opened(asked.plan, only_read=only_read) as journal:
+        journal.begin(place.api.address, read.settings)
         try:
             yield _Opened(read, journal, source, place)
         except KeyboardInterrupt as interrupt:
@@ -159,10 +151,7 @@ def _report(asked: argparse.Namespace, outcomes: Sequence[Outcome], more: str = 
         output.write(json.dumps([outcome.to_json() for outcome in outcomes], indent=2))
     for outcome in outcomes:
         if outcome.text and not asked.json:
-            named = outcome.state in outcome.text or outcome.name in outcome.text
-            output.tell(
-                f"holdfast: {outcome.text}" if named else f"holdfast: {outcome.state}: {outcome.text}"
-            )
+            output.tell(f"holdfast: {outcome.line}")
     line = f"{many.summary(outcomes)}.{more}"
     if problems:
         raise CommandError(line)
@@ -177,7 +166,7 @@ def _step(
 
     def declare(work: Callable[[argparse.Namespace, _Opened], None]) -> None:
         def run(asked: argparse.Namespace) -> None:
-            with _opened(asked) as opened:
+            with _opened(asked, only_read=name == "check") as opened:
                 work(asked, opened)
 
         options = (
@@ -249,12 +238,14 @@ stays open. `holdfast import open` undoes it. Takes the role reader.""",
 )
 def _close(asked: argparse.Namespace, opened: _Opened) -> None:
     stopped, not_stopped = opened.source.stopped_by_lock()
+    if asked.bucket_policy and not opened.source.can_refuse_writes:
+        raise UsageError("--bucket-policy goes with s3:// alone: other sources have no such rule.")
     if not stopped:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
     outcomes = Closer(*opened).close(refuse_writes=asked.bucket_policy)
     more = f" Stopped: {stopped}. Not stopped: {not_stopped}."
     if asked.bucket_policy:
-        more = " The bucket's policy refuses every write of these states."
+        more = " The bucket's policy refuses every write of the closed states."
     _report(asked, outcomes, more)
 
 

@@ -1,10 +1,9 @@
 """Close imported states in the source, so that a forgotten pipeline cannot write there; and open them again.
 
-The lock that closes a state is acquired first, and only then is the state compared once more: whoever wrote
-before is found, and whoever comes later is refused. Nothing is deleted.
+The lock that closes a state is acquired first, and only then is the state compared once more: an earlier
+write is found, and a later client is refused. Nothing is deleted.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.names import StateName
@@ -33,81 +32,90 @@ class Closer:
         Args:
             refuse_writes: whether the source itself is to refuse writes, also by clients without locks.
         """
-        wanted = [state.id for state in self.plan.states if self.journal.of(state.id).imported]
+        before = self.journal.refused
+        wanted = [
+            state.id
+            for state in self.plan.states
+            if state.name and not state.problem and self.journal.of(state.id).imported_as(state.name)
+        ]
         if refuse_writes:  # first, so that no such client writes after the comparison
-            self.journal.refuse(refuses=True)
-            self.source.refuse_writes(wanted)
-        outcomes = self._for_each(self._closed, "closed")
-        closed = [outcome.state for outcome in outcomes if not outcome.is_problem]
-        if refuse_writes and closed != wanted:
-            self.source.refuse_writes(closed)
-        return outcomes
+            self.journal.refuse(sorted({*before, *wanted}))
+            self.source.refuse_writes(wanted, [])
+        outcomes = many.for_states(self.plan.states, self._closed, "closed", self.journal)
+        if not refuse_writes:
+            return outcomes
+        left_open = sorted(set(wanted) - {outcome.state for outcome in outcomes if not outcome.is_problem})
+        return outcomes + self._allowed(left_open)
 
     def open(self) -> list[Outcome]:
-        """Release the locks of `close`, and no others."""
-        if self.journal.refuses:
-            self.source.refuse_writes([])
-            self.journal.refuse(refuses=False)
-        return self._for_each(self._opened, "opened")
+        """Release the locks of `close`, and no others, also of states that the plan has no longer."""
+        closing = self.journal.closing
+        if not closing and not self.journal.refused:
+            raise CommandError("This plan's journal has closed nothing, so nothing was opened.")
+        return self._allowed(self.journal.refused) + many.for_each(list(closing), self._opened, "opened")
 
-    def _for_each(self, work: Callable[[Planned, str], Outcome], verb: str) -> list[Outcome]:
-        def outcome(state: Planned) -> Outcome:
-            name = state.name.value if state.name else ""
-            try:
-                return work(state, name)
-            except LockedThereError as error:
-                return Outcome(state.id, name, "locked", str(error), is_problem=True)
-            except CommandError as error:
-                return Outcome(state.id, name, "failed", str(error), is_problem=True)
+    def _allowed(self, states: list[str]) -> list[Outcome]:
+        """Let the source accept writes of these states again; return a problem if it does not."""
+        if not states:
+            return []
+        try:
+            self.source.refuse_writes([], states)
+        except CommandError as error:
+            text = f"{states[0]}: the source may still refuse writes of {len(states)} open states: {error}"
+            return [Outcome(states[0], "", "refused", text, is_problem=True)]
+        self.journal.refuse([state for state in self.journal.refused if state not in states])
+        return []
 
-        return many.for_each(self.plan.states, outcome, verb)
-
-    def _closed(self, state: Planned, name: str) -> Outcome:
-        entry = self.journal.of(state.id)
-        imported = entry.imported
-        if imported is None or imported.name != name:
-            text = f"{state.id} was not imported: run 'holdfast import run' first, or remove its table."
-            return Outcome(state.id, name, "left open", text, is_problem=True)
-        lock = entry.closing
+    def _closed(self, state: Planned, name: StateName) -> Outcome:
+        imported = self.journal.of(state.id).imported_as(name)
+        if imported is None:
+            text = f"{state.id} was not imported as {name}: run 'holdfast import run', or remove its table."
+            return Outcome(state.id, name.value, "left open", text, is_problem=True)
+        lock = self.journal.of(state.id).closing
         if lock is None:
             said = (
                 f"This state has moved to {self.place.api.address}/states/{name}: change the backend block. "
                 "'holdfast import open' opens it again."
             )
             lock = OldLock(lock_info(said), self.source.prepare_lock(state.id))
-            self.journal.close(state.id, lock)
-        self.source.lock(state.id, lock)
-        if changed := self._changed(state.id, imported):
+        self.journal.close(state.id, lock)
+        try:
+            self.source.lock(state.id, lock)
+        except LockedThereError:
+            self.journal.open(state.id)
+            raise
+        if changed := self._changed(state.id, name, imported):
             self.source.unlock(state.id, lock)
             self.journal.open(state.id)
-            return Outcome(state.id, name, "left open", changed, is_problem=True)
+            return Outcome(state.id, name.value, "left open", changed, is_problem=True)
         self.journal.closed(state.id)
-        return Outcome(state.id, name, "closed")
+        return Outcome(state.id, name.value, "closed")
 
-    def _changed(self, state: str, imported: Imported) -> str:
+    def _changed(self, state: str, name: StateName, imported: Imported) -> str:
         """Return why the state may not be closed; empty if it is still what was imported."""
         try:
-            old = comparing.parse(state, self.source.read(state))
-            new = self.place.describe(StateName(imported.name))
+            old = comparing.read_old(self.source, state)
+            new = self.place.describe(name)
             is_there = new is not None and (
-                new.version == imported.version or self.place.has_version(imported.name, imported.version)
+                new.version == imported.version or self.place.has_version(name, imported.version)
             )
         except CommandError as error:
             return str(error)
         if not is_there:
-            return f"{state} is not in Holdfast as {imported.name} any more: run 'holdfast import run'."
+            return f"{state} is not in Holdfast as {name} any more: run 'holdfast import run'."
         then = imported.serial, imported.lineage, imported.sha256
         if (old.revision.serial, old.revision.lineage, old.sha256) == then:
             return ""
         return (
             f"{state} was written after its import: the source has serial {old.revision.serial}, and serial "
-            f"{imported.serial} was imported. 'holdfast import run' takes it; then close it."
+            f"{imported.serial} was imported. 'holdfast import run' takes it if it follows; then close it."
         )
 
-    def _opened(self, state: Planned, name: str) -> Outcome:
-        lock = self.journal.of(state.id).closing
-        if lock is None:
-            return Outcome(state.id, name, "open before")
-        self.source.unlock(state.id, lock)
-        self.journal.open(state.id)
-        return Outcome(state.id, name, "opened")
+    def _opened(self, state: str) -> Outcome:
+        name = self.journal.of(state).name
+        try:
+            self.source.unlock(state, self.journal.closing[state])
+        except CommandError as error:
+            return Outcome(state, name, "failed", str(error), is_problem=True)
+        self.journal.open(state)
+        return Outcome(state, name, "opened")

@@ -1,4 +1,4 @@
-"""Compare a state in the source with the state of its new name, and decide what an import may do."""
+"""Compare a state in the source with the state of its new name, and decide whether an import may write."""
 
 import hashlib
 from collections.abc import Callable
@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from holdfast.api import v1
 from holdfast.errors import InvalidState
+from holdfast.names import StateName
 from holdfast.state import document
 from holdfast.state.document import Revision
 from holdfast_cli.api.state_texts import moment, writer
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing.journal import Imported
-from holdfast_cli.importing.new_place import OPERATION
+from holdfast_cli.importing.journal import Imported, Journal
+from holdfast_cli.importing.new_place import OPERATION, NewPlace
+from holdfast_cli.importing.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class InUse:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The import may not write; `why` says what is there, and who wrote it."""
+    """The import may not write; `why` says which state is there, and who wrote it."""
 
     why: str
 
@@ -55,20 +57,48 @@ class Differs:
 Verdict = Absent | Same | MovedOn | InUse | Differs
 
 
-def parse(state: str, body: bytes | None) -> Content:
-    """Parse what the source returned for a state; raise `CommandError` if it cannot be imported."""
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Both states, and the decision about them."""
+
+    old: Content
+    new: v1.StateDescription | None
+    verdict: Verdict
+
+
+def read_old(source: Source, state: str) -> Content:
+    """Read a state in the source; raise `CommandError` if it cannot be imported."""
+    body = source.read(state)
     if body is None:
-        raise CommandError(
-            f"{state}: the source has no such state, or an empty one. Remove its table from the plan."
-        )
+        raise CommandError(f"{state} does not exist in the source, or is empty: remove its table.")
     try:
         found = document.parse(body)
     except InvalidState as error:
         raise CommandError(
-            f"{state}: this is not a whole state of Terraform 0.12 or later: {error.message} Repair it "
-            "there, or remove its table from the plan."
+            f"{state} is not a whole state of Terraform 0.12 or later: {error.message} Repair it there, or "
+            "remove its table."
         ) from None
     return Content(body, found.revision, hashlib.sha256(body).hexdigest())
+
+
+def look(
+    source: Source,
+    place: NewPlace,
+    journal: Journal,
+    state: str,
+    name: StateName,
+    old: Content | None = None,
+) -> Compared:
+    """Read a state in both places, and decide; `old` is the state in the source if it was read before."""
+    old = old or read_old(source, state)
+    new = place.describe(name)
+    imported = journal.of(state).imported_as(name)
+    is_ours = new is not None and (
+        (imported is not None and imported.version == new.version)
+        # Without the journal of an earlier import, the operation tells that nobody has written since.
+        or (new.operation == OPERATION and not journal.wrote_for_another(state, new.version or ""))
+    )
+    return Compared(old, new, compare(old, new, imported, lambda: place.read(name), is_ours=is_ours))
 
 
 def compare(
@@ -76,41 +106,44 @@ def compare(
     new: v1.StateDescription | None,
     imported: Imported | None,
     read_new: Callable[[], tuple[str, str]],
+    *,
+    is_ours: bool,
 ) -> Verdict:
-    """Decide what an import may do.
+    """Decide whether an import may write.
 
     Args:
         new: the state of the new name; None if it has no current version.
-        imported: the journal's last imported version.
+        imported: the version that the journal has for this state and name.
         read_new: returns the current version's ID and SHA-256; called only if the serials are equal.
+        is_ours: whether an import of this state wrote the current version.
     """
     if new is None:
-        return Absent()
-    here = Revision(new.serial or 0, new.lineage or "")
-    if new.serial is None or not old.revision.same_lineage(here):
+        if imported is None:
+            return Absent()
         return Differs(
-            f"the name {new.name} has another state, of lineage {new.lineage or 'unknown'}, written by "
-            f"{_writer(new)}: choose another name, or remove the table"
+            f"{imported.name} was deleted in Holdfast after its import: 'holdfast state undelete "
+            f"{imported.name}' brings it back; or choose another name"
         )
-    if old.revision.serial == here.serial:
-        known = imported is not None and imported.version == new.version
-        version, sha256 = (imported.version, imported.sha256) if imported and known else read_new()
+    serial, written = old.revision.serial, f"written by {_writer(new)}"
+    # An empty lineage matches any for clients; an import compares exactly.
+    if new.serial is None or old.revision.lineage != (new.lineage or ""):
+        return Differs(
+            f"{new.name} is another state, of the lineage {new.lineage or 'unknown'}, {written}: choose "
+            "another name, or remove the table"
+        )
+    if serial == new.serial:
+        is_known = imported is not None and imported.version == new.version
+        version, sha256 = (imported.version, imported.sha256) if imported and is_known else read_new()
         if sha256 == old.sha256:
             # A version that was never acknowledged does not count: the import writes it again.
             return MovedOn() if new.status == v1.NEVER_ACKNOWLEDGED else Same(version)
-    is_untouched = (imported is not None and imported.version == new.version) or new.operation == OPERATION
-    if is_untouched and old.revision.serial > here.serial:
+    if is_ours and serial > new.serial:
         return MovedOn()
-    if imported is not None and imported.sha256 == old.sha256 and not is_untouched:
+    if imported is not None and imported.sha256 == old.sha256 and not is_ours:
         return InUse()
-    both = (
-        f"the source has serial {old.revision.serial}, and {new.name} serial {here.serial}, written by "
-        f"{_writer(new)}"
-    )
-    if is_untouched:
-        return Differs(
-            f"{both} from a higher serial of the source, which went back since: compare both by hand"
-        )
+    both = f"the source has serial {serial}, and {new.name} serial {new.serial}, {written}"
+    if is_ours:
+        return Differs(f"{both}: the source went back, or changed without a new serial. Compare both by hand")
     return Differs(f"both were written: {both}. Compare them, and push the right one to both")
 
 

@@ -15,21 +15,19 @@ from holdfast.names import StateName
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import comparing, journal, many
-from holdfast_cli.importing.comparing import Absent, Content, Differs, InUse, MovedOn, Same
+from holdfast_cli.importing.comparing import Absent, Content, Differs, InUse, Same
 from holdfast_cli.importing.journal import Imported, Journal
-from holdfast_cli.importing.many import Outcome
-from holdfast_cli.importing.new_place import OPERATION, LockedHereError, NewPlace
+from holdfast_cli.importing.many import LOCKED, Outcome
+from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
 from holdfast_cli.importing.source import LockedThereError, OldLock, Source
 
-LOCKED: Final = "locked"
-"""The word for a state that was not imported because somebody holds a lock of it."""
 _PAUSE: Final = 5.0
 """Seconds between two looks at locked states."""
 
 
 def lock_info(text: str) -> LockInfo:
-    """Return the lock info of a new lock; `text` is what clients show to whoever finds the state locked."""
+    """Return the lock info of a new lock; clients that find the state locked show `text`."""
     return LockInfo(
         {
             "ID": journal.new_id(),
@@ -62,19 +60,20 @@ class Copier:
         """Copy every state. Locked states are tried again at the end, for `wait` seconds."""
         self.release_left()
         states = self.plan.states
-        outcomes = many.for_each(states, self._outcome, "imported")
+        outcomes = many.for_states(states, self._copied, "imported", self.journal)
         until = time.monotonic() + wait
         while locked := [place for place, outcome in enumerate(outcomes) if outcome.word == LOCKED]:
-            again = many.for_each([states[place] for place in locked], self._outcome, "tried again")
+            of_locked = [states[place] for place in locked]
+            again = many.for_states(of_locked, self._copied, "tried again", self.journal)
             for place, outcome in zip(locked, again, strict=True):
                 outcomes[place] = outcome
             if time.monotonic() + _PAUSE > until:
                 break
             time.sleep(_PAUSE)
-        return outcomes
+        return outcomes + self._still_left()
 
     def release_left(self) -> None:
-        """Release the locks that a killed import has left."""
+        """Release the locks that a killed import has left, also of states that the plan has no longer."""
         many.for_each(self.journal.left, self._release_left, "released")
 
     def _release_left(self, state: str) -> None:
@@ -86,73 +85,79 @@ class Copier:
                 self.source.unlock(state, entry.closing)
                 self.journal.open(state)
 
-    def _outcome(self, state: Planned) -> Outcome:
-        name = state.name.value if state.name else ""
-        if state.problem or state.name is None:
-            return Outcome(state.id, name, "left out", state.problem, is_problem=True)
-        try:
-            outcome = self._copied(state.id, state.name, state.tags)
-        except (LockedThereError, LockedHereError) as error:
-            outcome = Outcome(state.id, name, LOCKED, str(error), is_problem=True)
-        except CommandError as error:
-            outcome = Outcome(state.id, name, "failed", str(error), is_problem=True)
-        if self.journal.of(state.id).held:
-            left = f"{outcome.text} A lock of the import may be left: the next run releases it.".lstrip()
-            return replace(outcome, text=left, is_problem=True)
-        return outcome
+    def _still_left(self) -> list[Outcome]:
+        planned = {state.id for state in self.plan.states}
+        return [
+            Outcome(
+                state,
+                self.journal.of(state).name,
+                "left locked",
+                f"{state} is not in the plan any more, and a lock of the import may be left.",
+                is_problem=True,
+            )
+            for state in self.journal.left
+            if state not in planned
+        ]
 
-    def _copied(self, state: str, name: StateName, tags: Mapping[str, str]) -> Outcome:
-        entry = self.journal.of(state)
-        if entry.is_closed:
-            return Outcome(state, name.value, "closed before")
-        if done := self._done_before(state, name):
-            return Outcome(state, name.value, done)
-        lock = entry.lock if entry.name == name.value else None
-        if lock is None:
-            text = f"It is being imported into Holdfast as {name}."
-            lock = OldLock(lock_info(text), self.source.prepare_lock(state))
-        self.journal.hold(state, name.value, lock)
+    def _copied(self, state: Planned, name: StateName) -> Outcome:
+        entry = self.journal.of(state.id)
+        if entry.may_hold_a_lock:  # another lock would replace it in the journal
+            raise CommandError("a lock of an earlier run could not be released; run it again.")
+        was_imported = entry.is_closed or entry.imported_as(name)
+        if was_imported and (done := self._done_before(state.id, name)):
+            return done
+        # The same ID again: a late request of a killed run then finds its own lock.
+        info = entry.lock.info if entry.lock and entry.name == name.value else None
+        info = info or lock_info(f"It is being imported into Holdfast as {name}.")
+        lock = OldLock(info, self.source.prepare_lock(state.id))
+        self.journal.hold(state.id, name, lock)
         try:
-            self.source.lock(state, lock)
-            return self._copied_under_lock(state, name, tags, lock)
+            self.source.lock(state.id, lock)
+        except LockedThereError:
+            self.journal.release(state.id)
+            raise
+        except BaseException:
+            self._release(state.id)
+            raise
+        try:
+            return self._copied_under_lock(state.id, name, state.tags, lock)
         finally:
-            self._release(state)
+            self._release(state.id)
 
-    def _done_before(self, state: str, name: StateName) -> str:
-        """Return the word for a state that needs no copy, else ''. Doing nothing takes no lock."""
-        imported = self._imported(state, name)
-        if imported is None or not _has(imported.history, self.plan.history):
-            return ""
-        old = comparing.parse(state, self.source.read(state))
-        match comparing.compare(old, self.place.describe(name), imported, lambda: self.place.read(name)):
-            case Same():
-                return "imported before"
-            case InUse():
-                return "in use"
-            case Absent() | MovedOn() | Differs():
-                return ""
+    def _done_before(self, state: str, name: StateName) -> Outcome | None:
+        """Return the outcome for a state that needs no copy, else None. Doing nothing takes no lock."""
+        entry = self.journal.of(state)
+        compared = comparing.look(self.source, self.place, self.journal, state, name)
+        is_done = isinstance(compared.verdict, Same | InUse)
+        if entry.is_closed:
+            if is_done and entry.imported_as(name):
+                return Outcome(state, name.value, "closed before")
+            text = f"{state} is closed in the source, but is not in Holdfast as {name} with its content: run "
+            text += "'holdfast import open', then run it again."
+            return Outcome(state, name.value, "closed", text, is_problem=True)
+        if not is_done or not _has(entry.imported.history if entry.imported else 0, self.plan.history):
+            return None
+        word = "imported before" if isinstance(compared.verdict, Same) else "in use"
+        return Outcome(state, name.value, word)
 
     def _copied_under_lock(
         self, state: str, name: StateName, tags: Mapping[str, str], lock: OldLock
     ) -> Outcome:
-        old = comparing.parse(state, self.source.read(state))
-        workspace = self.place.workspace(name, len(old.body))
-        if workspace:
-            self.journal.hold(state, name.value, lock, workspace)
+        old = comparing.read_old(self.source, state)
+        if workspace := self.place.workspace(name, len(old.body)):
+            self.journal.hold(state, name, lock, workspace)
         self.place.lock(name, lock.info, workspace)
-        verdict = comparing.compare(
-            old, self.place.describe(name), self._imported(state, name), lambda: self.place.read(name)
-        )
-        match verdict:
+        compared = comparing.look(self.source, self.place, self.journal, state, name, old)
+        match compared.verdict:
             case InUse():
                 return Outcome(state, name.value, "in use")
             case Differs(why):
-                return Outcome(state, name.value, "differs", f"{state}: {why}", is_problem=True)
+                return Outcome(state, name.value, "differs", f"{state}: {why}.", is_problem=True)
             case Same(version):
                 word = "imported before"
             case _:
                 version = self._written(name, old, lock, workspace)
-                word = "imported" if isinstance(verdict, Absent) else "replaced"
+                word = "imported" if isinstance(compared.verdict, Absent) else "replaced"
         text = ""
         if tags and not self.place.tag(name, tags):
             text = f"{state}: its tags are left out, because {name} has one segment and so is no workspace."
@@ -172,11 +177,6 @@ class Copier:
             )
         return version
 
-    def _imported(self, state: str, name: StateName) -> Imported | None:
-        """Return what was imported under this name; the plan may have named the state otherwise before."""
-        imported = self.journal.of(state).imported
-        return imported if imported and imported.name == name.value else None
-
     def _brought_history(self, state: str, name: StateName) -> str:
         """Import superseded versions, and return a sentence about those that cannot be imported, or ''."""
         left_out: list[str] = []
@@ -191,19 +191,20 @@ class Copier:
         return f"{state}: {count} left out; the newest because: {left_out[0]}"
 
     def _release(self, state: str) -> None:
-        """Release both locks of a state. What cannot be released stays in the journal, for the next run."""
+        """Release both locks of a state. A lock that cannot be released stays in the journal."""
         entry = self.journal.of(state)
         if entry.lock is None:
             return
-        try:
+        released = 0
+        with suppress(CommandError):
             self.place.unlock(StateName(entry.name), entry.lock.info, entry.workspace)
-        except CommandError:
-            with suppress(CommandError):
-                self.source.unlock(state, entry.lock)
-            return
+            released += 1
         with suppress(CommandError):
             self.source.unlock(state, entry.lock)
-            self.journal.release(state)
+            released += 1
+        if released == 2:
+            with suppress(CommandError):  # then the next run releases them again
+                self.journal.release(state)
 
 
 def _has(imported: int | None, wanted: int | None) -> bool:

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
+from holdfast.cloud.ids import WorkspaceId
+from holdfast.errors import InvalidId
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.config import cloud_config
 from holdfast_cli.errors import CommandError, UsageError
@@ -135,9 +137,12 @@ class Hcp(PlainSource):
         found = self._json("GET", path, state, (HTTPStatus.OK, HTTPStatus.NOT_FOUND)).get("data")
         if not found:
             return
-        # HCP would release a later lock of the same user. Servers without the reason compare the handle.
-        reason = found["attributes"].get("locked-reason", lock.info.id)
-        if lock.info.id in (reason or ""):
+        # HCP would release a later lock of the same user. Holdfast tells no reason, and compares the handle.
+        attributes = found["attributes"]
+        is_told = "locked-reason" in attributes
+        if not is_told and attributes.get("locked") and not _is_of_holdfast(lock.handle):
+            raise CommandError(f"{state}: {self.address} does not tell whose lock it is; unlock it there.")
+        if not is_told or lock.info.id in (attributes["locked-reason"] or ""):
             self._json("POST", f"{path}/actions/unlock", state, (HTTPStatus.OK, HTTPStatus.CONFLICT))
 
     def stopped_by_lock(self) -> tuple[str, str]:
@@ -194,6 +199,14 @@ def open_hcp(settings: Settings, environment: Mapping[str, str] = os.environ) ->
     headers = {"Authorization": f"Bearer {token}", "Accept": kind, "Content-Type": kind}
     needs = f"the token, of {variable} or `terraform login`, may read and lock the workspaces"
     return Hcp(address, base, organization, Remote(headers, needs))
+
+
+def _is_of_holdfast(workspace: str) -> bool:
+    try:
+        WorkspaceId.parse(workspace)
+    except InvalidId:
+        return False
+    return True
 
 
 def _token_of_login(environment: Mapping[str, str], host: str) -> str:

@@ -45,7 +45,10 @@ class HttpBackend(PlainSource):
         self._options = settings.options
         self._remote = remote
         for address in self._addresses:
-            split(address, _FORM, _VARIABLES)
+            if split(address, _FORM, _VARIABLES).query:
+                raise UsageError(
+                    f"{address.partition('?')[0]} has a query, which may hold a secret: a plan has none."
+                )
             if self._lock_address(address):
                 split(self._lock_address(address), _FORM, _VARIABLES)
                 split(self._unlock_address(address), _FORM, _VARIABLES)
@@ -56,12 +59,14 @@ class HttpBackend(PlainSource):
             yield OldState(address, path)
 
     def read(self, state: str) -> bytes | None:
+        if state not in self._addresses:  # a changed plan must not lead the credentials elsewhere
+            raise CommandError("a state of the plan is not among the addresses of its source.")
         expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
         response = self._remote.ask("GET", state, state, expects)
         return response.body or None if response.status == HTTPStatus.OK else None
 
     def lock(self, state: str, lock: OldLock) -> None:
-        if not (address := self._lock_address(state)):
+        if state not in self._addresses or not (address := self._lock_address(state)):
             return
         method, info = self._options.get("lock_method", "LOCK"), lock.info
         response = self._remote.ask(method, address, state, (HTTPStatus.OK, *_OF_OTHERS), body=info.to_json())
@@ -71,15 +76,17 @@ class HttpBackend(PlainSource):
                 raise holder.refusal(state, found)
 
     def unlock(self, state: str, lock: OldLock) -> None:
-        if not (address := self._unlock_address(state)):
+        if state not in self._addresses or not (address := self._unlock_address(state)):
             return
         method, expects = self._options.get("unlock_method", "UNLOCK"), (HTTPStatus.OK, *_OF_OTHERS)
         response = self._remote.ask(method, address, state, expects, body=lock.info.to_json())
-        found = holder.parse(response.body) if response.status in _OF_OTHERS else None
-        if found is not None and found.id == lock.info.id:
+        found = holder.parse(response.body)
+        # Some servers answer 409 without a holder if nothing is locked.
+        is_unclear = found is None and response.status == HTTPStatus.LOCKED
+        if is_unclear or (response.status in _OF_OTHERS and found and found.id == lock.info.id):
             raise CommandError(
-                f"{state}: {urlsplit(address).netloc} refuses to release the lock {found.id}, which it still "
-                "holds; release it there."
+                f"{state}: {urlsplit(address).netloc} does not say that the lock {lock.info.id} is released; "
+                "look there, and release it if it is held."
             )
 
     def stopped_by_lock(self) -> tuple[str, str]:

@@ -3,12 +3,20 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from holdfast.names import StateName
 from holdfast_cli.api import http
-from holdfast_cli.importing.source import AT_ONCE
+from holdfast_cli.errors import CommandError
+from holdfast_cli.importing.journal import Journal
+from holdfast_cli.importing.new_place import LockedHereError
+from holdfast_cli.importing.plan import Planned
+from holdfast_cli.importing.source import AT_ONCE, LockedThereError
 from holdfast_cli.terminal.output import Progress
+
+LOCKED: Final = "locked"
+"""The word for a state with a lock of somebody else."""
 
 _BAR: Final = 24
 """Cells of the progress bar."""
@@ -22,7 +30,7 @@ class Outcome:
     """The outcome for one state.
 
     Attributes:
-        word: what was done or found, in a word that scripts may compare.
+        word: the result in a word that scripts may compare.
         text: a sentence for people; empty if the word says it all.
         is_problem: whether something is left to do.
     """
@@ -33,6 +41,12 @@ class Outcome:
     text: str = ""
     is_problem: bool = False
 
+    @property
+    def line(self) -> str:
+        """Return the text for people, which names the state."""
+        named = self.text.startswith(self.state) or f"{self.state}:" in self.text
+        return self.text if named else f"{self.state}: {self.text}"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "from": self.state,
@@ -41,6 +55,35 @@ class Outcome:
             "message": self.text or None,
             "problem": self.is_problem,
         }
+
+
+def for_states(
+    states: Sequence[Planned],
+    work: Callable[[Planned, StateName], Outcome],
+    verb: str,
+    journal: Journal,
+) -> list[Outcome]:
+    """Do some work for the states of a plan. An error of one state is its outcome, and the others go on."""
+
+    def outcome(state: Planned) -> Outcome:
+        name = state.name
+        if state.problem or name is None:
+            return Outcome(state.id, name.value if name else "", "left out", state.problem, is_problem=True)
+        try:
+            done = work(state, name)
+        except (LockedThereError, LockedHereError) as error:
+            done = Outcome(state.id, name.value, LOCKED, str(error), is_problem=True)
+        except CommandError as error:
+            done = Outcome(state.id, name.value, "failed", str(error), is_problem=True)
+        except Exception as error:  # noqa: BLE001 a fault in one state must not end the others
+            text = f"a fault of this command ({type(error).__name__}); please report it."
+            done = Outcome(state.id, name.value, "failed", text, is_problem=True)
+        if journal.of(state.id).may_hold_a_lock:
+            left = "A lock of the import may be left: the next run releases it."
+            return replace(done, text=f"{done.text} {left}".lstrip(), is_problem=True)
+        return done
+
+    return for_each(states, outcome, verb)
 
 
 def for_each(items: Sequence[_T], work: Callable[[_T], _R], verb: str) -> list[_R]:

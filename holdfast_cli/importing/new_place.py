@@ -33,6 +33,7 @@ OPERATION: Final = "holdfast-import"
 _LARGE: Final = 4_000_000
 """Bytes above which a state goes the way of `cloud {}`: quoted, it could exceed a request to a function."""
 _JSON_API: Final = "application/vnd.api+json"
+_CONFLICTS: Final = (HTTPStatus.CONFLICT, HTTPStatus.LOCKED)
 _PATIENCE: Final = 120.0
 """Seconds for which a throttled request is sent again."""
 
@@ -64,7 +65,7 @@ class NewPlace:
         content, version = _patiently(lambda: self.api.content(name, None))
         return version, hashlib.sha256(content).hexdigest()
 
-    def has_version(self, name: str, version: str) -> bool:
+    def has_version(self, name: StateName, version: str) -> bool:
         """Return whether the history of a state has a version."""
         return state_versions.with_id(self.api, name, version).time is not None
 
@@ -105,7 +106,7 @@ class NewPlace:
             response = self._send("POST", f"/api/v2/workspaces/{workspace}/actions/lock", {}, media=_JSON_API)
         else:
             response = self._send("PUT", f"/locks/{quote(name.value)}", info.document)
-        if response.status in (HTTPStatus.LOCKED, HTTPStatus.CONFLICT):
+        if response.status in _CONFLICTS:
             raise self._locked(name, response)
         self._checked(response)
 
@@ -125,7 +126,13 @@ class NewPlace:
         """Write the state under the lock that was acquired with the same lock info and workspace."""
         if not workspace:
             path = f"/states/{quote(name.value)}?{urlencode({'ID': info.id})}"
-            self._checked(self._send("POST", path, body))
+            written = self._send("POST", path, body)
+            if written.status in _CONFLICTS:  # the API's words are for Terraform, which keeps a file
+                raise CommandError(
+                    f"{name}: the import's lock was removed or the state changed meanwhile, so nothing "
+                    "counts as written. Run it again."
+                )
+            self._checked(written)
             return
         attributes = {
             "serial": revision.serial,

@@ -17,7 +17,9 @@ class PlainSource:
     def prepare_lock(self, state: str) -> str:  # noqa: ARG002 of the interface
         return ""
 
-    def refuse_writes(self, states: Collection[str]) -> None:  # noqa: ARG002 of the interface
+    can_refuse_writes = False
+
+    def refuse_writes(self, refused: Collection[str], allowed: Collection[str]) -> None:  # noqa: ARG002 of the interface
         raise CommandError(
             f"{self.address} has no rule that refuses writes; only s3:// has one, of the bucket."
         )

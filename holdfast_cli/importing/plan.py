@@ -19,6 +19,8 @@ _VERSION: Final = 1
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 ALL: Final = "all"
 """The value of `history` for every version."""
+MOST: Final = 1_000_000
+"""The highest number of versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def read(path: Path) -> Plan:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CommandError(f"The plan {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # also text that is not UTF-8
+    except (ValueError, RecursionError) as error:  # also text that is not UTF-8
         raise CommandError(f"The plan {path} is not TOML: {error}.") from error
     try:
         return _parse(document)
@@ -101,6 +103,8 @@ def read(path: Path) -> Plan:
 
 def _parse(document: Mapping[str, Any]) -> Plan:
     _check_members(document, {"version", "source", "history", "options", "states"}, "the plan")
+    if not document:
+        raise ValueError("it is empty: 'holdfast import plan' prints one, if it does not fail")
     if document.get("version") != _VERSION:
         raise ValueError(f"'version' must be {_VERSION}; another version of 'holdfast' has written this plan")
     addresses, options = document.get("source"), document.get("options", {})
@@ -109,8 +113,9 @@ def _parse(document: Mapping[str, Any]) -> Plan:
     if not _is_table_of_text(options):
         raise ValueError("the values in [options] must be texts")
     history = document.get("history", 0)
-    if history != ALL and (isinstance(history, bool) or not isinstance(history, int) or history < 0):
-        raise ValueError("'history' must be a number of versions, or \"all\"")
+    is_number = isinstance(history, int) and not isinstance(history, bool)
+    if history != ALL and not (is_number and 0 <= history <= MOST):
+        raise ValueError(f"'history' must be a number of versions, at most {MOST}, or \"all\"")
     listed = document.get("states", [])
     if not isinstance(listed, list) or not all(isinstance(state, Mapping) for state in listed):
         raise ValueError("each state must be a table [[states]]")

@@ -9,7 +9,7 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import comparing, many, naming
 from holdfast_cli.importing.comparing import Absent, Differs, InUse, MovedOn, Same
 from holdfast_cli.importing.naming import Rule
-from holdfast_cli.importing.new_place import NewPlace
+from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned, check_name
 from holdfast_cli.importing.source import OldState, Settings, Source
 
@@ -20,6 +20,8 @@ def make(
     """Return a plan. A state without a name has a note that says why."""
     every = [*rules, *(Rule.parse(text) for text in source.default_rules)]
     found = [_named(state, every) for state in source.states()]
+    if not found:
+        raise CommandError(f"There is no state in {source.address}: check the address.")
     counts = Counter(state.name for state in found if state.name)
     found = [
         replace(state, name=None, note=f"{counts[state.name]} states would be named {state.name}")
@@ -45,9 +47,10 @@ def _noted(state: Planned, source: Source, place: NewPlace) -> Planned:
         return state
     name = state.name
     try:
-        old = comparing.parse(state.id, source.read(state.id))
+        old = comparing.read_old(source, state.id)
         new = place.describe(name)
-        verdict = comparing.compare(old, new, None, lambda: place.read(name))
+        is_ours = new is not None and new.operation == OPERATION
+        verdict = comparing.compare(old, new, None, lambda: place.read(name), is_ours=is_ours)
     except CommandError as error:
         return replace(state, name=None, note=str(error))
     described = f"serial {old.revision.serial}, {size(len(old.body))}"

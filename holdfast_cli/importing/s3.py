@@ -274,17 +274,23 @@ class S3Source:
                 return f'clients with `use_lockfile` or with `dynamodb_table = "{kind.table}"`', never
         return "clients with `use_lockfile`", f"clients with a `dynamodb_table` alone, {never}"
 
-    def refuse_writes(self, states: Collection[str]) -> None:
-        """Replace the statement `HoldfastImportClosed` of the bucket policy, which denies s3:PutObject."""
+    can_refuse_writes = True
+
+    def refuse_writes(self, refused: Collection[str], allowed: Collection[str]) -> None:
+        """Change the statement `HoldfastImportClosed` of the bucket policy, which denies s3:PutObject.
+
+        Other imports may have added objects to the statement, which stay.
+        """
         bucket_arn = f"arn:{self.s3.meta.partition}:s3:::{self.bucket}"
+        more, fewer = ({f"{bucket_arn}/{key}" for key in keys} for keys in (refused, allowed))
         with self._as_lines(f"s3://{self.bucket}"):
             old = self._policy()
-            new = with_refusal(old, [f"{bucket_arn}/{key}" for key in sorted(states)])
+            new = with_refusal(old, more, fewer)
             if new is None:
                 self.s3.delete_bucket_policy(Bucket=self.bucket)
             elif len(new) > LARGEST_POLICY:
                 raise CommandError(
-                    f"with {len(states)} states the bucket policy has {len(new)} bytes, and S3 accepts "
+                    f"with {len(refused)} states more the bucket policy has {len(new)} bytes, and S3 accepts "
                     f"{LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by hand for a pattern "
                     f"such as {bucket_arn}/*.tfstate."
                 )
@@ -356,14 +362,20 @@ def _below(key: str, prefix: str) -> str | None:
     return key.removeprefix(folder) if key.startswith(folder) else None
 
 
-def with_refusal(policy: bytes, resources: Sequence[str]) -> bytes | None:
-    """Return a bucket policy that denies writes of these objects, if any; None if no statement is left.
+def with_refusal(policy: bytes, more: Collection[str], fewer: Collection[str]) -> bytes | None:
+    """Return a bucket policy that denies writes of `more` objects, and no longer of `fewer`.
 
-    The other statements stay byte for byte.
+    None if no statement is left. The other statements stay byte for byte.
     """
     statement = json_object.members(policy)["Statement"]
     written = statement.written(policy)
     old = list(json_object.elements(written)) if written.startswith(b"[") else [written]
+    ours = [json_object.parse(each) for each in old]
+    ours = [each for each in ours if each.get("Sid") == STATEMENT_ID]
+    denied = {one for each in ours for one in _texts(each.get("Resource"))}
+    resources = sorted((denied - set(fewer)) | set(more))
+    if set(resources) == denied:
+        return policy
     new = [each for each in old if json_object.parse(each).get("Sid") != STATEMENT_ID]
     if resources:
         refusal = {
@@ -374,9 +386,12 @@ def with_refusal(policy: bytes, resources: Sequence[str]) -> bytes | None:
             "Resource": resources,
         }
         new.append(json.dumps(refusal, ensure_ascii=False, separators=(",", ":")).encode())
-    if new == old:
-        return policy
     return policy[: statement.start] + b"[" + b",".join(new) + b"]" + policy[statement.end :] if new else None
+
+
+def _texts(value: Any) -> Sequence[str]:
+    """Return the elements of a list; S3 returns a list of one text as this text."""
+    return [value] if isinstance(value, str) else [str(each) for each in value or ()]
 
 
 def _parse(lock: bytes) -> LockInfo:

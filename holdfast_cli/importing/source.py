@@ -18,7 +18,7 @@ class LockedThereError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a plan says about its source; never a secret.
+    """The part of a plan that is about its source; never a secret.
 
     Attributes:
         addresses: as typed: one for most sources, one for each state of an `http` source.
@@ -91,18 +91,19 @@ class Source(Protocol):
         """Yield the states, in order of their paths, without reading their content."""
 
     def read(self, state: str) -> bytes | None:
-        """Return the bytes of the current state; None if it does not exist, or is empty."""
+        """Return the bytes of the current state; None if it does not exist or is empty."""
 
     def versions(self, state: str) -> Iterator[OldVersion]:
         """Yield the superseded versions, newest first; nothing if the source keeps none."""
 
     def prepare_lock(self, state: str) -> str:
-        """Return what `lock` and `unlock` need beside the lock info to act on the same lock again, or ''."""
+        """Return the text that `lock` and `unlock` need beside the lock info for the same lock, or ''."""
 
     def lock(self, state: str, lock: OldLock) -> None:
         """Acquire the lock as the source's own clients do. Do nothing if this very lock is already held.
 
-        Raises `LockedThereError`. After any other error the lock may be held.
+        Raises `LockedThereError`: nothing is held, and `unlock` is not called. After any other error the
+        lock may be held.
         """
 
     def unlock(self, state: str, lock: OldLock) -> None:
@@ -114,8 +115,12 @@ class Source(Protocol):
         If the source has no locks, nothing is stopped: `lock` and `unlock` do nothing.
         """
 
-    def refuse_writes(self, states: Collection[str]) -> None:
-        """Replace the rule by which the source itself refuses all writes of these states; remove it if empty.
+    @property
+    def can_refuse_writes(self) -> bool:
+        """Return whether the source itself can refuse writes, also by clients without locks."""
 
-        Raises `CommandError` if the source has no such rule.
+    def refuse_writes(self, refused: Collection[str], allowed: Collection[str]) -> None:
+        """Let the source refuse all writes of some states, and allow them again for others.
+
+        A state that is named in neither stays as it is. Raises `CommandError` unless `can_refuse_writes`.
         """

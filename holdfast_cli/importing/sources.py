@@ -25,6 +25,10 @@ _SCHEMES: Final[Mapping[str, Kind]] = {
 }
 
 
+OPTIONS: Final = tuple(sorted(set().union(*(options for _, _, options in _KINDS.values()))))
+"""The options of all sources, as a plan names them."""
+
+
 def kind(settings: Settings) -> Kind:
     """Return the kind of a source by its addresses; raise `CommandError` if they have none in common."""
     kinds = {

@@ -12,7 +12,7 @@ from holdfast import names
 from holdfast.state import locks
 from holdfast_cli.api import http
 from holdfast_cli.api.management import Api
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.importing import checking
 from holdfast_cli.importing.closing import Closer
 from holdfast_cli.importing.copying import Copier
@@ -65,35 +65,46 @@ class Move:
         self.steps += 1
         self.at_step(self.steps)
 
-    def _in(self, journal: str, work: Callable[[Journal], list[Outcome]]) -> Outcome:
+    def _in(self, journal: str, work: Callable[[Closer], list[Outcome]]) -> list[Outcome]:
         with Journal.opened(self.folder / journal) as opened:
-            opened.begin(ADDRESS)
-            [outcome] = work(opened)
-            return outcome
+            opened.begin(ADDRESS, self.plan.settings)
+            place = NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
+            return work(Closer(self.plan, opened, self.shelf, place))
 
-    def _place(self) -> NewPlace:
-        return NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
+    def run_all(self, journal: str = "move.toml") -> list[Outcome]:
+        return self._in(journal, lambda all_: Copier(all_.plan, all_.journal, all_.source, all_.place).run(0))
+
+    def check_all(self) -> list[Outcome]:
+        return self._in(
+            "move.toml", lambda all_: checking.check(all_.plan, all_.journal, all_.source, all_.place)
+        )
+
+    def close_all(self, journal: str = "move.toml", *, refuse_writes: bool = False) -> list[Outcome]:
+        return self._in(journal, lambda closer: closer.close(refuse_writes=refuse_writes))
+
+    def open_all(self, journal: str = "move.toml") -> list[Outcome]:
+        return self._in(journal, lambda closer: closer.open())
 
     def run(self, journal: str = "move.toml") -> Outcome:
-        return self._in(journal, lambda opened: Copier(self.plan, opened, self.shelf, self._place()).run(0))
+        [outcome] = self.run_all(journal)
+        return outcome
 
     def check(self) -> Outcome:
-        return self._in(
-            "move.toml", lambda opened: checking.check(self.plan, opened, self.shelf, self._place())
-        )
+        [outcome] = self.check_all()
+        return outcome
 
     def close(self, *, refuse_writes: bool = False) -> Outcome:
-        return self._in(
-            "move.toml",
-            lambda opened: Closer(self.plan, opened, self.shelf, self._place()).close(
-                refuse_writes=refuse_writes
-            ),
-        )
+        [outcome] = self.close_all(refuse_writes=refuse_writes)
+        return outcome
 
     def open(self) -> Outcome:
-        return self._in(
-            "move.toml", lambda opened: Closer(self.plan, opened, self.shelf, self._place()).open()
-        )
+        [outcome] = self.open_all()
+        return outcome
+
+    def named(self, **states: str) -> None:
+        """Plan these states, with these names."""
+        planned = [Planned(state, names.parse(name)) for state, name in states.items()]
+        self.plan = replace(self.plan, states=planned)
 
     def kill_at(self, step: int) -> None:
         """Kill the process at a step: later requests and lines of the journal do not happen."""
@@ -253,7 +264,7 @@ def test_a_lock_that_is_broken_during_the_import_refuses_the_write(move: Move) -
     outcome = move.run()
 
     assert (outcome.word, outcome.is_problem) == ("failed", True)
-    assert "409" in outcome.text
+    assert "nothing counts as written" in outcome.text
     assert (move.here(), move.shelf.locks) == (None, {})
 
 
@@ -285,6 +296,7 @@ def test_an_apply_at_any_request_of_close_is_refused_or_found(move: Move) -> Non
     requests = move.steps
     assert move.open().word == "opened"
     refused = 0
+    move.live()
     for step in range(1, requests + 1):
         applied: list[bool] = []
 
@@ -340,12 +352,13 @@ def test_only_a_closed_state_is_refused_by_the_source_itself(move: Move) -> None
     move.shelf.apply(OLD)
 
     assert move.close(refuse_writes=True).word == "left open"
-    assert list(move.shelf.refused) == []
+    assert move.shelf.refused == set()
     move.run()
     assert move.close(refuse_writes=True).word == "closed"
-    assert list(move.shelf.refused) == [OLD]
+    move.shelf.refused.add("of another plan")
+    assert move.shelf.refused == {OLD, "of another plan"}
     move.open()
-    assert list(move.shelf.refused) == []
+    assert move.shelf.refused == {"of another plan"}
 
 
 def test_a_state_that_was_not_imported_is_not_closed(move: Move) -> None:
@@ -381,6 +394,131 @@ def test_earlier_versions_are_imported_beside_the_state_and_only_as_many_as_are_
     assert move.run() == Outcome(OLD, NAME.value, "imported before")
     folder = move.bucket.s3.list_objects_v2(Bucket=CLOUD_BUCKET, Prefix=NAME.imported_folder)["Contents"]
     assert len(folder) == 3
+
+
+def test_a_lock_that_somebody_else_holds_is_never_released(move: Move) -> None:
+    move.shelf.locks[OLD] = "of an apply"
+    unlocked: list[str] = []
+    move.patch.setattr(move.shelf, "unlock", lambda state, _: unlocked.append(state))
+
+    assert [move.run().word, move.run().word] == ["locked", "locked"]
+    assert unlocked == []
+    del move.shelf.locks[OLD]
+    move.run()
+    move.shelf.locks[OLD] = "of an apply"
+    unlocked.clear()
+    assert move.close().word == "locked"
+    assert [move.run().word, unlocked] == ["imported before", []]
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_lock_that_cannot_be_released_is_not_forgotten(move: Move, renamed: bool) -> None:
+    move.kill_at(12)
+    with pytest.raises(Killed):
+        move.run()
+    move.live()
+    assert move.held()
+    if renamed:
+        move.named(**{OLD: "network/other"})
+    silent = [True]
+
+    def fail(_: str, path: str) -> None:
+        if silent[0] and path.startswith("/unlocks/"):
+            raise UnavailableError("503")
+
+    move.api.before = fail
+    outcome = move.run()
+    assert (outcome.word, outcome.is_problem) == ("failed", True)
+    assert "A lock of the import may be left" in outcome.text
+    silent[0] = False
+
+    assert move.run().word in ("imported", "imported before")
+    assert (move.held(), move.shelf.locks) == (None, {})
+
+
+def test_a_closed_state_that_was_written_or_renamed_all_the_same_is_found(move: Move) -> None:
+    move.run()
+    move.close()
+    assert move.run() == Outcome(OLD, NAME.value, "closed before")
+    lock = move.shelf.locks.pop(OLD)
+    move.shelf.apply(OLD)
+    assert [move.run().is_problem, move.check().word] == [True, "moved on"]
+    move.shelf.locks[OLD] = lock
+    move.named(**{OLD: "network/other"})
+    assert [move.run().word, move.close().word] == ["closed", "left open"]
+    assert move.shelf.locks == {OLD: lock}
+    assert move.open().word == "opened"
+
+
+def test_a_state_is_opened_also_when_the_plan_has_it_no_longer(move: Move) -> None:
+    move.run()
+    move.close(refuse_writes=True)
+    move.plan = replace(move.plan, states=[])
+
+    assert [outcome.word for outcome in move.open_all()] == ["opened"]
+    assert (move.shelf.locks, move.shelf.refused) == ({}, set())
+    with pytest.raises(CommandError, match="has closed nothing"):
+        move.open_all()
+
+
+def test_names_that_are_swapped_between_two_runs_mix_up_no_states(move: Move) -> None:
+    move.shelf.contents = {"a": state(5, content="A"), "b": state(3, content="B")}
+    move.named(a="net/x", b="net/y")
+    assert [outcome.word for outcome in move.run_all()] == ["imported", "imported"]
+    move.named(a="net/y", b="net/x")
+
+    assert [outcome.word for outcome in (*move.run_all(), *move.check_all())] == ["differs"] * 4
+
+    for name, content in (("net/x", "A"), ("net/y", "B")):
+        [body] = move.bucket.bodies(names.parse(name).state_key)
+        assert json.loads(body)["outputs"]["content"]["value"] == content
+
+
+def test_a_state_that_was_deleted_after_its_import_stays_deleted(move: Move) -> None:
+    move.run()
+    assert move.send("DELETE", f"/states/{NAME}") == 200
+
+    for outcome in (move.run(), move.check()):
+        assert outcome.word == "differs"
+        assert "holdfast state undelete" in outcome.text
+    assert move.close().word == "left open"
+
+
+def test_a_journal_is_not_used_for_another_source(move: Move) -> None:
+    move.run()
+    move.plan = replace(move.plan, settings=Settings(("another",)))
+
+    with pytest.raises(CommandError, match="source or its options were changed"):
+        move.run()
+
+
+def test_a_check_writes_no_journal_and_needs_none(move: Move) -> None:
+    move.run("another.toml")
+    with Journal.opened(move.folder / "move.toml", only_read=True) as journal:
+        journal.begin(ADDRESS, move.plan.settings)
+        [outcome] = checking.check(
+            move.plan, journal, move.shelf, NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
+        )
+
+    assert outcome.word == "the same"
+    assert [path.name for path in move.folder.iterdir()] == ["another.toml.journal"]
+
+
+def test_a_fault_in_one_state_does_not_end_the_others(move: Move) -> None:
+    move.shelf.contents = {"a": state(5), "b": state(3)}
+    move.named(a="net/x", b="net/y")
+    read = move.shelf.read
+
+    def fail(of: str) -> bytes | None:
+        return read(of) if of == "b" else json.loads("no JSON")
+
+    move.patch.setattr(move.shelf, "read", fail)
+
+    first, second = move.run_all()
+
+    assert (first.word, first.is_problem, second.word) == ("failed", True, "imported")
+    assert "JSONDecodeError" in first.text
+    assert move.shelf.locks == {}
 
 
 def test_the_versions_of_an_import_say_so(move: Move) -> None:

@@ -346,7 +346,7 @@ def test_a_content_that_ends_too_early_is_read_again(bucket: Bucket, opened: Cal
         ("GET", "", lambda source: list(source.versions(KEY)), "s3:ListBucketVersions"),
         ("GET", f"/{KEY}", lambda source: source.read(KEY), "s3:GetObject"),
         ("PUT", f"/{LOCK}", lambda source: source.lock(KEY, OURS), "s3:PutObject"),
-        ("GET", "", lambda source: source.refuse_writes([KEY]), "s3:GetBucketPolicy"),
+        ("GET", "", lambda source: source.refuse_writes([KEY], []), "s3:GetBucketPolicy"),
     ],
 )
 def test_a_denied_request_names_the_missing_permission(
@@ -419,8 +419,9 @@ def test_the_statement_is_added_replaced_and_removed_and_others_stay_byte_for_by
     opening: bytes, end: bytes
 ) -> None:
     policy = b'{ "Version": "2012-10-17", "Statement": ' + opening + OTHER + end + b', "Id": "x"}'
-    first = with_refusal(policy, ["arn:aws:s3:::b/1"]) or b""
-    second = with_refusal(first, ["arn:aws:s3:::b/1", "arn:aws:s3:::b/2"]) or b""
+    first = with_refusal(policy, ["arn:aws:s3:::b/1"], []) or b""
+    as_text = first.replace(b'["arn:aws:s3:::b/1"]', b'"arn:aws:s3:::b/1"')  # as S3 returns it
+    second = with_refusal(as_text, ["arn:aws:s3:::b/2"], []) or b""
 
     for closed, resources in ((first, 1), (second, 2)):
         assert OTHER in closed
@@ -428,8 +429,10 @@ def test_the_statement_is_added_replaced_and_removed_and_others_stay_byte_for_by
         assert kept == json.loads(OTHER)
         assert (ours["Sid"], ours["Effect"], ours["Principal"]) == ("HoldfastImportClosed", "Deny", "*")
         assert (ours["Action"], len(ours["Resource"])) == ("s3:PutObject", resources)
-    assert with_refusal(second, []) == policy.replace(opening + OTHER + end, b"[" + OTHER + b"]")
-    assert with_refusal(policy, []) == policy
+    assert json.loads(with_refusal(second, [], ["arn:aws:s3:::b/2"]) or b"") == json.loads(first)
+    both = ["arn:aws:s3:::b/1", "arn:aws:s3:::b/2"]
+    assert with_refusal(second, [], both) == policy.replace(opening + OTHER + end, b"[" + OTHER + b"]")
+    assert with_refusal(policy, [], both) == policy
 
 
 def test_the_policy_of_the_bucket_refuses_writes_until_no_state_is_closed(
@@ -438,12 +441,13 @@ def test_the_policy_of_the_bucket_refuses_writes_until_no_state_is_closed(
     def policy() -> Any:
         return json.loads(bucket.s3.get_bucket_policy(Bucket=bucket.name)["Policy"])
 
-    opened().refuse_writes([])  # nothing to remove
-    opened().refuse_writes(["b", "a"])
+    opened().refuse_writes([], ["a"])  # nothing to remove
+    opened().refuse_writes(["b"], [])
+    opened().refuse_writes(["a"], ["c"])
     [statement] = policy()["Statement"]
     assert statement["Resource"] == [f"arn:aws:s3:::{bucket.name}/a", f"arn:aws:s3:::{bucket.name}/b"]
 
-    opened().refuse_writes([])
+    opened().refuse_writes([], ["a", "b"])
     with pytest.raises(ClientError, match="NoSuchBucketPolicy"):
         policy()
 
@@ -451,7 +455,9 @@ def test_the_policy_of_the_bucket_refuses_writes_until_no_state_is_closed(
 def test_a_policy_that_would_be_too_large_is_not_written(
     bucket: Bucket, opened: Callable[..., S3Source]
 ) -> None:
-    with pytest.raises(CommandError, match=f"with 400 states .* accepts {LARGEST_POLICY}. Close without"):
-        opened().refuse_writes([f"{number}.tfstate" for number in range(400)])
+    with pytest.raises(
+        CommandError, match=f"with 400 states more .* accepts {LARGEST_POLICY}. Close without"
+    ):
+        opened().refuse_writes([f"{number}.tfstate" for number in range(400)], [])
     with pytest.raises(ClientError, match="NoSuchBucketPolicy"):
         bucket.s3.get_bucket_policy(Bucket=bucket.name)

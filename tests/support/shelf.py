@@ -17,7 +17,7 @@ class Shelf:
     each: Callable[[], None] = lambda: None
     locks: dict[str, str] = field(default_factory=dict)
     past: dict[str, list[bytes]] = field(default_factory=dict)
-    refused: Collection[str] = ()
+    refused: set[str] = field(default_factory=set)
 
     address = "shelf"
     default_rules = ("{key}={key}",)
@@ -62,8 +62,12 @@ class Shelf:
     def stopped_by_lock(self) -> tuple[str, str]:
         return "clients that lock", "clients that do not"
 
-    def refuse_writes(self, states: Collection[str]) -> None:
-        self.refused = states
+    can_refuse_writes = True
+
+    def refuse_writes(self, refused: Collection[str], allowed: Collection[str]) -> None:
+        self.each()
+        self.refused = (self.refused - set(allowed)) | set(refused)
+        self.each()
 
 
 def serial(content: bytes | None) -> int | None:

@@ -67,9 +67,12 @@ def test_a_rule_that_cannot_name_says_why(text: str, said: str) -> None:
     ("text", "said"),
     [
         ("version = ", "is not TOML"),
+        ("", "it is empty"),
+        ("x = " + "[" * 5000, "is not TOML"),
         ("version = 2\n", "'version' must be 1"),
         ("version = 1\n", "'source' must be a list"),
         (HEAD + "history = -1\n", "'history' must be"),
+        (HEAD + "history = 100000000000000000000\n", "'history' must be"),
         (HEAD + "histroy = 1\n", "has 'histroy', which is unknown"),
         (HEAD + "[options]\nregion = 1\n", r"\[options\] must be texts"),
         (HEAD + "[[states]]\nname = 'a'\n", "the state number 1 has no 'from'"),
@@ -126,7 +129,7 @@ def test_an_address_or_option_that_no_source_has_is_refused(
 
 def test_a_line_that_a_killed_import_did_not_finish_is_dropped(tmp_path: Path) -> None:
     with Journal.opened(tmp_path / "move.toml") as journal:
-        journal.begin("https://api.example.com")
+        journal.begin("https://api.example.com", Settings(("s3://old",)))
     file = tmp_path / "move.toml.journal"
     whole = file.read_text()
     file.write_text(whole + '{"event": "hol')
@@ -140,7 +143,7 @@ def test_a_line_that_a_killed_import_did_not_finish_is_dropped(tmp_path: Path) -
 
 @pytest.mark.parametrize("line", ["nonsense", "{}", '{"event": "later", "state": "x"}', "[]"])
 def test_a_damaged_journal_is_named_with_its_line(tmp_path: Path, line: str) -> None:
-    (tmp_path / "move.toml.journal").write_text(f'{{"event": "begin", "api": "a"}}\n{line}\n')
+    (tmp_path / "move.toml.journal").write_text(f'{{"event": "begin", "api": "a", "source": {{}}}}\n{line}\n')
 
     with pytest.raises(CommandError, match="damaged at line 2"), Journal.opened(tmp_path / "move.toml"):
         pass
@@ -148,7 +151,7 @@ def test_a_damaged_journal_is_named_with_its_line(tmp_path: Path, line: str) -> 
 
 def test_a_journal_belongs_to_one_api(tmp_path: Path) -> None:
     with Journal.opened(tmp_path / "move.toml") as journal:
-        journal.begin("https://a.example.com")
-        journal.begin("https://a.example.com")
+        journal.begin("https://a.example.com", Settings(("s3://old",)))
+        journal.begin("https://a.example.com", Settings(("s3://old",)))
         with pytest.raises(CommandError, match=r"imported into https://a\.example\.com"):
-            journal.begin("https://b.example.com")
+            journal.begin("https://b.example.com", Settings(("s3://old",)))

@@ -212,7 +212,7 @@ class Backend:
         if method == "LOCK" and held is None:
             self.locks[path] = body
         elif held is None or method == "LOCK" or held != body:
-            return 423, held or b""
+            return (423 if held else 409), held or b""
         else:
             del self.locks[path]
         return 200, b""
@@ -488,6 +488,14 @@ def test_a_lock_in_hcp_has_a_reason_by_which_it_is_known_again(stub: ApiStub) ->
         hcp_source(stub, REFUSED, theirs).lock("prod", own)
 
 
+def test_an_address_with_a_query_or_outside_the_plans_source_is_refused() -> None:
+    with pytest.raises(UsageError, match="has a query"):
+        open_http(Settings(("https://old.example.com/a?token=x",)), {})
+    source = open_http(Settings(("https://old.example.com/a",)), {})
+    with pytest.raises(CommandError, match="not among the addresses"):
+        source.read("https://elsewhere.example.com/a")
+
+
 def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> None:
     source = hcp_source(stub, found(resource("ws-1", locked_reason="upgrade")))
     source.unlock("prod", lock(handle="ws-1"))
@@ -495,6 +503,9 @@ def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> Non
     source.unlock("prod", lock(handle="ws-1"))
     source = hcp_source(stub, Reply(404))
     source.unlock("prod", lock(handle="ws-1"))
+    source = hcp_source(stub, found(resource("ws-1", locked=True)))
+    with pytest.raises(CommandError, match="does not tell whose lock"):
+        source.unlock("prod", lock(handle="ws-1"))
     assert {asked.method for asked in stub.asked} == {"GET"}
     # HCP may refuse a moment later, because the lock is gone.
     hcp_source(stub, found(resource("ws-1", locked_reason="[one]")), REFUSED).unlock(
@@ -575,4 +586,4 @@ def test_only_a_bucket_has_a_rule_that_refuses_writes(stub: ApiStub, tmp_path: P
     gitlab = open_gitlab(Settings(("gitlab://a.example/x",)), {"GITLAB_TOKEN": "x"})
     for source in (files(tmp_path), http_source("https://a.example/x"), gitlab, hcp_source(stub)):
         with pytest.raises(CommandError, match="has no rule that refuses writes; only s3://"):
-            source.refuse_writes([])
+            source.refuse_writes(["a"], [])
