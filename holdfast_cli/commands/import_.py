@@ -239,7 +239,7 @@ stays open. `holdfast import open` undoes it. Takes the role reader.""",
 def _close(asked: argparse.Namespace, opened: _Opened) -> None:
     stopped, not_stopped = opened.source.stopped_by_lock()
     if asked.bucket_policy and not opened.source.can_refuse_writes:
-        raise UsageError("--bucket-policy goes with s3:// alone: other sources have no such rule.")
+        raise UsageError("--bucket-policy goes with s3:// alone: no other source has a bucket.")
     if not stopped:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
     outcomes = Closer(*opened).close(refuse_writes=asked.bucket_policy)

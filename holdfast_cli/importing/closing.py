@@ -38,7 +38,7 @@ class Closer:
             for state in self.plan.states
             if state.name and not state.problem and self.journal.of(state.id).imported_as(state.name)
         ]
-        if refuse_writes:  # first, so that no such client writes after the comparison
+        if refuse_writes:  # first, so that no client without locks writes after the comparison
             self.journal.refuse(sorted({*before, *wanted}))
             self.source.refuse_writes(wanted, [])
         outcomes = many.for_states(self.plan.states, self._closed, "closed", self.journal)

@@ -1,4 +1,4 @@
-"""The plan of an import: names by rules, the file that people change, and what is said of their mistakes."""
+"""The plan of an import: names by rules, the file that people change, and the answers to their mistakes."""
 
 from pathlib import Path
 
