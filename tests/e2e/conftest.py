@@ -28,6 +28,7 @@ from tests.support.certificates import create_certificates
 from tests.support.deployed import DeployedRole, stack
 from tests.support.free_port import free_port
 from tests.support.oidc import Issuer
+from tests.support.operators import NewOperator, Operator
 from tests.support.permissions_judged import Roles, judge
 from tests.support.project import NewProject
 from tests.support.team import Team
@@ -173,3 +174,22 @@ def new_project(terraform: Terraform, certificates: Certificates, tmp_path: Path
 def one_project(certificates: Certificates, tmp_path: Path) -> NewProject:
     """Makes projects of only one Terraform, for tests that do not depend on its version."""
     return NewProject(terraforms()[0], tmp_path, certificates.ca)
+
+
+@pytest.fixture
+def operator(certificates: Certificates, tmp_path: Path) -> NewOperator:
+    def make(team: Team, role: str, *scope: str) -> Operator:
+        token = team.token(role, *scope)
+        return Operator(
+            f"token:{token.username}",
+            {
+                "PATH": os.environ["PATH"],
+                "HOME": str(tmp_path),
+                "AWS_CA_BUNDLE": str(certificates.ca),  # the certificate of this local AWS is its own
+                "HOLDFAST_ADDRESS": team.gateway.address,
+                "TF_HTTP_USERNAME": token.username,
+                "TF_HTTP_PASSWORD": token.password,
+            },
+        )
+
+    return make

@@ -4,84 +4,22 @@ The command has Terraform's credentials and the API's address, and no AWS creden
 """
 
 import json
-import os
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from local_aws.server import Certificates
 from tests.e2e.test_cloud_locking import past_holdfast
 from tests.support import documents
 from tests.support.cloud_client import place
+from tests.support.operators import NewOperator
 from tests.support.project import WAITS, NewProject, backend, cloud
-from tests.support.team import HOLDFAST, Team
+from tests.support.team import Team
 from tests.support.waiting import wait_until
 
 REASON = "wrong subnets, see INC-42"
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """A person with a token and the command. `environment` is the command's whole environment."""
-
-    principal: str
-    environment: Mapping[str, str] = field(repr=False)
-
-    def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Run the command; return exit code, standard output and standard error."""
-        done = subprocess.run(
-            [HOLDFAST, *arguments],
-            env=dict(self.environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stdout, done.stderr
-
-    def ok(self, *arguments: str) -> str:
-        code, out, err = self.run(*arguments)
-        assert code == 0, err
-        return out
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self.ok(*arguments, "--json"))
-
-    def refused(self, *arguments: str) -> str:
-        """Run the command, which must fail, and return its last line."""
-        code, out, err = self.run(*arguments)
-        assert (code, out) == (1, ""), (code, out, err)
-        return err.splitlines()[-1]
-
-
-NewOperator = Callable[..., Operator]
-
-
-@pytest.fixture
-def operator(certificates: Certificates, tmp_path: Path) -> NewOperator:
-    def make(team: Team, role: str, *scope: str) -> Operator:
-        token = team.token(role, *scope)
-        return Operator(
-            f"token:{token.username}",
-            {
-                "PATH": os.environ["PATH"],
-                "HOME": str(tmp_path),
-                "AWS_CA_BUNDLE": str(certificates.ca),  # the certificate of this local AWS is its own
-                "HOLDFAST_ADDRESS": team.gateway.address,
-                "TF_HTTP_USERNAME": token.username,
-                "TF_HTTP_PASSWORD": token.password,
-            },
-        )
-
-    return make
 
 
 SUBNET = 'resource "terraform_data" "subnet" { input = "10.0.1.0/24" }\n'
