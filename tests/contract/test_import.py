@@ -1,5 +1,6 @@
 """Imports against the deployed functions in this process, killed and disturbed at each of their requests."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -9,12 +10,15 @@ from typing import Any
 import pytest
 
 from holdfast import names
+from holdfast.api import form, v1
 from holdfast.state import locks
+from holdfast.state.document import Revision
 from holdfast_cli.api import http
 from holdfast_cli.api.management import Api
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.importing import checking
 from holdfast_cli.importing.closing import Closer
+from holdfast_cli.importing.comparing import Content, MovedOn, Same, Verdict, compare
 from holdfast_cli.importing.copying import Copier
 from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import Outcome
@@ -22,7 +26,7 @@ from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
 from holdfast_cli.importing.source import Settings
 from tests.contract.conftest import CLOUD_BUCKET, CLOUD_STAGING, Bucket, Handle, Server, started
-from tests.support.documents import OPERATOR, lock_info, next_serial, only_id, state
+from tests.support.documents import LINEAGE, OPERATOR, lock_info, next_serial, only_id, state
 from tests.support.in_process_api import ADDRESS, InProcessApi
 from tests.support.shelf import Shelf, serial
 
@@ -472,6 +476,49 @@ def test_names_that_are_swapped_between_two_runs_mix_up_no_states(move: Move) ->
     for name, content in (("net/x", "A"), ("net/y", "B")):
         [body] = move.bucket.bodies(names.parse(name).state_key)
         assert json.loads(body)["outputs"]["content"]["value"] == content
+
+
+def test_another_state_that_an_import_wrote_is_not_replaced_by_a_higher_serial(move: Move) -> None:
+    move.run("another.toml")
+    move.shelf.contents[OLD] = state(9, lineage="another")
+
+    assert move.run().word == "differs"
+
+
+def test_a_version_that_was_never_acknowledged_is_written_again() -> None:
+    old = Content(state(3), Revision(3, LINEAGE), hashlib.sha256(state(3)).hexdigest())
+    there = {"name": NAME.value, "version": "v", "serial": 3, "lineage": LINEAGE, "status": "acknowledged"}
+
+    def found(**changes: str) -> Verdict:
+        new = form.read(v1.StateDescription, there | changes)
+        return compare(old, new, None, lambda: ("v", old.sha256), is_ours=False)
+
+    assert found() == Same("v")
+    assert found(status="never_acknowledged") == MovedOn()
+
+
+def test_what_is_not_read_back_as_it_was_written_is_no_import(move: Move) -> None:
+    move.patch.setattr(NewPlace, "read", lambda *_: ("v", "another digest"))
+
+    outcome = move.run()
+
+    assert (outcome.word, outcome.is_problem) == ("failed", True)
+    assert "Do not use it" in outcome.text
+    assert (move.held(), move.shelf.locks) == (None, {})
+
+
+def test_states_stay_refused_until_they_are_opened(move: Move) -> None:
+    move.shelf.contents = {"a": state(5, content="A"), "b": state(3, lineage="b")}
+    move.named(a="net/x", b="net/y")
+    move.run_all()
+    move.close_all(refuse_writes=True)
+    move.named(a="net/x")
+    move.close_all(refuse_writes=True)
+    assert move.shelf.refused == {"a", "b"}
+
+    move.open_all()
+
+    assert (move.shelf.refused, move.shelf.locks) == (set(), {})
 
 
 def test_a_state_that_was_deleted_after_its_import_stays_deleted(move: Move) -> None:
