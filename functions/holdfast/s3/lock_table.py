@@ -32,6 +32,8 @@ _KEY: Final = "LockID"
 _DIGEST_SUFFIX: Final = "-md5"
 _OF_LOCK: Final = "HoldfastMetadata"
 """The attribute of a lock item of Holdfast: the metadata of the lock object."""
+_OF_OBJECT: Final = "HoldfastVersion"
+"""The attribute of a lock item of Holdfast: the version ID of the lock object."""
 _OF_WRITE: Final = "HoldfastWrite"
 """The attribute of a digest item of Holdfast: random, and another for each write or delete."""
 _ATTEMPTS: Final = 4
@@ -41,15 +43,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class LockItem:
-    """A lock item; `metadata` is empty if another client put it, `read_at` is in whole seconds."""
+    """A lock item.
+
+    Attributes:
+        info: the lock info, byte for byte.
+        metadata: the metadata of the lock's object; empty if another client put the item.
+        version_id: the version ID of the lock's object; None if another client put the item.
+        read_at: the time of the response by DynamoDB's clock, in whole seconds.
+    """
 
     info: str
     metadata: Mapping[str, str]
+    version_id: str | None
     read_at: datetime
-
-    def belongs_to(self, info: str, principal: str | None) -> bool:
-        """Return whether the item belongs to the lock with this lock info, byte for byte."""
-        return self.info == info and self.metadata.get("locked-by") == principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +98,21 @@ class LockTable:
             return None
         metadata = found.get(_OF_LOCK, {}).get("M", {})
         noted = {name: value["S"] for name, value in metadata.items() if "S" in value}
-        return LockItem(_text(found, "Info") or "", noted, read_at)
+        return LockItem(_text(found, "Info") or "", noted, _text(found, _OF_OBJECT), read_at)
 
-    def put_lock(self, key: str, info: str, metadata: Mapping[str, str]) -> bool:
+    def put_lock(self, key: str, info: str, metadata: Mapping[str, str], version_id: str) -> bool:
         """Put a lock item if there is none. Return False if there is one, perhaps of an earlier attempt."""
         noted = {name: {"S": value} for name, value in metadata.items()}
-        item = {_KEY: {"S": key}, "Info": {"S": info}, _OF_LOCK: {"M": noted}}
-        return self._put(item, f"attribute_not_exists({_KEY})", {})
+        item: dict[str, Any] = {name: {"S": text} for name, text in ((_KEY, key), ("Info", info))}
+        item |= {_OF_LOCK: {"M": noted}, _OF_OBJECT: {"S": version_id}}
+        return self._put(item, {_KEY: None})
 
-    def remove_lock(self, key: str, info: str) -> None:
-        """Remove the lock item with exactly this lock info; another item stays."""
+    def remove_lock(self, key: str, info: str, version_id: str | None) -> None:
+        """Remove the lock item with exactly this lock info, of this object; another item stays."""
+        condition = _condition({"Info": info, _OF_OBJECT: version_id})
 
         def remove() -> None:
-            self._client.delete_item(
-                TableName=self._name,
-                Key={_KEY: {"S": key}},
-                ConditionExpression="Info = :info",
-                ExpressionAttributeValues={":info": {"S": info}},
-            )
+            self._client.delete_item(TableName=self._name, Key={_KEY: {"S": key}}, **condition)
 
         self._if_condition("DeleteItem", remove, otherwise=None)
 
@@ -128,9 +131,13 @@ class LockTable:
         raise OutcomeUnknown("The digest of the state keeps changing in the DynamoDB table. A retry is safe.")
 
     def keep_digest(self, key: str, dropped: Digest, state: bytes) -> None:
-        """Put the digest of a state that was written, unless somebody has changed the item since."""
+        """Put the digest of a state that was written, unless somebody has changed the item since.
+
+        Otherwise drop it: another client, whose lock was broken, may have put its digest late.
+        """
         md5 = hashlib.md5(state, usedforsecurity=False).hexdigest()
-        self._replace_digest(key, dropped, Digest(md5, dropped.write))
+        if not self._replace_digest(key, dropped, Digest(md5, dropped.write)):
+            self.drop_digest(key)
 
     def _read_digest(self, key: str) -> Digest | None:
         found, _ = self._read(key + _DIGEST_SUFFIX)
@@ -138,16 +145,10 @@ class LockTable:
 
     def _replace_digest(self, key: str, seen: Digest, new: Digest) -> bool:
         """Replace the digest item that was read. Return False if it has changed since."""
-        conditions, values = [f"attribute_exists({_KEY})"], {}
-        for name, value in (("Digest", seen.md5), (_OF_WRITE, seen.write)):
-            if value is None:
-                conditions.append(f"attribute_not_exists({name})")
-            else:
-                conditions.append(f"{name} = :{name}")
-                values[f":{name}"] = {"S": value}
-        texts = {_KEY: key + _DIGEST_SUFFIX, "Digest": new.md5, _OF_WRITE: new.write}
+        own = {_KEY: key + _DIGEST_SUFFIX}
+        texts = {**own, "Digest": new.md5, _OF_WRITE: new.write}
         item = {name: {"S": text} for name, text in texts.items() if text is not None}
-        return self._put(item, " AND ".join(conditions), values)
+        return self._put(item, {**own, "Digest": seen.md5, _OF_WRITE: seen.write})
 
     def _read(self, key: str) -> tuple[Mapping[str, Any] | None, datetime]:
         def read() -> tuple[Mapping[str, Any] | None, datetime]:
@@ -162,11 +163,11 @@ class LockTable:
 
         return self._decided("GetItem", read)
 
-    def _put(self, item: Mapping[str, Any], condition: str, values: Mapping[str, Any]) -> bool:
-        more = {"ExpressionAttributeValues": values} if values else {}
+    def _put(self, item: Mapping[str, Any], wanted: Mapping[str, str | None]) -> bool:
+        condition = _condition(wanted)
 
         def put() -> bool:
-            self._client.put_item(TableName=self._name, Item=item, ConditionExpression=condition, **more)
+            self._client.put_item(TableName=self._name, Item=item, **condition)
             return True
 
         return self._if_condition("PutItem", put, otherwise=False)
@@ -188,10 +189,21 @@ class LockTable:
         try:
             return self._store.decided(operation, call, {}, service="DynamoDB")
         except StorageRefused as error:
+            refused = error.__cause__
+            reason = refused.response["Error"]["Code"] if isinstance(refused, ClientError) else "unknown"
             raise StorageRefused(
-                f"DynamoDB refused a request for the table '{self._name}': {error.message} The setting "
+                f"DynamoDB refused a request for the table '{self._name}': {reason}. The team's setting "
                 "'dynamodb_lock' names a table with the key 'LockID' in the account and region of the stack."
             ) from error
+
+
+def _condition(wanted: Mapping[str, str | None]) -> Mapping[str, Any]:
+    """Return the condition that an item has these texts; None for an attribute that it may not have."""
+    texts = {name: value for name, value in wanted.items() if value is not None}
+    terms = [f"{name} = :{name}" if name in texts else f"attribute_not_exists({name})" for name in wanted]
+    values = {f":{name}": {"S": value} for name, value in texts.items()}
+    condition: dict[str, Any] = {"ConditionExpression": " AND ".join(terms)}
+    return {**condition, "ExpressionAttributeValues": values} if values else condition
 
 
 def _text(item: Mapping[str, Any], attribute: str) -> str | None:

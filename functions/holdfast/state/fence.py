@@ -6,8 +6,8 @@
 - The lock is read again after a PutObject, because somebody could have broken it meanwhile. If it is still
   the same lock object, the version was written while the lock was held, so the next holder reads the version.
 - A verb releases exactly its own lock object, even if the verb fails.
-- With the setting `dynamodb_lock` the digest of a state is dropped before a PutObject, and kept only after
-  the lock was read again.
+- With the setting `dynamodb_lock` the digest of a state is dropped before a PutObject or DeleteObject. After
+  a PutObject it is kept, unless somebody has begun to write since.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -84,9 +84,9 @@ def put_fenced(
     )
     if not isinstance(stored, Stored):
         return None
-    check_lock(locks.read(store, name))
     if store.table and dropped:
         store.table.keep_digest(locks.item_key(store, name), dropped, body)
+    check_lock(locks.read(store, name))
     return stored.version
 
 

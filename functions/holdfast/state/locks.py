@@ -55,7 +55,7 @@ FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 
 _ATTEMPTS: Final = 5
 _OF_ITEM: Final = "dynamodb-"
-"""The beginning of the version ID of a lock without an object; a digest of its lock info follows."""
+"""The beginning of the version ID of a lock that never had an object; a digest of its lock info follows."""
 _UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of a freeze's end in its metadata."""
 
@@ -183,14 +183,15 @@ class ForceUnlocked:
 
 
 def read(store: Store, name: StateName) -> HeldLock | None:
+    """Read the lock. If object and item belong to two locks, return that of the item: it was there first."""
     held = _read_object(store, name)
     if store.table is None:
         return held
     item = store.table.read_lock(item_key(store, name))
-    if held is None:
-        return _held_by_item(item, item_key(store, name)) if item else None
-    is_whole = item is not None and item.belongs_to(held.document, held.principal)
-    return replace(held, identity=replace(held.identity, is_whole=is_whole))
+    is_whole = held is not None and item is not None and _is_item_of(item, held.identity, held.document)
+    if item and not is_whole:
+        return _held_by_item(item, item_key(store, name))
+    return replace(held, identity=replace(held.identity, is_whole=is_whole)) if held else None
 
 
 def _read_object(store: Store, name: StateName) -> HeldLock | None:
@@ -205,12 +206,15 @@ def _read_object(store: Store, name: StateName) -> HeldLock | None:
 
 
 def _held_by_item(item: "LockItem", key: str) -> HeldLock:
-    """Return the lock of an item without an object."""
+    """Return the lock of an item without an object, with the version ID that its object had."""
     body = item.info.encode()
     info = lock_info.read_stored(body, path=f"the item {key} in DynamoDB", created=item.read_at)
+    version_id = item.version_id
+    if version_id is None:  # another client put the item
+        version_id = f"{_OF_ITEM}{hashlib.sha256(body).hexdigest()[:32]}"
     version = ObjectVersion(
         etag="",
-        version_id=f"{_OF_ITEM}{hashlib.sha256(body).hexdigest()[:32]}",
+        version_id=version_id,
         size=len(body),
         last_modified=datetime.fromisoformat(info.for_client()["Created"]),
         metadata=item.metadata,
@@ -218,6 +222,15 @@ def _held_by_item(item: "LockItem", key: str) -> HeldLock:
     )
     lock = LockIdentity(version.version_id, info, item.metadata.get("locked-by"), is_whole=False)
     return HeldLock(lock, version, item.read_at, item.info)
+
+
+def _is_item_of(item: "LockItem", lock: LockIdentity, document: str) -> bool:
+    """Return whether an item belongs to a lock object that Holdfast acquired with this document."""
+    return (item.version_id, item.info, item.metadata.get("locked-by")) == (
+        lock.version_id,
+        document,
+        lock.principal,
+    )
 
 
 def item_key(store: Store, name: StateName) -> str:
@@ -305,7 +318,7 @@ def _acquire_item(
     key, document = item_key(store, name), info.to_json().decode()
     for _ in range(_ATTEMPTS):
         try:
-            if table.put_lock(key, document, metadata):
+            if table.put_lock(key, document, metadata, acquired.version_id):
                 return
             item = table.read_lock(key)
         except StorageRefused:
@@ -313,21 +326,31 @@ def _acquire_item(
             raise
         if item is None:
             continue  # released in between
-        if item.belongs_to(document, acquired.principal):
+        if _is_item_of(item, acquired, document):
             return  # our own first attempt, whose response was lost
         held = _held_by_item(item, key)
-        if held.is_ended_freeze:  # its object was removed by an acquire that was interrupted
-            table.remove_lock(key, item.info)
+        if held.is_ended_freeze or _is_left(store, name, held, acquired):
+            _remove_item(store, name, held.identity, held.document)
             continue
         _release_object(store, name, acquired)
         raise refusal(held)
     raise OutcomeUnknown("The lock item keeps changing hands. A retry is safe.")
 
 
+def _is_left(store: Store, name: StateName, held: HeldLock, acquired: LockIdentity) -> bool:
+    """Return whether an item is left of an earlier lock with the same document, whose object is gone."""
+    if (held.info, held.principal) != (acquired.info, acquired.principal):
+        return False
+    current = _read_object(store, name)
+    if current is None or current.identity.version_id != acquired.version_id:
+        raise OutcomeUnknown("The lock was broken while it was being acquired. A retry is safe.")
+    return True
+
+
 def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
     """Release exactly the lock that `acquire_own` acquired, not a later object with the same document."""
     _release_object(store, name, acquired)
-    _remove_item(store, name, acquired.info.to_json().decode())
+    _remove_item(store, name, acquired, acquired.info.to_json().decode())
 
 
 def _release_object(store: Store, name: StateName, acquired: LockIdentity) -> None:
@@ -629,7 +652,7 @@ def _remove_if(
         return None
     is_gone = _remove_version(store, name, held.identity.version_id)
     marker_created = not is_gone and _delete_by_etag(store, name, held)
-    _remove_item(store, name, held.document)
+    _remove_item(store, name, held.identity, held.document)
     return marker_created
 
 
@@ -645,6 +668,8 @@ def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
     return isinstance(store.delete(name.lock_key, IfMatch(held.version.etag)), Deleted)
 
 
-def _remove_item(store: Store, name: StateName, document: str) -> None:
+def _remove_item(store: Store, name: StateName, lock: LockIdentity, document: str) -> None:
+    """Remove the item of exactly this lock, which has no version ID if another client put it."""
     if store.table is not None:
-        store.table.remove_lock(item_key(store, name), document)
+        version_id = None if lock.principal is None else lock.version_id
+        store.table.remove_lock(item_key(store, name), document, version_id)
