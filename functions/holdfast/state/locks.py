@@ -95,13 +95,15 @@ class HeldLock:
     """A lock that was read; `read_at` is the time of the response by S3's clock, in whole seconds.
 
     `document` is the lock info as it is stored, byte for byte. For a lock without an object `version` has the
-    metadata of the item, and the time at which the client says that it acquired the lock.
+    metadata of the item, and the time at which the client says that it acquired the lock. `other` is the lock
+    of an object that does not belong to the item.
     """
 
     identity: LockIdentity
     version: ObjectVersion
     read_at: datetime
     document: str = ""
+    other: "HeldLock | None" = None
 
     @property
     def freeze(self) -> Freeze | None:
@@ -183,14 +185,15 @@ class ForceUnlocked:
 
 
 def read(store: Store, name: StateName) -> HeldLock | None:
-    """Read the lock. If object and item belong to two locks, return that of the item: it was there first."""
-    held = _read_object(store, name)
+    """Read the lock. If object and item belong to two locks, return that of the item, with the `other`."""
     if store.table is None:
-        return held
+        return _read_object(store, name)
+    # The item first: a removal begins with the object, so an object that is there afterwards had its item.
     item = store.table.read_lock(item_key(store, name))
+    held = _read_object(store, name)
     is_whole = held is not None and item is not None and _is_item_of(item, held.identity, held.document)
     if item and not is_whole:
-        return _held_by_item(item, item_key(store, name))
+        return replace(_held_by_item(item, item_key(store, name)), other=held)
     return replace(held, identity=replace(held.identity, is_whole=is_whole)) if held else None
 
 
@@ -548,6 +551,7 @@ def _check_removal(
     """
     if held is None:
         return
+    _check_removal(held.other, is_named, name, caller, own_locks)
     if held.freeze:
         raise refusal(held)
     if is_named(held) and (own_locks is OwnLocks.NONE or not _is_own(held, caller)):
@@ -648,8 +652,9 @@ def _remove_if(
     A freeze is only removed if its ID is `freeze_id`. Return whether a delete marker was created; None if the
     lock was not accepted, and so not removed.
     """
+    removed = _remove_if(store, name, held.other, freeze_id, is_meant) if held.other else None
     if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
-        return None
+        return removed
     is_gone = _remove_version(store, name, held.identity.version_id)
     marker_created = not is_gone and _delete_by_etag(store, name, held)
     _remove_item(store, name, held.identity, held.document)

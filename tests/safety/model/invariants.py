@@ -538,13 +538,29 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
         )
 
 
-def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
-    """Judge the item of a lock after an unlock that was answered with success: what it read is gone."""
+def finds_another(request: HttpRequest, bucket: Bucket) -> bool:
+    """Return whether a request to remove a lock finds the item of another lock, which may have been there."""
     item = bucket.item(ITEM_KEY)
-    if item is None or not any(answer.item == item for answer, _ in point.answers):
+    if item is None:
+        return False
+    version = int((item.get("HoldfastVersion") or "v0").removeprefix("v"))
+    return not _meant(Entry(version, (item.get("Info") or "").encode(), "", 0, item.metadata), request)
+
+
+def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
+    """Judge the item of a lock after an unlock that was answered with success: what it read is gone.
+
+    An item that is there again was put by an acquire that was broken, and is another lock.
+    """
+    item = bucket.item(ITEM_KEY)
+    told = [answer for answer, _ in point.answers]
+    read = [place for place, answer in enumerate(told) if answer.item is not None]
+    if item is None or not read or told[read[-1]].item != item:
         return
-    told = point.request.body
-    if not told or lock_id(told) == lock_id((item.get("Info") or "").encode()):
+    if any((answer.status, answer.entry) == (200, None) for answer in told[read[-1] + 1 :]):
+        return  # it has removed the item, or has found none
+    named = point.request.body
+    if not named or lock_id(named) == lock_id((item.get("Info") or "").encode()):
         what = f"{_named(point.request)} was answered with success and left the lock item"
         yield Violation(Invariant.RELEASED, what)
 

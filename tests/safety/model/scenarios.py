@@ -688,7 +688,7 @@ PLANS: Final = (
             ("delete-broken", [_in_table("D", clients.delete), _TABLE_B], ("000", "100 010"), _written),
             ("undelete", [_in_table("U", clients.undelete), _TABLE_NATIVE], ("100", "010"), _deleted),
             ("restore", [_in_table("R", clients.restore), _TABLE_NATIVE], ("000", "100 010"), _twice),
-            ("cloud", [_in_table("A", clients.cloud_apply), _TABLE_NATIVE], ("000", "010"), _written),
+            ("cloud", [_in_table("A", clients.cloud_apply), _TABLE_NATIVE], ("000",), _written),
             (
                 "freeze",
                 [_in_table("F", clients.freeze), _TABLE_NATIVE, _TABLE_UNFREEZE],
