@@ -717,8 +717,23 @@ def table_apply(me: Client) -> Session:
     """`terraform apply` with `backend "s3"` and `dynamodb_table`, without lock objects."""
     document = lock_document(me.name)
     reply = yield HttpRequest("table-lock", STATE, me.caller, document, id=ITEM_KEY)
-    if reply is None or reply.status != 200:
-        return
+    if reply is not None and reply.status == 200:
+        yield from _table_work(me, document)
+
+
+def table_impatient(me: Client) -> Session:
+    """Finds A's lock item, force-unlocks it in the table alone, and applies."""
+    document = lock_document(me.name)
+    reply = yield HttpRequest("table-lock", STATE, me.caller, document, id=ITEM_KEY)
+    if reply is not None and reply.status != 200:
+        yield HttpRequest("table-unlock", STATE, me.caller, lock_document("A"), id=ITEM_KEY)
+        document = lock_document(me.name, command="2")
+        reply = yield HttpRequest("table-lock", STATE, me.caller, document, id=ITEM_KEY)
+    if reply is not None and reply.status == 200:
+        yield from _table_work(me, document)
+
+
+def _table_work(me: Client, document: bytes) -> Session:
     reply = yield HttpRequest("native-read", STATE, me.caller, id=STATE_KEY)
     if reply is None or reply.status not in (200, 404):
         return

@@ -253,7 +253,7 @@ def of_download(request: HttpRequest, body: bytes, bucket: Bucket) -> Iterable[V
 
 
 def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
-    """Judge a change of the lock object."""
+    """Judge a change of the lock object, or of the lock item."""
     gone = effect.removed or (effect.before if effect.added else None)
     if gone is None or gone.body is None:
         return
@@ -543,8 +543,7 @@ def finds_another(request: HttpRequest, bucket: Bucket) -> bool:
     item = bucket.item(ITEM_KEY)
     if item is None:
         return False
-    version = int((item.get("HoldfastVersion") or "v0").removeprefix("v"))
-    return not _meant(Entry(version, (item.get("Info") or "").encode(), "", 0, item.metadata), request)
+    return not _meant(item.as_entry(0), request)
 
 
 def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
@@ -687,8 +686,20 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
             )
 
 
+def _was_whole(point: Point) -> bool:
+    """Return whether an invocation has last read an item, and then the object to which it belongs.
+
+    Both were there when it read the item. Another client may have put an item since, by force.
+    """
+    told = [answer for answer, _ in point.answers if answer.status not in _UNTOLD]
+    *_, item, lock = [None, None, *told]
+    if item is None or lock is None or item.item is None or lock.entry is None:
+        return False
+    return item.item.get("HoldfastVersion") == lock.entry.version_id
+
+
 def of_acknowledged(
-    request: HttpRequest,
+    point: Point,
     writer: Party,
     parties: Sequence[Party],
     bucket: Bucket,
@@ -697,9 +708,10 @@ def of_acknowledged(
     any_push_counts: bool,
 ) -> Iterable[Violation]:
     """Judge a write that was answered with success. `acknowledged` includes its document."""
+    request = point.request
     body = request.body
     for other in parties:
-        if other.name != writer.name and other.holds:
+        if other.name != writer.name and other.holds and not _was_whole(point):
             yield Violation(
                 Invariant.HELD,
                 f"a write by {writer.name} was acknowledged, and {other.name} holds the lock",

@@ -66,6 +66,11 @@ class Item(NamedTuple):
     def get(self, attribute: str) -> str | None:
         return dict(self.attributes).get(attribute)
 
+    def as_entry(self, now: int) -> Entry:
+        """Return a lock item as an object, with the version of its object; 0 for another client's."""
+        version = int((self.get("HoldfastVersion") or "v0").removeprefix("v"))
+        return Entry(version, (self.get("Info") or "").encode(), "", now, self.metadata)
+
 
 class Request(NamedTuple):
     """A request, with everything that the model looks at.
@@ -201,12 +206,8 @@ def _change_item(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, An
     if request.item is None and before is None:
         return bucket, Answer(200, date=now), None
     items = tuple(sorted([*others, request.item] if request.item else others))
-    added, removed = (_as_entry(item, now) if item else None for item in (request.item, before))
+    added, removed = (item.as_entry(now) if item else None for item in (request.item, before))
     return bucket._replace(items=items), Answer(200, date=now), Effect(request.key, added, removed, removed)
-
-
-def _as_entry(item: Item, now: int) -> Entry:
-    return Entry(0, (item.get("Info") or "").encode(), "", now, item.metadata)
 
 
 def _get(bucket: Bucket, request: Request, now: int) -> Answer:

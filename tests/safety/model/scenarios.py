@@ -681,8 +681,9 @@ PLANS: Final = (
         for name, who, bounds, before in (
             ("native", [_TABLE_A, _TABLE_NATIVE], ("100 010", "110 200"), _written),
             ("two-applies", [_TABLE_A, _in_table("B", clients.apply)], ("100", "010 110"), _written),
-            ("broken", [_TABLE_A, _in_table("B", clients.impatient)], ("100", "010 110 101"), _written),
+            ("broken", [_TABLE_A, _TABLE_B], ("000", "100 010 001"), _written),
             ("broken-native", [_TABLE_A, _TABLE_NATIVE, _TABLE_BREAKER], ("000", "100 010"), _written),
+            ("forced", [_TABLE_A, Client("N", clients.table_impatient)], ("000", "100 010"), _written),
             ("lock-object", [_TABLE_A, Client("N", clients.native_apply)], ("100", "010"), _written),
             ("delete", [_in_table("D", clients.delete), _TABLE_NATIVE], ("100", "010 110"), _written),
             ("delete-broken", [_in_table("D", clients.delete), _TABLE_B], ("000", "100 010"), _written),

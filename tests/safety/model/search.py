@@ -552,7 +552,7 @@ class Search:
             told = change.acknowledged
             judge(
                 invariants.of_acknowledged(
-                    request, party, parties, bucket, told, any_push_counts=any_push_counts
+                    point, party, parties, bucket, told, any_push_counts=any_push_counts
                 )
             )
         elif verb == "restore":
@@ -622,7 +622,7 @@ class Search:
             judge(invariants.of_digest(bucket))
         if effect.key not in (LOCK_KEY, ITEM_KEY):
             return
-        if not is_native and effect.key == LOCK_KEY:
+        if not is_native:
             judge(invariants.of_lock_effect(effect, request, change.clock))
         if request.verb in {"restore", *invariants.DELETES}:
             working = [
