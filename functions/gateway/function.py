@@ -49,7 +49,7 @@ class Function:
         """Return the store of a bucket, by default the state bucket, for the requests of one invocation."""
         until = deadline(context.get_remaining_time_in_millis())
         store = Store(self.s3, bucket or self.bucket, self.account, deadline=until)
-        if self.table and not bucket:
+        if self.table and store.bucket == self.bucket:
             store.table = self.table(store)
         return store
 
