@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import boto3
@@ -26,11 +26,16 @@ from holdfast.state.freeze import freeze, unfreeze
 from holdfast.state.locks import HeldLock
 from holdfast.state.restore import Restored, Wanted, restore
 from holdfast.state.write import write
+from holdfast_cli.doctor import lock_table
+from holdfast_cli.doctor.findings import Level
 from tests.contract.conftest import COMMAND, KEY, LOCK_KEY, NAME, ONE, Bucket, Server, started
 from tests.support.documents import ADA, OPERATOR, lock_info, only_id, state
 from tests.support.environment import SETTINGS, set_environment
 from tests.support.events import Context, cloud_request, manage_request, request
 from tests.support.lock_table import create_lock_table, item, put_item
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NATIVE = b'{"ID":"n","Operation":"OperationTypeApply","Who":"nat@ive","Created":"2026-11-20T10:00:00.5Z"}'
 
@@ -180,7 +185,7 @@ def test_what_an_interrupted_removal_left_in_the_table_is_removed_by_its_retry(
     assert held is not None
     version = held.identity.version_id
     table.bucket.direct_store().remove_version(LOCK_KEY, version)
-    removals = {
+    removals: dict[str, Callable[[], object]] = {
         "release": lambda: locks.release(table.store(), NAME, ONE, ADA),
         "break": lambda: locks.break_exactly(table.store(), NAME, "one", version, OPERATOR),
         "unfreeze": lambda: unfreeze(table.store(), NAME, COMMAND, OPERATOR),
@@ -309,6 +314,31 @@ def test_each_function_that_changes_locks_uses_the_table(moto: Server) -> None:
 
     for state_name in ("a", "b/c", "d"):
         assert item(dynamodb, name, f"{name}/states/{state_name}.tfstate") is not None
+
+
+def test_doctor_says_who_uses_the_table_and_which_digest_is_wrong(table: Table) -> None:
+    locks.acquire(table.store(), NAME, ONE, ADA)
+    table.put(f"{table.key}-md5", Digest=md5(state(1)))
+    table.write(state(1))
+
+    def findings() -> list[tuple[str, Level, str]]:
+        found = lock_table.check(table.dynamodb, table.bucket.s3, table.bucket.name, table.name)
+        return [(one.check, one.level, one.text) for one in found]
+
+    assert [(check, level) for check, level, _ in findings()] == [
+        ("lock_table.used", Level.NOTE),
+        ("lock_table.digests", Level.OK),
+    ]
+
+    table.put(f"{table.key}-md5", Digest=md5(state(2)))
+    table.put(f"{table.bucket.name}/states/gone.tfstate-md5", Digest=md5(state(2)))
+    table.put("another-bucket/states/x.tfstate", Info="{}")
+
+    used, digests = findings()
+    assert used[:2] == ("lock_table.used", Level.OK)
+    assert used[2].endswith("last for: gone, network/prod.")
+    assert digests[:2] == ("lock_table.digests", Level.PROBLEM)
+    assert digests[2].endswith("another version: gone, network/prod.")
 
 
 def test_without_the_setting_the_module_is_not_imported() -> None:

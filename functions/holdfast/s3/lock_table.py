@@ -75,7 +75,7 @@ def connect(*, read_timeout: float = READ_TIMEOUT) -> Any:
 
 
 def _require_whole(response_dict: Mapping[str, Any], **_: Any) -> None:
-    """Check that a response is complete. The SDK reads an incomplete one as "there is no such item"."""
+    """Check that a response is complete. The SDK reads an incomplete one as that of a missing item."""
     headers, body = response_dict["headers"], response_dict["body"]
     if not body or headers.get("content-length") != str(len(body)):
         raise ResponseCutShortError
@@ -101,7 +101,7 @@ class LockTable:
         return LockItem(_text(found, "Info") or "", noted, _text(found, _OF_OBJECT), read_at)
 
     def put_lock(self, key: str, info: str, metadata: Mapping[str, str], version_id: str) -> bool:
-        """Put a lock item if there is none. Return False if there is one, perhaps of an earlier attempt."""
+        """Put a lock item. Return False if an item exists, perhaps of an earlier attempt."""
         noted = {name: {"S": value} for name, value in metadata.items()}
         item: dict[str, Any] = {name: {"S": text} for name, text in ((_KEY, key), ("Info", info))}
         item |= {_OF_LOCK: {"M": noted}, _OF_OBJECT: {"S": version_id}}

@@ -188,7 +188,7 @@ def read(store: Store, name: StateName) -> HeldLock | None:
     """Read the lock. If object and item belong to two locks, return that of the item, with the `other`."""
     if store.table is None:
         return _read_object(store, name)
-    # The item first: a removal begins with the object, so an object that is there afterwards had its item.
+    # The item first: a removal begins with the object, so an object that is read later still had its item.
     item = store.table.read_lock(item_key(store, name))
     held = _read_object(store, name)
     is_whole = held is not None and item is not None and _is_item_of(item, held.identity, held.document)

@@ -549,7 +549,7 @@ def finds_another(request: HttpRequest, bucket: Bucket) -> bool:
 def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
     """Judge the item of a lock after an unlock that was answered with success: what it read is gone.
 
-    An item that is there again was put by an acquire that was broken, and is another lock.
+    An item that came back was put by an acquire that was broken, and is another lock.
     """
     item = bucket.item(ITEM_KEY)
     told = [answer for answer, _ in point.answers]
