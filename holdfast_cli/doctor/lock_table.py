@@ -62,7 +62,7 @@ def check(dynamodb: Any, s3: "S3Client", bucket: str, table: str) -> Iterator[Fi
             "lock_table.digests",
             f"Clients with the table {table} cannot read these states, whose digest is that of another "
             f"version: {listed(wrong)}.",
-            "For each, run `holdfast state restore` with its current version. If the state is deleted, delete "
+            "For each, run `holdfast state restore` with its current version. If a state is deleted, delete "
             f"the item whose key ends with {_DIGEST}.",
         )
     else:
