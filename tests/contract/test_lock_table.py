@@ -143,6 +143,28 @@ def test_a_lock_that_is_an_item_alone_is_broken_by_its_version_and_by_nobody_who
     assert table.lock_item() is None
 
 
+def test_a_break_of_a_client_with_both_kinds_of_lock_removes_both(table: Table) -> None:
+    table.bucket.s3.put_object(Bucket=table.bucket.name, Key=LOCK_KEY, Body=NATIVE)
+    table.put(Info=NATIVE.decode())
+    held = table.held()
+    assert held is not None
+
+    locks.break_exactly(table.store(), NAME, "n", held.identity.version_id, OPERATOR)
+
+    assert (table.object(), table.lock_item()) == (None, None)
+
+
+def test_a_force_unlock_of_an_item_leaves_the_lock_object_of_another_client(table: Table) -> None:
+    table.bucket.s3.put_object(Bucket=table.bucket.name, Key=LOCK_KEY, Body=lock_info("another"))
+    table.put(Info=NATIVE.decode())
+
+    with pytest.raises(LockNotMatched, match="another"):
+        locks.release(table.store(), NAME, only_id("n"), OPERATOR)
+
+    assert table.lock_item() is None
+    assert table.object() == lock_info("another")
+
+
 @pytest.mark.parametrize("body", [b"", only_id("n")], ids=["without-id", "with-id"])
 def test_a_force_unlock_removes_a_lock_that_is_an_item_alone(table: Table, body: bytes) -> None:
     table.put(Info=NATIVE.decode())

@@ -14,6 +14,7 @@ from tests.e2e.test_cloud_locking import SECOND, past_holdfast
 from tests.support import documents
 from tests.support.deployed import client
 from tests.support.lock_table import item
+from tests.support.permissions_drive import manage
 from tests.support.project import WAITS, NewProject
 from tests.support.team import Team
 
@@ -71,3 +72,21 @@ def test_clients_with_a_table_and_holdfast_exclude_each_other_and_read_what_the_
     assert (item(dynamodb, TABLE, f"{key}-md5") or {})["Digest"] == digest
     assert "No changes" in native.ok("plan").text
     native.ok("apply", "-auto-approve")
+
+
+@pytest.mark.parametrize("locks", [False, True], ids=["table", "table-and-lock-object"])
+def test_one_break_removes_all_that_a_killed_client_with_a_table_has_left(
+    aws: LocalAws, loose: Team, state: str, one_project: NewProject, locks: bool
+) -> None:
+    operator = loose.client("maintainer")
+    native = past_holdfast(one_project, loose, state, WAITS, locks=locks, table=TABLE)
+    with native.applying() as apply:
+        apply.kill()
+    held = manage(operator, "GET", f"locks/{state}").json()["lock"]
+
+    broken = manage(operator, "DELETE", f"locks/{state}?id={held['id']}&version={held['version']}")
+
+    assert broken.status == 200
+    assert item(client(aws, "dynamodb"), TABLE, f"{loose.bucket}/states/{state}.tfstate") is None
+    assert loose.lock(state) is None
+    assert operator.lock(state, documents.lock_info()).status == 200

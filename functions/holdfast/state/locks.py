@@ -228,12 +228,14 @@ def _held_by_item(item: "LockItem", key: str) -> HeldLock:
 
 
 def _is_item_of(item: "LockItem", lock: LockIdentity, document: str) -> bool:
-    """Return whether an item belongs to a lock object that Holdfast acquired with this document."""
-    return (item.version_id, item.info, item.metadata.get("locked-by")) == (
-        lock.version_id,
-        document,
-        lock.principal,
-    )
+    """Return whether an item belongs to a lock object with this document."""
+    own = item.version_id, item.info, item.metadata.get("locked-by")
+    return own == (_version_in_item(lock), document, lock.principal)
+
+
+def _version_in_item(lock: LockIdentity) -> str | None:
+    """Return the version ID that the item of a lock has; None if another client acquired the lock."""
+    return None if lock.principal is None else lock.version_id
 
 
 def item_key(store: Store, name: StateName) -> str:
@@ -674,7 +676,6 @@ def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
 
 
 def _remove_item(store: Store, name: StateName, lock: LockIdentity, document: str) -> None:
-    """Remove the item of exactly this lock, which has no version ID if another client put it."""
+    """Remove the item of exactly this lock."""
     if store.table is not None:
-        version_id = None if lock.principal is None else lock.version_id
-        store.table.remove_lock(item_key(store, name), document, version_id)
+        store.table.remove_lock(item_key(store, name), document, _version_in_item(lock))
