@@ -87,6 +87,9 @@ _TRAIL_NAME = re.compile(
     r"(?!(?i:true|false)$)(?![0-9]+(\.[0-9]+){3}$)(?=.{3,128}$)[A-Za-z0-9]+([._-][A-Za-z0-9]+)*"
 )
 
+# DynamoDB's rules ("Naming rules").
+_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+
 # The characters that all services with a stack's tags accept.
 _TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
 _TAG_VALUE = re.compile(r"[\w .:/=+@-]{1,256}")
@@ -222,6 +225,14 @@ class TeamConfig:
         flag(),
         'The bucket accepts the writes of `backend "s3"`, which have no condition.',
         default=False,
+    )
+    dynamodb_lock: str | None = setting(
+        text('the name of a DynamoDB table, as in "terraform-locks"', _TABLE_NAME.fullmatch),
+        "Locks are also items of this table, in the same account and region, for "
+        "[clients with `dynamodb_table`](../start/moving.md#beside-clients-with-a-dynamodb-table).",
+        deployed="Deploy another value while no state is locked.",
+        unset="none",
+        default=None,
     )
     max_state_mb: int = setting(
         whole_number(1, LARGEST_STATE_MB),

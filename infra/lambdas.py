@@ -19,6 +19,7 @@ from infra.config import Target, TeamConfig
 from infra.functions import (
     AUDIT_TRAIL,
     FUNCTIONS,
+    LOCK_TABLE,
     RETAIN_STATES,
     SIGN_ADDRESSES,
     STAGING_BUCKET,
@@ -67,6 +68,9 @@ class Functions(Construct):
             TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
                 service="iam", region="", resource="role", resource_name=_transfers_role(self, team)
             ),
+            LOCK_TABLE.resource: Stack.of(self).format_arn(
+                service="dynamodb", resource="table", resource_name=team.dynamodb_lock or ""
+            ),
         }
         retention = retention_of_each_write(team)
         self._holds = {
@@ -74,10 +78,12 @@ class Functions(Construct):
             "retention": bool(retention),
             "declared": team.new_states == "declared",
             "kms": store.key is not None,
+            "dynamodb_lock": team.dynamodb_lock is not None,
         }
         values = {
             "HOLDFAST_BUCKET": store.bucket.bucket_name,
             "HOLDFAST_ACCOUNT": Stack.of(self).account,
+            "HOLDFAST_DYNAMODB_LOCK": team.dynamodb_lock,
             "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
             "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
             "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",

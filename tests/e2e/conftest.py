@@ -25,8 +25,9 @@ from local_aws.terraform import Terraform, terraforms
 from tests.support.access_records import add_oidc_trust
 from tests.support.aws_gateway import AwsGateway
 from tests.support.certificates import create_certificates
-from tests.support.deployed import DeployedRole, stack
+from tests.support.deployed import DeployedRole, client, stack
 from tests.support.free_port import free_port
+from tests.support.lock_table import create_lock_table
 from tests.support.oidc import Issuer
 from tests.support.operators import NewOperator, Operator
 from tests.support.permissions_judged import Roles, judge
@@ -71,6 +72,8 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 
 @pytest.fixture(scope="session")
 def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
+    for name in {team.dynamodb_lock for team in load_teams(TEAMS_FILE)} - {None}:
+        create_lock_table(client(aws, "dynamodb"), str(name))
     return deploy(aws, list(TEAMS), teams_file=TEAMS_FILE)
 
 

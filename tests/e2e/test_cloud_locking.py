@@ -25,11 +25,12 @@ def over_http(new_project: NewProject, team: Team, state: str, main: str) -> Pro
     return new_project.ready(team, state, team.token("maintainer"), main=main)
 
 
-def past_holdfast(new_project: NewProject, team: Team, state: str, main: str, *, locks: bool) -> Project:
+def past_holdfast(
+    new_project: NewProject, team: Team, state: str, main: str, *, locks: bool, table: str = ""
+) -> Project:
     """A checkout under `backend "s3"`."""
-    project = new_project(
-        team, None, team.token("writer"), main=main, backend=native(team, state, locks=locks)
-    )
+    backend = native(team, state, locks=locks, table=table)
+    project = new_project(team, None, team.token("writer"), main=main, backend=backend)
     project.environment.update(team.environment)
     project.ok("init")
     return project

@@ -10,6 +10,7 @@ import pytest
 
 from infra.functions import (
     AUDIT_TRAIL,
+    LOCK_TABLE,
     LOCKS,
     ROLES,
     STAGING_BUCKET,
@@ -72,6 +73,8 @@ def _cases() -> Iterator[tuple[str, Grant, str, Place]]:
 def _arn(role: DeployedRole, place: Place) -> str:
     if place in (AUDIT_TRAIL, TRANSFERS_ROLE):
         return role.reach.audit_group_arn if place == AUDIT_TRAIL else role.reach.transfers_arn
+    if place == LOCK_TABLE:
+        return role.reach.table_arn
     bucket = role.reach.bucket if place.resource == STATE_BUCKET.resource else role.reach.staging_bucket
     return f"arn:aws:s3:::{bucket}/{place.keys}".removesuffix("/")
 
@@ -83,7 +86,7 @@ def _arn(role: DeployedRole, place: Place) -> str:
 def test_without_a_permission_something_breaks(
     teams: dict[str, Team], roles: Roles, state: str, function: str, grant: Grant, action: str, place: Place
 ) -> None:
-    name = "whole" if grant.when == "declared" else "strict"
+    name = {"declared": "whole", "dynamodb_lock": "loose"}.get(grant.when, "strict")
     of_function = (parts.undeclared,) if grant.when == "declared" else PARTS[function]
     role = roles[name, function]
 

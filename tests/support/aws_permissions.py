@@ -86,7 +86,8 @@ class Reach:
 
     `bucket` holds the team's states, `staging_bucket` its uploads. `key_arn` names the KMS key that encrypts
     the bucket; it is None if S3 manages the keys. `log_group_arn` names the function's own log group, and
-    `audit_group_arn` the team's audit trail. Both end in `:*`. `transfers_arn` names the role for transfers.
+    `audit_group_arn` the team's audit trail. Both end in `:*`. `transfers_arn` names the role for transfers,
+    `table_arn` the table of `dynamodb_lock`.
     """
 
     bucket: str
@@ -96,6 +97,7 @@ class Reach:
     audit_group_arn: str = ""
     staging_bucket: str = ""
     transfers_arn: str = ""
+    table_arn: str = ""
 
 
 # --- the reviewed table ----------------------------------------------------------------------------
@@ -111,6 +113,9 @@ LAMBDA_LOGS: Final = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cl
 LOGS_PERMISSIONS: Final = (
     "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/permissions-reference-cwl.html"
 )
+DYNAMODB_PERMISSIONS: Final = (
+    "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html"
+)
 STS_PERMISSIONS: Final = "https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"
 
 
@@ -123,6 +128,7 @@ class On(Enum):
     LOG = "the function's own log"
     AUDIT = "the team's audit trail"
     TRANSFERS = "the role for transfers"
+    TABLE = "the table of `dynamodb_lock`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +225,14 @@ TABLE: Final = (
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
     Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
     Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
+    *(
+        Row(operation, f"dynamodb:{operation}", On.TABLE, why, DYNAMODB_PERMISSIONS)
+        for operation, why in (
+            ("GetItem", "reads locks and digests of clients with a table"),
+            ("PutItem", "acquires a lock for them, and changes a digest"),
+            ("DeleteItem", "releases a lock for them"),
+        )
+    ),
 )
 
 # Parameters for which AWS demands no further permission. A name with `*` at its end is a prefix.
@@ -248,6 +262,7 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "PutLogEvents": (*_SIGNATURE, "x-amz-target"),
     "FilterLogEvents": (*_SIGNATURE, "x-amz-target"),
     "AssumeRole": _SIGNATURE,
+    **dict.fromkeys(("GetItem", "PutItem", "DeleteItem"), (*_SIGNATURE, "x-amz-target")),
 }
 
 
@@ -316,6 +331,8 @@ def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
             return f"{group.removesuffix('*')}log-stream:any", group, row.on.value
         case On.TRANSFERS:
             return reach.transfers_arn, reach.transfers_arn, row.on.value
+        case On.TABLE:
+            return reach.table_arn, reach.table_arn, row.on.value
 
 
 _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"

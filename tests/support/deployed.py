@@ -132,6 +132,7 @@ class DeployedRole:
         self.bucket_policy = stack.bucket_policy
         self.key_policy = stack.key_policy
         log_group = stack.resolve(users[0][1]["LoggingConfig"]["LogGroup"])
+        variables = users[0][1]["Environment"]["Variables"]
         groups = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group"
         self.reach = Reach(
             stack.bucket,
@@ -141,6 +142,7 @@ class DeployedRole:
             f"{groups}:{stack.physical_ids['Audit']}:*",
             stack.physical_ids["StagingBucket"],
             f"arn:aws:iam::{ACCOUNT}:role/{stack.physical_ids[stack.transfers]}",
+            f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{variables.get('HOLDFAST_DYNAMODB_LOCK')}",
         )
 
     @property

@@ -24,6 +24,7 @@ PLACES: Final = {
     "<Audit.Arn>": "the team's audit trail",
     "<OwnLog>": "the function's own log",
     "<Transfers>": "the role for transfers",
+    "<LockTable>": "the table of `dynamodb_lock`",
 }
 """Resources in words. The objects of a bucket go by the pattern of their keys."""
 

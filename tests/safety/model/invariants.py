@@ -10,16 +10,26 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cache
+from hashlib import md5
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, PATTERNS_KEY, RECORD_KEY, STATE_KEY
-from tests.safety.model.production import READERS, WRITERS, HttpRequest, Point, Reply, seconds_of
+from tests.safety.model.production import (
+    DIGEST_KEY,
+    ITEM_KEY,
+    READERS,
+    WRITERS,
+    HttpRequest,
+    Point,
+    Reply,
+    seconds_of,
+)
 from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
-LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
+LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "table-lock", "freeze"})
 """The verbs after which a client holds the lock. A freeze holds it for its creator until an unfreeze."""
-UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock"})
+UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock", "table-unlock"})
 READS: Final = frozenset({"read", "download", "native-read", "see-state"})
 WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
@@ -244,7 +254,7 @@ def of_download(request: HttpRequest, body: bytes, bucket: Bucket) -> Iterable[V
 
 
 def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
-    """Judge a change of the lock object."""
+    """Judge a change of the lock object, or of the lock item."""
     gone = effect.removed or (effect.before if effect.added else None)
     if gone is None or gone.body is None:
         return
@@ -257,6 +267,8 @@ def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[V
 
 def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
     noted = dict(lock.metadata)
+    if request.table and request.verb in LOCKS and _acquires(lock, request):
+        return True  # it found another lock in the table
     if "freeze" in noted:
         ends = noted.get("freeze-until")
         has_ended = ends is not None and seconds_of(ends) <= now
@@ -272,6 +284,28 @@ def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
     if not request.body:
         return now - lock.modified > _MIN_AGE
     return bool(_document(request.body)["ID"] == lock_owner(lock))
+
+
+def _acquires(lock: Entry, request: HttpRequest) -> bool:
+    """Return whether a request acquires this lock."""
+    if request.verb == "cloud-lock":
+        return _is_of_workspace(lock, request)
+    if request.verb == "freeze":
+        return dict(lock.metadata).get("freeze") == str(_document(request.body)["id"])
+    return lock_owner(lock) == lock_id(request.body)
+
+
+def _is_of_workspace(lock: Entry, request: HttpRequest) -> bool:
+    """Return whether the caller acquired the lock over the workspace that a request of `cloud {}` names."""
+    owner = (lock_owner(lock), dict(lock.metadata).get("locked-by"))
+    return owner == (_Workspace(*_fields(request.id)).lock_id, request.principal)
+
+
+def has_lock(request: HttpRequest, bucket: Bucket) -> bool:
+    """Return whether the lock of an acquire is there. With a table it can be broken before it is answered."""
+    lock, item = bucket.current(LOCK_KEY), bucket.item(ITEM_KEY)
+    is_there = lock is not None and item is not None and item.get("HoldfastVersion") == lock.version_id
+    return not request.table or is_there
 
 
 def brought_back(document: bytes) -> bytes:
@@ -508,6 +542,45 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
         )
 
 
+def finds_another(request: HttpRequest, bucket: Bucket) -> bool:
+    """Return whether a request to remove a lock finds the item of another lock, which may have been there."""
+    item = bucket.item(ITEM_KEY)
+    if item is None:
+        return False
+    return not _meant(item.as_entry(0), request)
+
+
+def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
+    """Judge the item of a lock after an unlock that was answered with success: what it read is gone.
+
+    An item that came back was put by an acquire that was broken, and is another lock.
+    """
+    item = bucket.item(ITEM_KEY)
+    told = [answer for answer, _ in point.answers]
+    read = [place for place, answer in enumerate(told) if answer.item is not None]
+    if item is None or not read or told[read[-1]].item != item:
+        return
+    if any((answer.status, answer.entry) == (200, None) for answer in told[read[-1] + 1 :]):
+        return  # it has removed the item, or has found none
+    named = point.request.body
+    if not named or lock_id(named) == lock_id((item.get("Info") or "").encode()):
+        what = f"{_named(point.request)} was answered with success and left the lock item"
+        yield Violation(Invariant.RELEASED, what)
+
+
+def of_digest(bucket: Bucket) -> Iterable[Violation]:
+    """Judge the digest after a request of Holdfast: clients with a table can read the state that is current.
+
+    Another program writes its digest after its state, and without a condition.
+    """
+    item, current = bucket.item(DIGEST_KEY), bucket.current(STATE_KEY)
+    digest = item.get("Digest") if item and item.get("HoldfastWrite") else None
+    if digest is None or (current is not None and _past_the_api(current)):
+        return
+    if current is None or digest != md5(current.body or b"", usedforsecurity=False).hexdigest():
+        yield Violation(Invariant.KEPT, "the digest of another state stays, so that no client can read this")
+
+
 def _was_told(point: Point) -> bool:
     """Return whether an invocation has got an answer of S3 on which its response can rest."""
     return any(answer.status in (200, 204, 404) for answer, _ in point.answers)
@@ -589,11 +662,9 @@ def _found_state(point: Point) -> Entry | None:
 
 def _meant(lock: Entry, request: HttpRequest) -> bool:
     if request.verb in _OF_CLOUD:
-        workspace = _Workspace(*_fields(request.id))
         if request.verb == "cloud-force-unlock":
-            return lock.version_id == workspace.seen_lock
-        owner = (lock_owner(lock), dict(lock.metadata).get("locked-by"))
-        return owner == (workspace.lock_id, request.principal)
+            return lock.version_id == _Workspace(*_fields(request.id)).seen_lock
+        return _is_of_workspace(lock, request)
     if request.verb == "unlock":
         return not request.body or lock_id(request.body) == lock_owner(lock)
     if request.verb == "break":
@@ -619,8 +690,20 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
             )
 
 
+def _was_whole(point: Point) -> bool:
+    """Return whether an invocation has last read an item, and then the object to which it belongs.
+
+    Both were there when it read the item. Another client may have put an item since, by force.
+    """
+    told = [answer for answer, _ in point.answers if answer.status not in _UNTOLD]
+    *_, item, lock = [None, None, *told]
+    if item is None or lock is None or item.item is None or lock.entry is None:
+        return False
+    return item.item.get("HoldfastVersion") == lock.entry.version_id
+
+
 def of_acknowledged(
-    request: HttpRequest,
+    point: Point,
     writer: Party,
     parties: Sequence[Party],
     bucket: Bucket,
@@ -629,9 +712,10 @@ def of_acknowledged(
     any_push_counts: bool,
 ) -> Iterable[Violation]:
     """Judge a write that was answered with success. `acknowledged` includes its document."""
+    request = point.request
     body = request.body
     for other in parties:
-        if other.name != writer.name and other.holds:
+        if other.name != writer.name and other.holds and not _was_whole(point):
             yield Violation(
                 Invariant.HELD,
                 f"a write by {writer.name} was acknowledged, and {other.name} holds the lock",

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import ROLES, TRANSFERS_ROLE
+from infra.functions import LOCK_TABLE, ROLES, TRANSFERS_ROLE
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed
@@ -18,7 +18,11 @@ from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.infra.test_bucket_policy import ALL, KEYS, TABLE
 
 FULL: Final = TeamConfig(
-    name="full", retention=Retention(mode="governance", days=30), new_states="declared", key="kms"
+    name="full",
+    retention=Retention(mode="governance", days=30),
+    new_states="declared",
+    key="kms",
+    dynamodb_lock="locks",
 )
 """A team with every setting that adds a permission to a role."""
 WITHOUT: Final = {
@@ -30,6 +34,7 @@ WITHOUT: Final = {
     ),
     '`new_states = "declared"`': (replace(FULL, name="any-name", new_states="any"),),
     '`key = "kms"`': (replace(FULL, name="no-key", key="s3"),),
+    "`dynamodb_lock` is set": (replace(FULL, name="no-table", dynamodb_lock=None),),
 }
 """Settings that add permissions, each with teams that lack it."""
 WHEN: Final = {
@@ -56,7 +61,7 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
             stack.role_arn("transfers"): f"<{TRANSFERS_ROLE.resource}>",
         }
         found[spec.name] = [
-            (action, names.get(on, on))
+            (action, names.get(on, f"<{LOCK_TABLE.resource}>" if ":dynamodb:" in on else on))
             for action, on in allowed(stack.resolve(policy["PolicyDocument"]["Statement"]))
         ]
     return found
