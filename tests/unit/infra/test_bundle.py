@@ -27,6 +27,7 @@ from holdfast.lambda_python import lambda_python
 from infra import console
 from infra.bundle import ROOT, Bundle, BundleError, bundle
 from infra.bytecode import Native, WebAssembly
+from infra.functions import FUNCTIONS as SPECS
 from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
@@ -241,7 +242,12 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
         f"{CALLS.get(function, CALL_S3)}"
         "print('\\n'.join(opened))\n"
     )
-    printed = run_alone(code, for_here, HTTPS_PROXY="http://127.0.0.1:1")  # nothing leaves this machine
+    # A function loads DynamoDB's model only if it has the variable, and the team the setting.
+    [spec] = [spec for spec in SPECS if spec.folder == function]
+    table = {name: "locks" for name in spec.environment if name == "HOLDFAST_DYNAMODB_LOCK"}
+    printed = run_alone(
+        code, for_here, HTTPS_PROXY="http://127.0.0.1:1", **table
+    )  # nothing leaves this machine
     opened = {
         Path(name).relative_to(for_here).as_posix()
         for name in printed.splitlines()
