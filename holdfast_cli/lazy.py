@@ -3,6 +3,19 @@
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
 from pkgutil import iter_modules
+from types import ModuleType
+from typing import Final
+
+_WAITING: Final[list[ModuleType]] = []
+
+
+def load_now() -> None:
+    """Load the modules that wait for their first use; call it before threads use them.
+
+    Python before 3.12 lets a second thread see a module that the first one is loading.
+    """
+    while _WAITING:
+        _WAITING.pop().__doc__  # noqa: B018 any member loads a module
 
 
 def load_when_used(package: str) -> None:
@@ -20,3 +33,4 @@ def load_when_used(package: str) -> None:
         sys.modules[name] = module = module_from_spec(spec)
         spec.loader.exec_module(module)
         setattr(parent, found.name, module)
+        _WAITING.append(module)

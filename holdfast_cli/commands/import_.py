@@ -2,11 +2,13 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.access import Action, Role, allowed
+from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
@@ -36,6 +38,9 @@ its states, `check` compares both places until all pipelines have switched, and
 )
 
 _PLAN = option("plan", type=Path, metavar="PLAN", help="the file that `holdfast import plan` has written")
+
+
+_ROLES = {role.value: role for role in Role}
 
 
 def _rule(text: str) -> Rule:
@@ -109,18 +114,30 @@ def _plan(asked: argparse.Namespace) -> None:
     options = {name: value for name in sources.OPTIONS if (value := getattr(asked, name))}
     settings = Settings(tuple(asked.source), options)
     source = sources.open_source(settings)
-    place = NewPlace(sign_in(asked))
+    place = _place(asked, {Action.READ})
     made = planning.make(settings, source, place, asked.map or [], asked.history)
     unnamed = [state for state in made.states if state.name is None]
     output.write(plan.write(made).rstrip("\n"))
     for state in unnamed:
-        output.tell(f"holdfast: {state.id}: {state.note}")
+        output.tell(f"holdfast: {Outcome(state.id, '', '', state.note).line}")
     count = len(made.states)
     if unnamed:
         raise CommandError(
             f"{len(unnamed)} of {count} states have no name: name them in the plan, or remove their tables."
         )
     output.tell(f"holdfast: {'1 state' if count == 1 else f'{count} states'} can be imported.")
+
+
+def _place(asked: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
+    """Return the new place; raise `CommandError` at once if the caller may not do these actions anywhere."""
+    api = sign_in(asked)
+    who = api.get(v1.Principal, "whoami")
+    # A role of a newer API is left to the API.
+    granted = [_ROLES[grant.role] for grant in who.grants or () if grant.role in _ROLES]
+    if granted and not any(allowed(role).issuperset(actions) for role in granted):
+        enough = next(role for role in Role if allowed(role).issuperset(actions))
+        raise CommandError(f"This needs the role '{enough}', which {who.principal} has for no state.")
+    return NewPlace(api)
 
 
 class _Opened(NamedTuple):
@@ -131,11 +148,12 @@ class _Opened(NamedTuple):
 
 
 @contextmanager
-def _opened(asked: argparse.Namespace, *, only_read: bool) -> Iterator[_Opened]:
+def _opened(asked: argparse.Namespace, command: str) -> Iterator[_Opened]:
     read = plan.read(asked.plan)
-    place = NewPlace(sign_in(asked))
+    writes = {Action.WRITE, Action.IMPORT_HISTORY} if read.history != 0 else {Action.WRITE}
+    place = _place(asked, writes if command == "run" else {Action.READ})
     source = sources.open_source(read.settings)
-    with Journal.opened(asked.plan, only_read=only_read) as journal:
+    with Journal.opened(asked.plan, only_read=command == "check") as journal:
         journal.begin(place.api.address, read.settings)
         try:
             yield _Opened(read, journal, source, place)
@@ -166,7 +184,7 @@ def _step(
 
     def declare(work: Callable[[argparse.Namespace, _Opened], None]) -> None:
         def run(asked: argparse.Namespace) -> None:
-            with _opened(asked, only_read=name == "check") as opened:
+            with _opened(asked, name) as opened:
                 work(asked, opened)
 
         options = (

@@ -18,7 +18,7 @@ def check(plan: Plan, journal: Journal, source: Source, place: NewPlace) -> list
         match compared.verdict:
             case Same():
                 return Outcome(state.id, name.value, "the same")
-            case InUse():
+            case InUse(_):
                 return Outcome(state.id, name.value, "in use")
             case Absent():
                 text = f"{state.id} is not in Holdfast as {name}: 'holdfast import run' imports it."

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from holdfast.names import StateName
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import comparing, many
+from holdfast_cli.importing.comparing import Differs, InUse, Same
 from holdfast_cli.importing.copying import lock_info
 from holdfast_cli.importing.journal import Imported, Journal
 from holdfast_cli.importing.many import Outcome
@@ -51,7 +52,10 @@ class Closer:
         """Release the locks of `close`, and no others, also of states that the plan has no longer."""
         closing = self.journal.closing
         if not closing and not self.journal.refused:
-            raise CommandError("This plan's journal has closed nothing, so nothing was opened.")
+            raise CommandError(
+                "This plan's journal has closed nothing, so nothing was opened. If the journal was lost, "
+                "release the locks in the source with its own force-unlock."
+            )
         return self._allowed(self.journal.refused) + many.for_each(list(closing), self._opened, "opened")
 
     def _allowed(self, states: list[str]) -> list[Outcome]:
@@ -69,7 +73,7 @@ class Closer:
     def _closed(self, state: Planned, name: StateName) -> Outcome:
         imported = self.journal.of(state.id).imported_as(name)
         if imported is None:
-            text = f"{state.id} was not imported as {name}: run 'holdfast import run', or remove its table."
+            text = f"{state.id} was not imported as {name} by this plan: run 'holdfast import run' first."
             return Outcome(state.id, name.value, "left open", text, is_problem=True)
         lock = self.journal.of(state.id).closing
         if lock is None:
@@ -94,22 +98,23 @@ class Closer:
     def _changed(self, state: str, name: StateName, imported: Imported) -> str:
         """Return why the state may not be closed; empty if it is still what was imported."""
         try:
-            old = comparing.read_old(self.source, state)
-            new = self.place.describe(name)
-            is_there = new is not None and (
-                new.version == imported.version or self.place.has_version(name, imported.version)
-            )
+            compared = comparing.look(self.source, self.place, self.journal, state, name)
+            match compared.verdict:
+                case Same():
+                    is_there = True
+                case InUse(version):
+                    is_there = self.place.has_version(name, version)
+                case Differs(why):
+                    return f"{state}: {why}."
+                case _:
+                    serial = compared.old.revision.serial
+                    return (
+                        f"{state} was written after its import: the source has serial {serial}, and serial "
+                        f"{imported.serial} was imported. 'holdfast import run' takes it; then close it."
+                    )
         except CommandError as error:
             return str(error)
-        if not is_there:
-            return f"{state} is not in Holdfast as {name} any more: run 'holdfast import run'."
-        then = imported.serial, imported.lineage, imported.sha256
-        if (old.revision.serial, old.revision.lineage, old.sha256) == then:
-            return ""
-        return (
-            f"{state} was written after its import: the source has serial {old.revision.serial}, and serial "
-            f"{imported.serial} was imported. 'holdfast import run' takes it if it follows; then close it."
-        )
+        return "" if is_there else f"{state}: the history of {name} does not have the imported version."
 
     def _opened(self, state: str) -> Outcome:
         name = self.journal.of(state).name

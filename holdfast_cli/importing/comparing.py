@@ -44,7 +44,9 @@ class MovedOn:
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """Only the new place was written since the import: there is nothing to import."""
+    """Only the new place was written since the import of `version`: there is nothing to import."""
+
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,10 @@ class Compared:
     verdict: Verdict
 
 
+class NotAStateError(CommandError):
+    """The source has something else than a state."""
+
+
 def read_old(source: Source, state: str) -> Content:
     """Read a state in the source; raise `CommandError` if it cannot be imported."""
     body = source.read(state)
@@ -74,9 +80,9 @@ def read_old(source: Source, state: str) -> Content:
     try:
         found = document.parse(body)
     except InvalidState as error:
-        raise CommandError(
-            f"{state} is not a whole state of Terraform 0.12 or later: {error.message} Repair it there, or "
-            "remove its table."
+        raise NotAStateError(
+            f"{state} is not a whole state of Terraform 0.12 or later ({error.message.partition(';')[0]}): "
+            "repair it there, or remove its table."
         ) from None
     return Content(body, found.revision, hashlib.sha256(body).hexdigest())
 
@@ -98,7 +104,15 @@ def look(
         # Without the journal of an earlier import, the operation tells that nobody has written since.
         or (new.operation == OPERATION and not journal.wrote_for_another(state, new.version or ""))
     )
-    return Compared(old, new, compare(old, new, imported, lambda: place.read(name), is_ours=is_ours))
+    verdict = compare(
+        old,
+        new,
+        imported,
+        lambda: place.read(name),
+        lambda: place.version_with(name, old.sha256),
+        is_ours=is_ours,
+    )
+    return Compared(old, new, verdict)
 
 
 def compare(
@@ -106,6 +120,7 @@ def compare(
     new: v1.StateDescription | None,
     imported: Imported | None,
     read_new: Callable[[], tuple[str, str]],
+    find_old: Callable[[], str],
     *,
     is_ours: bool,
 ) -> Verdict:
@@ -115,6 +130,7 @@ def compare(
         new: the state of the new name; None if it has no current version.
         imported: the version that the journal has for this state and name.
         read_new: returns the current version's ID and SHA-256; called only if the serials are equal.
+        find_old: returns the version of the new name's history that has the source's bytes, or ''.
         is_ours: whether an import of this state wrote the current version.
     """
     if new is None:
@@ -140,7 +156,9 @@ def compare(
     if is_ours and serial > new.serial:
         return MovedOn()
     if imported is not None and imported.sha256 == old.sha256 and not is_ours:
-        return InUse()
+        return InUse(imported.version)
+    if not is_ours and (version := find_old()):  # another journal has imported it
+        return InUse(version)
     both = f"the source has serial {serial}, and {new.name} serial {new.serial}, {written}"
     if is_ours:
         return Differs(f"{both}: the source went back, or changed without a new serial. Compare both by hand")

@@ -13,7 +13,7 @@ from typing import Final
 from holdfast import __version__
 from holdfast.names import StateName
 from holdfast.state.lock_info import LockInfo
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.importing import comparing, journal, many
 from holdfast_cli.importing.comparing import Absent, Content, Differs, InUse, Same
 from holdfast_cli.importing.journal import Imported, Journal
@@ -122,7 +122,8 @@ class Copier:
         try:
             return self._copied_under_lock(state.id, name, state.tags, lock)
         finally:
-            self._release(state.id)
+            if entry.held:
+                self._release(state.id)
 
     def _done_before(self, state: str, name: StateName) -> Outcome | None:
         """Return the outcome for a state that needs no copy, else None. Doing nothing takes no lock."""
@@ -146,10 +147,18 @@ class Copier:
         old = comparing.read_old(self.source, state)
         if workspace := self.place.workspace(name, len(old.body)):
             self.journal.hold(state, name, lock, workspace)
-        self.place.lock(name, lock.info, workspace)
+        try:
+            self.place.lock(name, lock.info, workspace)
+        except UnavailableError:
+            raise
+        except CommandError:  # nothing is held in the new place
+            self.source.unlock(state, lock)
+            self.journal.release(state)
+            raise
         compared = comparing.look(self.source, self.place, self.journal, state, name, old)
         match compared.verdict:
-            case InUse():
+            case InUse(version):
+                self.journal.imported(state, _imported(name, version, old))
                 return Outcome(state, name.value, "in use")
             case Differs(why):
                 return Outcome(state, name.value, "differs", f"{state}: {why}.", is_problem=True)
@@ -162,7 +171,7 @@ class Copier:
         if tags and not self.place.tag(name, tags):
             text = f"{state}: its tags are left out, because {name} has one segment and so is no workspace."
         left_out = self._brought_history(state, name)
-        done = Imported(name.value, version, old.revision.serial, old.revision.lineage, old.sha256)
+        done = _imported(name, version, old)
         self.journal.imported(state, done if left_out else replace(done, history=self.plan.history))
         return Outcome(state, name.value, word, left_out or text, is_problem=bool(left_out))
 
@@ -205,6 +214,10 @@ class Copier:
         if released == 2:
             with suppress(CommandError):  # then the next run releases them again
                 self.journal.release(state)
+
+
+def _imported(name: StateName, version: str, old: Content) -> Imported:
+    return Imported(name.value, version, old.revision.serial, old.revision.lineage, old.sha256)
 
 
 def _has(imported: int | None, wanted: int | None) -> bool:

@@ -9,6 +9,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -68,6 +69,11 @@ class NewPlace:
     def has_version(self, name: StateName, version: str) -> bool:
         """Return whether the history of a state has a version."""
         return state_versions.with_id(self.api, name, version).time is not None
+
+    def version_with(self, name: StateName, sha256: str) -> str:
+        """Return the newest version in the history of a state with this content, or ''."""
+        with closing(self.api.pages(v1.Version, "versions", "versions", name)) as history:
+            return next((each.version for each in history if each.sha256 == sha256), "")
 
     def workspace(self, name: StateName, size: int) -> str:
         """Return the ID of a workspace for a state that is too large for `backend "http"`, else ''.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from holdfast_cli.api.state_texts import size
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import comparing, many, naming
-from holdfast_cli.importing.comparing import Absent, Differs, InUse, MovedOn, Same
+from holdfast_cli.importing.comparing import Absent, Differs, InUse, MovedOn, NotAStateError, Same
 from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned, check_name
@@ -19,9 +19,16 @@ def make(
 ) -> Plan:
     """Return a plan. A state without a name has a note that says why."""
     every = [*rules, *(Rule.parse(text) for text in source.default_rules)]
-    found = [_named(state, every) for state in source.states()]
+    listed = list(source.states())
+    found = [_named(state, every) for state in listed]
     if not found:
         raise CommandError(f"There is no state in {source.address}: check the address.")
+    for rule in rules:
+        if all(rule.name(state.path) is None for state in listed):
+            raise CommandError(
+                f"The rule {rule.text!r} matches no path. A path has no prefix of the source, as "
+                f"{listed[0].path!r}."
+            )
     counts = Counter(state.name for state in found if state.name)
     found = [
         replace(state, name=None, note=f"{counts[state.name]} states would be named {state.name}")
@@ -30,7 +37,7 @@ def make(
         for state in found
     ]
     planned = many.for_each(found, lambda state: _noted(state, source, place), "compared")
-    return Plan(settings, planned, history)
+    return Plan(settings, [state for state in planned if state], history)
 
 
 def _named(state: OldState, rules: Sequence[Rule]) -> Planned:
@@ -41,17 +48,29 @@ def _named(state: OldState, rules: Sequence[Rule]) -> Planned:
     return Planned(state.id, name, state.tags, problem)
 
 
-def _noted(state: Planned, source: Source, place: NewPlace) -> Planned:
-    """Note the state's serial and size, or why it cannot have its name."""
-    if state.name is None:
-        return state
-    name = state.name
+def _noted(state: Planned, source: Source, place: NewPlace) -> Planned | None:
+    """Note the state's serial and size, or why it cannot have its name.
+
+    Return None for an object that is no state and does not end as one, such as a script in a bucket.
+    """
     try:
         old = comparing.read_old(source, state.id)
+        if state.name is None:
+            return state
+        name = state.name
         new = place.describe(name)
         is_ours = new is not None and new.operation == OPERATION
-        verdict = comparing.compare(old, new, None, lambda: place.read(name), is_ours=is_ours)
+        verdict = comparing.compare(
+            old,
+            new,
+            None,
+            lambda: place.read(name),
+            lambda: place.version_with(name, old.sha256),
+            is_ours=is_ours,
+        )
     except CommandError as error:
+        if isinstance(error, NotAStateError) and not state.id.endswith(".tfstate"):
+            return None
         return replace(state, name=None, note=str(error))
     described = f"serial {old.revision.serial}, {size(len(old.body))}"
     match verdict:
@@ -59,7 +78,9 @@ def _noted(state: Planned, source: Source, place: NewPlace) -> Planned:
             return replace(state, note=described)
         case Same():
             return replace(state, note=f"{described}, already imported")
-        case MovedOn() | InUse():
+        case MovedOn():
             return replace(state, note=f"{described}, imported before it changed")
+        case InUse():
+            return replace(state, note=f"{described}, imported and in use")
         case Differs(why):
             return replace(state, name=None, note=why)

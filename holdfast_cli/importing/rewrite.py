@@ -238,7 +238,8 @@ def _of_block(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
         tags = set.intersection(*(set(moved.tags.get(of, ())) for of in found.values())) if others else ()
         if not keeps_names or (others and not tags):
             raise _ByHandError(
-                f'backend "http" has no workspaces, and the states are now {_shown(found)}: write what '
+                f"its workspaces are now {_shown(found)}. `cloud` keeps their names only if the new names "
+                f"have two segments, such as a-b/{min(found)}: make a plan with such names, or write what "
                 f"`holdfast backend-config {name} --cloud` prints, with --tags for several."
             )
         new = cloud_config.to_hcl(moved.api, name, tags=sorted(tags), remote=False)

@@ -20,6 +20,7 @@ from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.importing import source
 from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, OldVersion
+from holdfast_cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -198,6 +199,9 @@ class S3Source:
 
         Lock objects and folders are left out. Empty objects are listed.
         """
+        if self.locks:
+            with self._as_lines(self.address):
+                self.locks[-1].holder(self.prefix)  # a wrong table is found before anything is locked
         found = set()
         with self._as_lines(self.address):
             pages = self.s3.get_paginator("list_objects_v2")
@@ -399,9 +403,10 @@ def _parse(lock: bytes) -> LockInfo:
 
 
 def _held_by(holder: LockInfo) -> str:
+    said = f" ({plain(holder.text)})" if holder.text else ""
     return (
         f"{holder.who or 'unknown'} holds its lock for {holder.operation or 'unknown'} since "
-        f"{holder.for_client()['Created']}, with the ID {holder.id}: wait, or release it there with "
+        f"{holder.for_client()['Created']}, with the ID {holder.id}{said}: wait, or release it there with "
         "force-unlock if its holder has ended; then run the command again."
     )
 

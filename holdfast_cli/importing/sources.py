@@ -50,8 +50,9 @@ def open_source(settings: Settings) -> Source:
     """Return the source of a plan. No request is sent."""
     module, function, options = _KINDS[kind(settings)]
     if unknown := sorted(settings.options.keys() - options):
-        takes = f"it takes {', '.join(sorted(options))}" if options else "it takes none"
-        raise CommandError(f"This kind of source takes no option {unknown[0]!r}; {takes}.")
+        known = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(options)) or "none"
+        typed = unknown[0].replace("_", "-")
+        raise CommandError(f"This kind of source takes no option --{typed}; it takes {known}.")
     opened = cast(
         "Callable[[Settings], Source]",
         getattr(import_module(f"holdfast_cli.importing.{module}"), function),

@@ -491,7 +491,7 @@ def test_a_version_that_was_never_acknowledged_is_written_again() -> None:
 
     def found(**changes: str) -> Verdict:
         new = form.read(v1.StateDescription, there | changes)
-        return compare(old, new, None, lambda: ("v", old.sha256), is_ours=False)
+        return compare(old, new, None, lambda: ("v", old.sha256), lambda: "", is_ours=False)
 
     assert found() == Same("v")
     assert found(status="never_acknowledged") == MovedOn()

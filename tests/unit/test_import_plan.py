@@ -116,8 +116,8 @@ def test_a_mistake_in_one_state_leaves_the_others(
         (("ftp://old",), {}, "begins with s3://"),
         (("s3://a", "s3://b"), {}, "write a plan for each"),
         (("s3://a", "https://b"), {}, "a plan has one kind of source"),
-        (("s3://a",), {"lock_method": "POST"}, "takes no option 'lock_method'"),
-        (("folder",), {"region": "eu-central-1"}, "takes none"),
+        (("s3://a",), {"lock_method": "POST"}, "takes no option --lock-method"),
+        (("folder",), {"region": "eu-central-1"}, "it takes none"),
     ],
 )
 def test_an_address_or_option_that_no_source_has_is_refused(

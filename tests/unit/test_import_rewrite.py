@@ -208,7 +208,7 @@ OTHER: Final[Mapping[str, tuple[Moved, str]]] = {
 }
 
 KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
-    "workspaces": (S3, s3("live/app.tfstate"), "app (default), app/dev (dev): write what `holdfast backend"),
+    "workspaces": (S3, s3("live/app.tfstate"), "app (default), app/dev (dev). `cloud` keeps"),
     "a workspace without a name": (
         replace(S3, left=("env:/ap/live/two.tfstate",)),
         s3("live/two.tfstate"),
@@ -217,7 +217,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "workspaces with their names": (
         S3,
         s3("live/two.tfstate"),
-        "are now two/eu (eu), two/us (us): write what",
+        "are now two/eu (eu), two/us (us). `cloud` keeps",
     ),
     "a workspace with a new name": (S3, s3("live/other.tfstate"), "are now other/europe (eu)"),
     "another prefix of workspaces": (

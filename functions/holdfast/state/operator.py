@@ -48,7 +48,8 @@ def check_version_id(version_id: str) -> str:
         )
     if version_id.startswith(IMPORTED):
         raise InvalidRequest(
-            f"{version_id[:60]!r} is an imported version, which can only be read: 'holdfast state get' does."
+            f"{version_id[:60]!r} is an imported version, which can only be read, by 'holdfast state get "
+            "--version'."
         )
     if not 0 < len(version_id) <= LONGEST_VERSION_ID:
         raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
