@@ -16,12 +16,13 @@ from holdfast.state.document import Revision
 from holdfast_cli.api import http
 from holdfast_cli.api.management import Api
 from holdfast_cli.errors import CommandError, UnavailableError
-from holdfast_cli.importing import checking
+from holdfast_cli.importing import checking, planning
 from holdfast_cli.importing.closing import Closer
 from holdfast_cli.importing.comparing import Content, MovedOn, Same, Verdict, compare
 from holdfast_cli.importing.copying import Copier
 from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import Outcome
+from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
 from holdfast_cli.importing.source import Settings
@@ -72,8 +73,11 @@ class Move:
     def _in(self, journal: str, work: Callable[[Closer], list[Outcome]]) -> list[Outcome]:
         with Journal.opened(self.folder / journal) as opened:
             opened.begin(ADDRESS, self.plan.settings)
-            place = NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
-            return work(Closer(self.plan, opened, self.shelf, place))
+            return work(Closer(self.plan, opened, self.shelf, self.place))
+
+    @property
+    def place(self) -> NewPlace:
+        return NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
 
     def run_all(self, journal: str = "move.toml") -> list[Outcome]:
         return self._in(journal, lambda all_: Copier(all_.plan, all_.journal, all_.source, all_.place).run(0))
@@ -478,6 +482,50 @@ def test_names_that_are_swapped_between_two_runs_mix_up_no_states(move: Move) ->
         assert json.loads(body)["outputs"]["content"]["value"] == content
 
 
+def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
+    move.shelf.contents = {
+        "a": state(3),
+        "b": state(1, lineage="b"),
+        "no name": state(1),
+        "script.sh": b"echo",
+        "x.tfstate": b"{",
+    }
+    move.named(a=NAME.value)
+    move.run_all()
+
+    made = planning.make(
+        Settings(("shelf",)),
+        move.shelf,
+        move.place,
+        [Rule.parse("a=network/prod"), Rule.parse("b=network/prod")],
+        0,
+    )
+
+    notes = {planned.id: (planned.name, planned.note) for planned in made.states}
+    assert "script.sh" not in notes
+    for id_, why in (
+        ("a", "2 states would be named network/prod"),
+        ("b", "2 states would be named network/prod"),
+        ("no name", "is not valid"),
+        ("x.tfstate", "is not a whole state"),
+    ):
+        assert notes[id_][0] is None
+        assert why in notes[id_][1]
+    [planned] = planning.make(
+        Settings(("shelf",)), Shelf({"a": state(3)}), move.place, [Rule.parse("a=network/prod")], 0
+    ).states
+    assert (planned.name, planned.note) == (NAME, f"serial 3, {len(state(3))} B, already imported")
+    with pytest.raises(CommandError, match="matches no path"):
+        planning.make(Settings(("shelf",)), move.shelf, move.place, [Rule.parse("{x}.zip={x}")], 0)
+
+
+def test_a_state_that_another_journal_imported_and_people_use_is_in_use(move: Move) -> None:
+    move.run("another.toml")
+    move.apply_here()
+
+    assert [move.check().word, move.run().word, move.close().word] == ["in use", "in use", "closed"]
+
+
 def test_another_state_that_an_import_wrote_is_not_replaced_by_a_higher_serial(move: Move) -> None:
     move.run("another.toml")
     move.shelf.contents[OLD] = state(9, lineage="another")
@@ -543,9 +591,7 @@ def test_a_check_writes_no_journal_and_needs_none(move: Move) -> None:
     move.run("another.toml")
     with Journal.opened(move.folder / "move.toml", only_read=True) as journal:
         journal.begin(ADDRESS, move.plan.settings)
-        [outcome] = checking.check(
-            move.plan, journal, move.shelf, NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
-        )
+        [outcome] = checking.check(move.plan, journal, move.shelf, move.place)
 
     assert outcome.word == "the same"
     assert [path.name for path in move.folder.iterdir()] == ["another.toml.journal"]

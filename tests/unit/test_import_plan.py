@@ -1,5 +1,8 @@
 """The plan of an import: names by rules, the file that people change, and the answers to their mistakes."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.plan import Plan, Planned
 from holdfast_cli.importing.source import Settings
+from holdfast_cli.main import main
+from tests.support.api_stub import ApiStub, Reply
 
 HEAD = 'version = 1\nsource = ["s3://old"]\n'
 
@@ -155,3 +160,34 @@ def test_a_journal_belongs_to_one_api(tmp_path: Path) -> None:
         journal.begin("https://a.example.com", Settings(("s3://old",)))
         with pytest.raises(CommandError, match=r"imported into https://a\.example\.com"):
             journal.begin("https://b.example.com", Settings(("s3://old",)))
+
+
+def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
+    tmp_path: Path, stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "move.toml").write_text(
+        'version = 1\nsource = ["old"]\n'
+        + "".join(f"[[states]]\nfrom = '{n}'\nname = 's{n}'\n" for n in range(9))
+    )
+    monkeypatch.setenv("TF_HTTP_USERNAME", "id")
+    monkeypatch.setenv("TF_HTTP_PASSWORD", "made-up")
+    grants = [{"role": "reader", "scope": ["*"]}]
+    stub.reply(Reply(200, json.dumps({"principal": "token:ada", "grants": grants}).encode()))
+
+    assert main(["import", "run", str(tmp_path / "move.toml"), "--address", stub.address]) == 1
+
+    said = capsys.readouterr()
+    assert said.err == "holdfast: This needs the role 'writer', which token:ada has for no state.\n"
+    assert [asked.path for asked in stub.asked] == ["/manage/v1/whoami"]
+
+
+def test_no_module_waits_for_its_first_use_when_threads_begin() -> None:
+    code = (
+        "import sys; from importlib.util import _LazyModule\n"
+        "from holdfast_cli.commands import import_\n"
+        "from holdfast_cli.importing import many\n"
+        "def waiting(_): return [name for name, one in sys.modules.items() if type(one) is _LazyModule]\n"
+        "print(many.for_each([1, 2], waiting, 'read'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[[], []]\n"
