@@ -144,10 +144,10 @@ class Copier:
     def _copied_under_lock(
         self, state: str, name: StateName, tags: Mapping[str, str], lock: OldLock
     ) -> Outcome:
-        old = comparing.read_old(self.source, state)
-        if workspace := self.place.workspace(name, len(old.body)):
-            self.journal.hold(state, name, lock, workspace)
         try:
+            old = comparing.read_old(self.source, state)
+            if workspace := self.place.workspace(name, len(old.body)):
+                self.journal.hold(state, name, lock, workspace)
             self.place.lock(name, lock.info, workspace)
         except UnavailableError:
             raise
