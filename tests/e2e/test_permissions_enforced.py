@@ -34,10 +34,10 @@ def _workspace(team: Team, state: str) -> None:
 PARTS: Final[Mapping[str, tuple[Part, ...]]] = {
     "backend": (parts.states, parts.locks, parts.retained_lock, parts.probe),
     "cloud": (_workspace,),
-    "management": (parts.management, parts.retained_freeze, parts.download),
+    "management": (parts.management, parts.retained_freeze, parts.download, parts.imported),
     "authorizer": (parts.sign_in, parts.sessions),
     "sessions": (parts.sessions,),
-    "transfers": (_workspace, parts.download),
+    "transfers": (_workspace, parts.download, parts.imported),
 }
 """The parts that make a role's user send every call. A part ends with the first wrong response."""
 

@@ -73,7 +73,10 @@ END
   (
     cd $name
     terraform init
-    for workspace in dev prod; do terraform workspace new $workspace; terraform apply -auto-approve; done
+    for workspace in dev prod; do
+      terraform workspace new -lock=false $workspace
+      terraform apply -lock=false -auto-approve
+    done
   )
 done
 . $local/terraform.env
@@ -85,7 +88,7 @@ holdfast() { "$clone/.venv/bin/holdfast" "$@"; }
 
 FORGOTTEN: Final = """\
 cp -r network forgotten
-(cd forgotten && terraform apply -auto-approve -replace=terraform_data.it)
+(cd forgotten && terraform apply -lock=false -auto-approve -replace=terraform_data.it)
 """
 """A pipeline that still uses the old place, after the import."""
 PLANNED: Final = """\
