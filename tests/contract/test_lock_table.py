@@ -165,6 +165,20 @@ def test_a_force_unlock_of_an_item_leaves_the_lock_object_of_another_client(tabl
     assert table.object() == lock_info("another")
 
 
+@pytest.mark.parametrize("by_force", [False, True], ids=["break", "force-unlock"])
+def test_an_item_without_lock_info_can_be_removed(table: Table, by_force: bool) -> None:
+    table.put(Digest="no lock info")
+    held = table.held()
+    assert held is not None
+
+    if by_force:
+        locks.release(table.store(), NAME, b"", OPERATOR)
+    else:
+        locks.break_exactly(table.store(), NAME, held.info.id, held.identity.version_id, OPERATOR)
+
+    assert table.held() is None
+
+
 @pytest.mark.parametrize("body", [b"", only_id("n")], ids=["without-id", "with-id"])
 def test_a_force_unlock_removes_a_lock_that_is_an_item_alone(table: Table, body: bytes) -> None:
     table.put(Info=NATIVE.decode())

@@ -54,6 +54,7 @@ FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 """The least age at which a force-unlock without an ID removes a lock."""
 
 _ATTEMPTS: Final = 5
+_ZERO_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 _OF_ITEM: Final = "dynamodb-"
 """The beginning of the version ID of a lock that never had an object; a digest of its lock info follows."""
 _UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -94,15 +95,15 @@ class Freeze:
 class HeldLock:
     """A lock that was read; `read_at` is the time of the response by S3's clock, in whole seconds.
 
-    `document` is the lock info as it is stored, byte for byte. For a lock without an object `version` has the
-    metadata of the item, and the time at which the client says that it acquired the lock. `other` is the lock
-    of an object that does not belong to the item.
+    `document` is the lock info as it is stored, byte for byte; None for an item without it. For a lock without
+    an object `version` has the metadata of the item, and the time at which the client says that it acquired
+    the lock. `other` is the lock of an object that does not belong to the item.
     """
 
     identity: LockIdentity
     version: ObjectVersion
     read_at: datetime
-    document: str = ""
+    document: str | None = ""
     other: "HeldLock | None" = None
 
     @property
@@ -210,8 +211,9 @@ def _read_object(store: Store, name: StateName) -> HeldLock | None:
 
 def _held_by_item(item: "LockItem", key: str) -> HeldLock:
     """Return the lock of an item without an object, with the version ID that its object had."""
-    body = item.info.encode()
-    info = lock_info.read_stored(body, path=f"the item {key} in DynamoDB", created=item.read_at)
+    body = (item.info or "").encode()
+    # An item has no time of its own. A force-unlock without an ID removes only a lock that is old enough.
+    info = lock_info.read_stored(body, path=f"the item {key} in DynamoDB", created=_ZERO_TIME)
     version_id = item.version_id
     if version_id is None:  # another client put the item
         version_id = f"{_OF_ITEM}{hashlib.sha256(body).hexdigest()[:32]}"
@@ -227,7 +229,7 @@ def _held_by_item(item: "LockItem", key: str) -> HeldLock:
     return HeldLock(lock, version, item.read_at, item.info)
 
 
-def _is_item_of(item: "LockItem", lock: LockIdentity, document: str) -> bool:
+def _is_item_of(item: "LockItem", lock: LockIdentity, document: str | None) -> bool:
     """Return whether an item belongs to a lock object with this document."""
     own = item.version_id, item.info, item.metadata.get("locked-by")
     return own == (_version_in_item(lock), document, lock.principal)
@@ -675,7 +677,7 @@ def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
     return isinstance(store.delete(name.lock_key, IfMatch(held.version.etag)), Deleted)
 
 
-def _remove_item(store: Store, name: StateName, lock: LockIdentity, document: str) -> None:
+def _remove_item(store: Store, name: StateName, lock: LockIdentity, document: str | None) -> None:
     """Remove the item of exactly this lock."""
     if store.table is not None:
         store.table.remove_lock(item_key(store, name), document, _version_in_item(lock))
