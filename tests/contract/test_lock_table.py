@@ -179,6 +179,30 @@ def test_an_item_without_lock_info_can_be_removed(table: Table, by_force: bool) 
     assert table.held() is None
 
 
+def test_a_freeze_without_its_object_is_refused_with_a_time_that_clients_can_parse(table: Table) -> None:
+    freeze(table.store(), NAME, COMMAND, "an incident", None, OPERATOR, now=datetime.now(UTC))
+    held = table.held()
+    assert held is not None
+    table.bucket.direct_store().remove_version(LOCK_KEY, held.identity.version_id)
+
+    with pytest.raises(Locked) as refused:
+        locks.acquire(table.store(), NAME, ONE, ADA)
+
+    assert refused.value.holder["Created"] == "0001-01-01T00:00:00Z"
+
+
+def test_a_lock_without_its_object_is_released_although_its_bucket_keeps_versions(table: Table) -> None:
+    table.bucket.retain_everything()
+    locks.acquire(table.store(), NAME, ONE, ADA)
+    table.bucket.s3.delete_object(Bucket=table.bucket.name, Key=LOCK_KEY)
+    store = table.store()
+
+    locks.release(store, NAME, ONE, ADA)
+
+    assert store.requests == ["GetItem", "GetObject", "DeleteObject", "DeleteItem"]
+    assert table.held() is None
+
+
 @pytest.mark.parametrize("body", [b"", only_id("n")], ids=["without-id", "with-id"])
 def test_a_force_unlock_removes_a_lock_that_is_an_item_alone(table: Table, body: bytes) -> None:
     table.put(Info=NATIVE.decode())

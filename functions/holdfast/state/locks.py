@@ -95,9 +95,9 @@ class Freeze:
 class HeldLock:
     """A lock that was read; `read_at` is the time of the response by S3's clock, in whole seconds.
 
-    `document` is the lock info as it is stored, byte for byte; None for an item without it. For a lock without
-    an object `version` has the metadata of the item, and the time at which the client says that it acquired
-    the lock. `other` is the lock of an object that does not belong to the item.
+    `document` is the lock info as it is stored, byte for byte; None for an item without it. For a lock
+    without an object `version` has the metadata of the item, and the time at which the client says that it
+    acquired the lock. `other` is the lock of an object that does not belong to the item.
     """
 
     identity: LockIdentity
@@ -154,7 +154,7 @@ def refusal(held: HeldLock) -> Locked:
     if freeze is None:
         return Locked(holder)
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
-    holder["Created"] = held.version.last_modified.astimezone(UTC).strftime(_UNTIL)
+    holder["Created"] = lock_info.time_text(held.version.last_modified)
     if held.is_ended_freeze:
         then = "It has ended: the next command that acquires the lock lifts it."
     else:
@@ -660,7 +660,8 @@ def _remove_if(
     if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
         return removed
     is_gone = _remove_version(store, name, held.identity.version_id)
-    marker_created = not is_gone and _delete_by_etag(store, name, held)
+    # The object of a lock that was read from its item alone has no ETag: it was not current.
+    marker_created = not is_gone and bool(held.version.etag) and _delete_by_etag(store, name, held)
     _remove_item(store, name, held.identity, held.document)
     return marker_created
 
