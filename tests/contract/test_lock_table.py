@@ -7,7 +7,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -163,6 +163,31 @@ def test_a_force_unlock_of_an_item_leaves_the_lock_object_of_another_client(tabl
 
     assert table.lock_item() is None
     assert table.object() == lock_info("another")
+
+
+@pytest.mark.parametrize("body", [b"", only_id("another")], ids=["without-id", "with-id"])
+def test_of_two_locks_a_force_unlock_removes_that_of_the_object_and_names_it(
+    table: Table, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-2))
+    table.bucket.s3.put_object(Bucket=table.bucket.name, Key=LOCK_KEY, Body=lock_info("another"))
+    table.put(Info=NATIVE.decode())
+
+    with pytest.raises(LockNotMatched, match=r"lock another is gone.*lock ID n;") as refused:
+        locks.release(table.store(), NAME, body, OPERATOR)
+
+    assert refused.value.logged["lock_id"] == "another"
+    assert (table.object(), table.lock_item()) == (None, NATIVE.decode())
+
+
+def test_a_break_names_the_lock_that_it_removed(table: Table) -> None:
+    put = table.bucket.s3.put_object(Bucket=table.bucket.name, Key=LOCK_KEY, Body=lock_info("another"))
+    table.put(Info=NATIVE.decode())
+
+    removed = locks.break_exactly(table.store(), NAME, "another", put["VersionId"], OPERATOR)
+
+    assert removed.info is not None
+    assert removed.info.id == "another"
 
 
 @pytest.mark.parametrize("by_force", [False, True], ids=["break", "force-unlock"])

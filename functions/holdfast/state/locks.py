@@ -391,7 +391,15 @@ def release(
         caller.require(own_locks.needs, name)
         held = read(store, name)
         _check_removal(held, lambda _: True, name, caller, own_locks)
-        return _force_unlock(store, name, held, _is_old_enough, _too_young, retry_is_safe=False)
+        shown = (held.other or held) if held else None  # of two locks, an acquire shows that of the object
+        return _force_unlock(
+            store,
+            name,
+            held,
+            lambda lock: lock.info == (shown or lock).info and _is_old_enough(lock),
+            lambda lock: _too_young(shown or lock),
+            retry_is_safe=False,
+        )
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
@@ -489,13 +497,14 @@ def break_exactly(
     _check_removal(held, is_named, name, caller, own_locks)
     if held is None:
         return ForceUnlocked(None, None)
+    target = _target(held, is_named)
     try:
         removed = _remove_if(store, name, held, None, is_named)
     except (OutcomeUnknown, StorageRefused) as error:
-        error.logged = {"lock_id": held.info.id, "held_by": held.principal}
+        error.logged = {"lock_id": target.info.id, "held_by": target.principal}
         raise
     if removed is not None:
-        return ForceUnlocked(held.info, held.principal, removed)
+        return ForceUnlocked(target.info, target.principal, removed)
     if not is_unique(held.identity.version_id):
         raise LockNotMatched(
             "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
@@ -521,7 +530,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
         error.logged = {"freeze": freeze_id}
         raise
     if removed is not None:
-        return held
+        return _target(held, lambda lock: lock.freeze is not None and lock.freeze.id == freeze_id)
     if held.freeze is None:
         raise NotFrozen(
             f"The state is not frozen. {held.holder or 'Somebody'} holds its lock, lock ID "
@@ -600,8 +609,9 @@ def _force_unlock(
     """
     if held is None:
         return ForceUnlocked(None, None)
+    target = _target(held, is_meant)
     # After the removal, only the log contains these values.
-    logged = {"lock_id": held.info.id, "held_by": held.principal}
+    logged = {"lock_id": target.info.id, "held_by": target.principal}
     try:
         removed = _remove_if(store, name, held, None, is_meant)
         if removed is None:
@@ -614,13 +624,18 @@ def _force_unlock(
             raise
         # With a 503 the client would retry by itself, and could remove the next holder's lock.
         raise UnlockOutcomeUnknown(
-            f"S3 did not say whether the lock {held.info.id} was removed. See who holds the state before you "
-            "unlock it again.",
+            f"S3 did not say whether the lock {target.info.id} was removed. See who holds the state before "
+            "you unlock it again.",
             logged | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
         ) from error
     if now is not None:
-        raise _next_holder(f"The lock {held.info.id} is gone", now, logged)
-    return ForceUnlocked(held.info, held.principal, removed)
+        raise _next_holder(f"The lock {target.info.id} is gone", now, logged)
+    return ForceUnlocked(target.info, target.principal, removed)
+
+
+def _target(held: HeldLock, is_meant: Callable[[HeldLock], bool]) -> HeldLock:
+    """Return the lock that a removal names. With a table, object and item can belong to two locks."""
+    return held.other if held.other and is_meant(held.other) else held
 
 
 def _is_old_enough(held: HeldLock) -> bool:
