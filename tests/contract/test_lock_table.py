@@ -335,6 +335,24 @@ def test_a_late_digest_of_a_writer_whose_lock_was_broken_does_not_land(table: Ta
     assert table.digest() in (None, md5(b"next"))
 
 
+def test_a_digest_is_kept_although_the_response_is_lost(table: Table) -> None:
+    table.put(f"{table.key}-md5", Digest=md5(b"before"))
+    store, client = table.store(), connect()
+    store.table = LockTable(client, table.name, store)
+    dropped = store.table.drop_digest(table.key)
+    assert dropped is not None
+    lost: list[None] = []
+
+    def lose(response_dict: dict[str, Any], **_: object) -> None:
+        if not lost:
+            lost.append(response_dict.update(body=b""))
+
+    client.meta.events.register_first("before-parse.dynamodb.PutItem", lose)
+    store.table.keep_digest(table.key, dropped, b"after")
+
+    assert table.digest() == md5(b"after")
+
+
 def test_a_restore_of_the_current_version_repairs_a_wrong_digest(table: Table) -> None:
     locks.acquire(table.store(), NAME, ONE, ADA)
     version = table.write(state(1))

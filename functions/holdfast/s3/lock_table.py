@@ -136,7 +136,9 @@ class LockTable:
         Otherwise drop it: another client, whose lock was broken, may have put its digest late.
         """
         md5 = hashlib.md5(state, usedforsecurity=False).hexdigest()
-        if not self._replace_digest(key, dropped, Digest(md5, dropped.write)):
+        kept = Digest(md5, dropped.write)
+        # The condition also fails if the response to our own first attempt was lost.
+        if not self._replace_digest(key, dropped, kept) and self._read_digest(key) != kept:
             self.drop_digest(key)
 
     def _read_digest(self, key: str) -> Digest | None:
