@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from holdfast import names
 from holdfast.cloud.ids import WorkspaceId
@@ -178,6 +179,41 @@ def test_of_two_locks_a_force_unlock_removes_that_of_the_object_and_names_it(
 
     assert refused.value.logged["lock_id"] == "another"
     assert (table.object(), table.lock_item()) == (None, NATIVE.decode())
+
+
+def test_an_acquire_takes_the_object_of_another_try_for_its_lock_only_with_its_item(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = locks.acquire(table.store(), NAME, ONE, ADA)
+    table.dynamodb.delete_item(TableName=table.name, Key={"LockID": {"S": table.key}})
+
+    with pytest.raises(OutcomeUnknown, match="Another try"):
+        locks.acquire(table.store(), NAME, ONE, ADA)
+    assert table.object() is not None  # the other try can still run
+
+    monkeypatch.setattr(locks, "_LONGEST_TRY", timedelta(seconds=-2))
+    acquired = locks.acquire(table.store(), NAME, ONE, ADA)
+
+    held = table.held()
+    assert held is not None
+    assert (held.identity, held.identity.is_whole) == (acquired, True)
+    assert acquired.version_id != first.version_id
+
+
+def test_an_acquire_that_dynamodb_throttles_leaves_no_object(table: Table) -> None:
+    store, client = table.store(), connect()
+    store._deadline = time.monotonic() + 0.5  # noqa: SLF001 the test does not wait for the usual one
+    store.table = LockTable(client, table.name, store)
+
+    def throttle(**_: object) -> None:
+        answer = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+        raise ClientError(answer, "PutItem")  # type: ignore[arg-type] # the metadata is shorter than AWS's
+
+    client.put_item = throttle
+    with pytest.raises(OutcomeUnknown, match="ThrottlingException"):
+        locks.acquire(store, NAME, ONE, ADA)
+
+    assert table.object() is None
 
 
 def test_a_break_names_the_lock_that_it_removed(table: Table) -> None:

@@ -53,6 +53,12 @@ prefix and tag, and the keys of locks and states have the same prefix."""
 FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 """The least age at which a force-unlock without an ID removes a lock."""
 
+RELEASE_SECONDS: Final = 3.0
+"""The least time for the release of a lock of our own, even if the request took long."""
+
+_LONGEST_TRY: Final = timedelta(seconds=60)
+"""The time after which no function that began to acquire a lock can still run."""
+
 _ATTEMPTS: Final = 5
 _ZERO_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 _OF_ITEM: Final = "dynamodb-"
@@ -271,8 +277,8 @@ def acquire_own(
     info = _with_path(info, store, name)
     noted = {"locked-by": caller.principal, **(freeze.metadata() if freeze else {})}
     metadata = object_metadata.with_owner(noted, caller.owner)
-    acquired = _acquire_object(store, name, info, metadata, caller, freeze)
-    if store.table is not None:
+    acquired, is_whole = _acquire_object(store, name, info, metadata, caller, freeze)
+    if store.table is not None and not is_whole:
         _acquire_item(store, store.table, name, info, metadata, acquired)
     return acquired
 
@@ -284,7 +290,12 @@ def _acquire_object(
     metadata: Mapping[str, str],
     caller: Caller,
     freeze: Freeze | None,
-) -> LockIdentity:
+) -> tuple[LockIdentity, bool]:
+    """Acquire the lock object. Return also whether the lock is whole, so that no item is missing.
+
+    With a table, the object of another try is no lock without its item: that try removes it if it finds
+    another lock in the table.
+    """
     freeze_id = freeze.id if freeze else None
     lifted = ""
     for _ in range(_ATTEMPTS):
@@ -297,7 +308,7 @@ def _acquire_object(
             tags=TAGS,
         )
         if isinstance(stored, Stored):
-            return LockIdentity(stored.version_id, info, caller.principal, lifted)
+            return LockIdentity(stored.version_id, info, caller.principal, lifted), store.table is None
         # The precondition failed: our own first attempt, whose response was lost, or somebody else's lock.
         held = _read_object(store, name)
         if held is None:
@@ -305,12 +316,24 @@ def _acquire_object(
         held_freeze = held.freeze.id if held.freeze else None
         # Before the end of a freeze is looked at: our own freeze can have ended since an attempt before.
         if _was_acquired_with(held, info, caller) and held_freeze == freeze_id:
-            return held.identity
+            if store.table is None or _has_item(store, store.table, name, held):
+                return held.identity, True
+            if "PutObject" in store.unconfirmed:
+                return held.identity, False
+            if held.read_at - held.version.last_modified <= _LONGEST_TRY:
+                raise OutcomeUnknown("Another try of this request is acquiring the lock. A retry is safe.")
+            _release_object(store, name, held.identity)
+            continue
         removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
         if removed is None:
             raise refusal(held)
         lifted = held_freeze or ""
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
+
+
+def _has_item(store: Store, table: "LockTable", name: StateName, held: HeldLock) -> bool:
+    item = table.read_lock(item_key(store, name))
+    return item is not None and _is_item_of(item, held.identity, held.document)
 
 
 def _acquire_item(
@@ -330,6 +353,12 @@ def _acquire_item(
             item = table.read_lock(key)
         except StorageRefused:
             _release_object(store, name, acquired)
+            raise
+        except OutcomeUnknown:
+            # Without an unconfirmed request no item can come, so no other try takes the object for a lock.
+            if "PutItem" not in store.unconfirmed:
+                store.prolong(RELEASE_SECONDS)
+                _release_object(store, name, acquired)
             raise
         if item is None:
             continue  # released in between
