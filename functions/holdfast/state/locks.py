@@ -318,10 +318,11 @@ def _acquire_object(
         if _was_acquired_with(held, info, caller) and held_freeze == freeze_id:
             if store.table is None or _has_item(store, store.table, name, held):
                 return held.identity, True
-            if "PutObject" in store.unconfirmed:
-                return held.identity, False
             if held.read_at - held.version.last_modified <= _LONGEST_TRY:
-                raise OutcomeUnknown("Another try of this request is acquiring the lock. A retry is safe.")
+                raise OutcomeUnknown(
+                    "Another try of this request is acquiring the lock, or has died. A retry is safe, and "
+                    f"after {_LONGEST_TRY.seconds} seconds it acquires the lock."
+                )
             _release_object(store, name, held.identity)
             continue
         removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
@@ -368,6 +369,8 @@ def _acquire_item(
         if held.is_ended_freeze or _is_left(store, name, held, acquired):
             _remove_item(store, name, held.identity, held.document)
             continue
+        if "PutItem" in store.unconfirmed:  # it can still take effect, and another try then has a lock
+            raise OutcomeUnknown("Another lock came while the item was put. A retry is safe.")
         _release_object(store, name, acquired)
         raise refusal(held)
     raise OutcomeUnknown("The lock item keeps changing hands. A retry is safe.")

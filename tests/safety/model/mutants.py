@@ -309,7 +309,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "table-broken-native", Argument(_REMOVE_ITEM, "_condition", 0, "{}")
         ),
         "an acquire that takes the object of another try for its own": _at(
-            "table-native 010", Condition(_ACQUIRE, "unconfirmed", "True")
+            "table-native 010",
+            Before(_ACQUIRE, "OutcomeUnknown", "return held.identity, False", which=(1, 2)),
         ),
         "an acquire without If-None-Match": _at("two-applies", WithoutKey(_PUT, "IfNoneMatch")),
         "a release that removes whatever lock is there by then": _at(
