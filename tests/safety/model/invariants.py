@@ -692,11 +692,14 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
 def _was_whole(point: Point) -> bool:
     """Return whether an invocation has last read an item, and then the object to which it belongs.
 
+    A lock of another holder than the request names does not count.
     Both were there when it read the item. Another client may have put an item since, by force.
     """
     told = [answer for answer, _ in point.answers if answer.status not in _UNTOLD]
     *_, item, lock = [None, None, *told]
     if item is None or lock is None or item.item is None or lock.entry is None:
+        return False
+    if point.request.lock_id not in ("", lock_owner(lock.entry)):
         return False
     return item.item.get("HoldfastVersion") == lock.entry.version_id
 
