@@ -7,12 +7,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from holdfast import names
 from holdfast.cloud.ids import WorkspaceId
@@ -165,6 +166,104 @@ def test_a_force_unlock_of_an_item_leaves_the_lock_object_of_another_client(tabl
     assert table.object() == lock_info("another")
 
 
+@pytest.mark.parametrize("body", [b"", only_id("another")], ids=["without-id", "with-id"])
+def test_of_two_locks_a_force_unlock_removes_that_of_the_object_and_names_it(
+    table: Table, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-2))
+    table.bucket.s3.put_object(Bucket=table.bucket.name, Key=LOCK_KEY, Body=lock_info("another"))
+    table.put(Info=NATIVE.decode())
+
+    with pytest.raises(LockNotMatched, match=r"lock another is gone.*lock ID n;") as refused:
+        locks.release(table.store(), NAME, body, OPERATOR)
+
+    assert refused.value.logged["lock_id"] == "another"
+    assert (table.object(), table.lock_item()) == (None, NATIVE.decode())
+
+
+def test_an_acquire_takes_the_object_of_another_try_for_its_lock_only_with_its_item(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = locks.acquire(table.store(), NAME, ONE, ADA)
+    table.dynamodb.delete_item(TableName=table.name, Key={"LockID": {"S": table.key}})
+
+    with pytest.raises(OutcomeUnknown, match="Another try"):
+        locks.acquire(table.store(), NAME, ONE, ADA)
+    assert table.object() is not None  # the other try can still run
+
+    monkeypatch.setattr(locks, "_LONGEST_TRY", timedelta(seconds=-2))
+    acquired = locks.acquire(table.store(), NAME, ONE, ADA)
+
+    held = table.held()
+    assert held is not None
+    assert (held.identity, held.identity.is_whole) == (acquired, True)
+    assert acquired.version_id != first.version_id
+
+
+def test_an_acquire_that_dynamodb_throttles_leaves_no_object(table: Table) -> None:
+    store, client = table.store(), connect()
+    store._deadline = time.monotonic() + 0.5  # noqa: SLF001 the test does not wait for the usual one
+    store.table = LockTable(client, table.name, store)
+
+    def throttle(**_: object) -> None:
+        answer = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+        raise ClientError(answer, "PutItem")  # type: ignore[arg-type] # the metadata is shorter than AWS's
+
+    client.put_item = throttle
+    with pytest.raises(OutcomeUnknown, match="ThrottlingException"):
+        locks.acquire(store, NAME, ONE, ADA)
+
+    assert table.object() is None
+
+
+def test_a_break_names_the_lock_that_it_removed(table: Table) -> None:
+    put = table.bucket.s3.put_object(Bucket=table.bucket.name, Key=LOCK_KEY, Body=lock_info("another"))
+    table.put(Info=NATIVE.decode())
+
+    removed = locks.break_exactly(table.store(), NAME, "another", put["VersionId"], OPERATOR)
+
+    assert removed.info is not None
+    assert removed.info.id == "another"
+
+
+@pytest.mark.parametrize("by_force", [False, True], ids=["break", "force-unlock"])
+def test_an_item_without_lock_info_can_be_removed(table: Table, by_force: bool) -> None:
+    table.put(Digest="no lock info")
+    held = table.held()
+    assert held is not None
+
+    if by_force:
+        locks.release(table.store(), NAME, b"", OPERATOR)
+    else:
+        locks.break_exactly(table.store(), NAME, held.info.id, held.identity.version_id, OPERATOR)
+
+    assert table.held() is None
+
+
+def test_a_freeze_without_its_object_is_refused_with_a_time_that_clients_can_parse(table: Table) -> None:
+    freeze(table.store(), NAME, COMMAND, "an incident", None, OPERATOR, now=datetime.now(UTC))
+    held = table.held()
+    assert held is not None
+    table.bucket.direct_store().remove_version(LOCK_KEY, held.identity.version_id)
+
+    with pytest.raises(Locked) as refused:
+        locks.acquire(table.store(), NAME, ONE, ADA)
+
+    assert refused.value.holder["Created"] == "0001-01-01T00:00:00Z"
+
+
+def test_a_lock_without_its_object_is_released_although_its_bucket_keeps_versions(table: Table) -> None:
+    table.bucket.retain_everything()
+    locks.acquire(table.store(), NAME, ONE, ADA)
+    table.bucket.s3.delete_object(Bucket=table.bucket.name, Key=LOCK_KEY)
+    store = table.store()
+
+    locks.release(store, NAME, ONE, ADA)
+
+    assert store.requests == ["GetItem", "GetObject", "DeleteObject", "DeleteItem"]
+    assert table.held() is None
+
+
 @pytest.mark.parametrize("body", [b"", only_id("n")], ids=["without-id", "with-id"])
 def test_a_force_unlock_removes_a_lock_that_is_an_item_alone(table: Table, body: bytes) -> None:
     table.put(Info=NATIVE.decode())
@@ -270,6 +369,24 @@ def test_a_late_digest_of_a_writer_whose_lock_was_broken_does_not_land(table: Ta
     late.keep_digest(table.key, dropped, b"late")
 
     assert table.digest() in (None, md5(b"next"))
+
+
+def test_a_digest_is_kept_although_the_response_is_lost(table: Table) -> None:
+    table.put(f"{table.key}-md5", Digest=md5(b"before"))
+    store, client = table.store(), connect()
+    store.table = LockTable(client, table.name, store)
+    dropped = store.table.drop_digest(table.key)
+    assert dropped is not None
+    lost: list[None] = []
+
+    def lose(response_dict: dict[str, Any], **_: object) -> None:
+        if not lost:
+            lost.append(response_dict.update(body=b""))
+
+    client.meta.events.register_first("before-parse.dynamodb.PutItem", lose)
+    store.table.keep_digest(table.key, dropped, b"after")
+
+    assert table.digest() == md5(b"after")
 
 
 def test_a_restore_of_the_current_version_repairs_a_wrong_digest(table: Table) -> None:

@@ -46,13 +46,13 @@ class LockItem:
     """A lock item.
 
     Attributes:
-        info: the lock info, byte for byte.
+        info: the lock info, byte for byte; None if the item has no text there.
         metadata: the metadata of the lock's object; empty if another client put the item.
         version_id: the version ID of the lock's object; None if another client put the item.
         read_at: the time of the response by DynamoDB's clock, in whole seconds.
     """
 
-    info: str
+    info: str | None
     metadata: Mapping[str, str]
     version_id: str | None
     read_at: datetime
@@ -98,7 +98,7 @@ class LockTable:
             return None
         metadata = found.get(_OF_LOCK, {}).get("M", {})
         noted = {name: value["S"] for name, value in metadata.items() if "S" in value}
-        return LockItem(_text(found, "Info") or "", noted, _text(found, _OF_OBJECT), read_at)
+        return LockItem(_text(found, "Info"), noted, _text(found, _OF_OBJECT), read_at)
 
     def put_lock(self, key: str, info: str, metadata: Mapping[str, str], version_id: str) -> bool:
         """Put a lock item. Return False if an item exists, perhaps of an earlier attempt."""
@@ -107,7 +107,7 @@ class LockTable:
         item |= {_OF_LOCK: {"M": noted}, _OF_OBJECT: {"S": version_id}}
         return self._put(item, {_KEY: None})
 
-    def remove_lock(self, key: str, info: str, version_id: str | None) -> None:
+    def remove_lock(self, key: str, info: str | None, version_id: str | None) -> None:
         """Remove the lock item with exactly this lock info, of this object; another item stays."""
         condition = _condition({"Info": info, _OF_OBJECT: version_id})
 
@@ -136,7 +136,9 @@ class LockTable:
         Otherwise drop it: another client, whose lock was broken, may have put its digest late.
         """
         md5 = hashlib.md5(state, usedforsecurity=False).hexdigest()
-        if not self._replace_digest(key, dropped, Digest(md5, dropped.write)):
+        kept = Digest(md5, dropped.write)
+        # The condition also fails if the response to our own first attempt was lost.
+        if not self._replace_digest(key, dropped, kept) and self._read_digest(key) != kept:
             self.drop_digest(key)
 
     def _read_digest(self, key: str) -> Digest | None:

@@ -12,7 +12,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast import audit
 from holdfast.access import Caller
@@ -28,9 +28,6 @@ from holdfast.state.locks import HeldLock, LockIdentity
 
 if TYPE_CHECKING:
     from holdfast.s3.lock_table import Digest
-
-_RELEASE_SECONDS: Final = 3.0
-"""The least time for the release of a verb's own lock, even if the verb took long."""
 
 _S = TypeVar("_S")
 
@@ -160,7 +157,7 @@ def own_lock(store: Store, name: StateName, info: LockInfo, caller: Caller) -> I
 
 def _release(store: Store, name: StateName, acquired: LockIdentity) -> Exception | None:
     """Release a verb's own lock. Return the error of the release; None if it succeeded."""
-    store.prolong(_RELEASE_SECONDS)
+    store.prolong(locks.RELEASE_SECONDS)
     try:
         locks.release_own(store, name, acquired)
     except Exception as error:  # noqa: BLE001 the caller raises it

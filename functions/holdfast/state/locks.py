@@ -53,7 +53,14 @@ prefix and tag, and the keys of locks and states have the same prefix."""
 FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 """The least age at which a force-unlock without an ID removes a lock."""
 
+RELEASE_SECONDS: Final = 3.0
+"""The least time for the release of a lock of our own, even if the request took long."""
+
+_LONGEST_TRY: Final = timedelta(seconds=60)
+"""The time after which no function that began to acquire a lock can still run."""
+
 _ATTEMPTS: Final = 5
+_ZERO_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 _OF_ITEM: Final = "dynamodb-"
 """The beginning of the version ID of a lock that never had an object; a digest of its lock info follows."""
 _UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
@@ -94,15 +101,15 @@ class Freeze:
 class HeldLock:
     """A lock that was read; `read_at` is the time of the response by S3's clock, in whole seconds.
 
-    `document` is the lock info as it is stored, byte for byte. For a lock without an object `version` has the
-    metadata of the item, and the time at which the client says that it acquired the lock. `other` is the lock
-    of an object that does not belong to the item.
+    `document` is the lock info as it is stored, byte for byte; None for an item without it. For a lock
+    without an object `version` has the metadata of the item, and the time at which the client says that it
+    acquired the lock. `other` is the lock of an object that does not belong to the item.
     """
 
     identity: LockIdentity
     version: ObjectVersion
     read_at: datetime
-    document: str = ""
+    document: str | None = ""
     other: "HeldLock | None" = None
 
     @property
@@ -153,7 +160,7 @@ def refusal(held: HeldLock) -> Locked:
     if freeze is None:
         return Locked(holder)
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
-    holder["Created"] = held.version.last_modified.astimezone(UTC).strftime(_UNTIL)
+    holder["Created"] = lock_info.time_text(held.version.last_modified)
     if held.is_ended_freeze:
         then = "It has ended: the next command that acquires the lock lifts it."
     else:
@@ -210,8 +217,9 @@ def _read_object(store: Store, name: StateName) -> HeldLock | None:
 
 def _held_by_item(item: "LockItem", key: str) -> HeldLock:
     """Return the lock of an item without an object, with the version ID that its object had."""
-    body = item.info.encode()
-    info = lock_info.read_stored(body, path=f"the item {key} in DynamoDB", created=item.read_at)
+    body = (item.info or "").encode()
+    # An item has no time of its own. A force-unlock without an ID removes only a lock that is old enough.
+    info = lock_info.read_stored(body, path=f"the item {key} in DynamoDB", created=_ZERO_TIME)
     version_id = item.version_id
     if version_id is None:  # another client put the item
         version_id = f"{_OF_ITEM}{hashlib.sha256(body).hexdigest()[:32]}"
@@ -227,7 +235,7 @@ def _held_by_item(item: "LockItem", key: str) -> HeldLock:
     return HeldLock(lock, version, item.read_at, item.info)
 
 
-def _is_item_of(item: "LockItem", lock: LockIdentity, document: str) -> bool:
+def _is_item_of(item: "LockItem", lock: LockIdentity, document: str | None) -> bool:
     """Return whether an item belongs to a lock object with this document."""
     own = item.version_id, item.info, item.metadata.get("locked-by")
     return own == (_version_in_item(lock), document, lock.principal)
@@ -269,8 +277,8 @@ def acquire_own(
     info = _with_path(info, store, name)
     noted = {"locked-by": caller.principal, **(freeze.metadata() if freeze else {})}
     metadata = object_metadata.with_owner(noted, caller.owner)
-    acquired = _acquire_object(store, name, info, metadata, caller, freeze)
-    if store.table is not None:
+    acquired, is_whole = _acquire_object(store, name, info, metadata, caller, freeze)
+    if store.table is not None and not is_whole:
         _acquire_item(store, store.table, name, info, metadata, acquired)
     return acquired
 
@@ -282,7 +290,12 @@ def _acquire_object(
     metadata: Mapping[str, str],
     caller: Caller,
     freeze: Freeze | None,
-) -> LockIdentity:
+) -> tuple[LockIdentity, bool]:
+    """Acquire the lock object. Return also whether the lock is whole, so that no item is missing.
+
+    With a table, the object of another try is no lock without its item: that try removes it if it finds
+    another lock in the table.
+    """
     freeze_id = freeze.id if freeze else None
     lifted = ""
     for _ in range(_ATTEMPTS):
@@ -295,7 +308,7 @@ def _acquire_object(
             tags=TAGS,
         )
         if isinstance(stored, Stored):
-            return LockIdentity(stored.version_id, info, caller.principal, lifted)
+            return LockIdentity(stored.version_id, info, caller.principal, lifted), store.table is None
         # The precondition failed: our own first attempt, whose response was lost, or somebody else's lock.
         held = _read_object(store, name)
         if held is None:
@@ -303,12 +316,25 @@ def _acquire_object(
         held_freeze = held.freeze.id if held.freeze else None
         # Before the end of a freeze is looked at: our own freeze can have ended since an attempt before.
         if _was_acquired_with(held, info, caller) and held_freeze == freeze_id:
-            return held.identity
+            if store.table is None or _has_item(store, store.table, name, held):
+                return held.identity, True
+            if held.read_at - held.version.last_modified <= _LONGEST_TRY:
+                raise OutcomeUnknown(
+                    "Another try of this request is acquiring the lock, or has died. A retry is safe, and "
+                    f"after {_LONGEST_TRY.seconds} seconds it acquires the lock."
+                )
+            _release_object(store, name, held.identity)
+            continue
         removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
         if removed is None:
             raise refusal(held)
         lifted = held_freeze or ""
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
+
+
+def _has_item(store: Store, table: "LockTable", name: StateName, held: HeldLock) -> bool:
+    item = table.read_lock(item_key(store, name))
+    return item is not None and _is_item_of(item, held.identity, held.document)
 
 
 def _acquire_item(
@@ -329,6 +355,12 @@ def _acquire_item(
         except StorageRefused:
             _release_object(store, name, acquired)
             raise
+        except OutcomeUnknown:
+            # Without an unconfirmed request no item can come, so no other try takes the object for a lock.
+            if "PutItem" not in store.unconfirmed:
+                store.prolong(RELEASE_SECONDS)
+                _release_object(store, name, acquired)
+            raise
         if item is None:
             continue  # released in between
         if _is_item_of(item, acquired, document):
@@ -337,6 +369,8 @@ def _acquire_item(
         if held.is_ended_freeze or _is_left(store, name, held, acquired):
             _remove_item(store, name, held.identity, held.document)
             continue
+        if "PutItem" in store.unconfirmed:  # it can still take effect, and another try then has a lock
+            raise OutcomeUnknown("Another lock came while the item was put. A retry is safe.")
         _release_object(store, name, acquired)
         raise refusal(held)
     raise OutcomeUnknown("The lock item keeps changing hands. A retry is safe.")
@@ -389,7 +423,15 @@ def release(
         caller.require(own_locks.needs, name)
         held = read(store, name)
         _check_removal(held, lambda _: True, name, caller, own_locks)
-        return _force_unlock(store, name, held, _is_old_enough, _too_young, retry_is_safe=False)
+        shown = (held.other or held) if held else None  # of two locks, an acquire shows that of the object
+        return _force_unlock(
+            store,
+            name,
+            held,
+            lambda lock: lock.info == (shown or lock).info and _is_old_enough(lock),
+            lambda lock: _too_young(shown or lock),
+            retry_is_safe=False,
+        )
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
@@ -487,13 +529,14 @@ def break_exactly(
     _check_removal(held, is_named, name, caller, own_locks)
     if held is None:
         return ForceUnlocked(None, None)
+    target = _target(held, is_named)
     try:
         removed = _remove_if(store, name, held, None, is_named)
     except (OutcomeUnknown, StorageRefused) as error:
-        error.logged = {"lock_id": held.info.id, "held_by": held.principal}
+        error.logged = {"lock_id": target.info.id, "held_by": target.principal}
         raise
     if removed is not None:
-        return ForceUnlocked(held.info, held.principal, removed)
+        return ForceUnlocked(target.info, target.principal, removed)
     if not is_unique(held.identity.version_id):
         raise LockNotMatched(
             "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
@@ -519,7 +562,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
         error.logged = {"freeze": freeze_id}
         raise
     if removed is not None:
-        return held
+        return _target(held, lambda lock: lock.freeze is not None and lock.freeze.id == freeze_id)
     if held.freeze is None:
         raise NotFrozen(
             f"The state is not frozen. {held.holder or 'Somebody'} holds its lock, lock ID "
@@ -598,8 +641,9 @@ def _force_unlock(
     """
     if held is None:
         return ForceUnlocked(None, None)
+    target = _target(held, is_meant)
     # After the removal, only the log contains these values.
-    logged = {"lock_id": held.info.id, "held_by": held.principal}
+    logged = {"lock_id": target.info.id, "held_by": target.principal}
     try:
         removed = _remove_if(store, name, held, None, is_meant)
         if removed is None:
@@ -612,13 +656,18 @@ def _force_unlock(
             raise
         # With a 503 the client would retry by itself, and could remove the next holder's lock.
         raise UnlockOutcomeUnknown(
-            f"S3 did not say whether the lock {held.info.id} was removed. See who holds the state before you "
-            "unlock it again.",
+            f"S3 did not say whether the lock {target.info.id} was removed. See who holds the state before "
+            "you unlock it again.",
             logged | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
         ) from error
     if now is not None:
-        raise _next_holder(f"The lock {held.info.id} is gone", now, logged)
-    return ForceUnlocked(held.info, held.principal, removed)
+        raise _next_holder(f"The lock {target.info.id} is gone", now, logged)
+    return ForceUnlocked(target.info, target.principal, removed)
+
+
+def _target(held: HeldLock, is_meant: Callable[[HeldLock], bool]) -> HeldLock:
+    """Return the lock that a removal names. With a table, object and item can belong to two locks."""
+    return held.other if held.other and is_meant(held.other) else held
 
 
 def _is_old_enough(held: HeldLock) -> bool:
@@ -658,7 +707,8 @@ def _remove_if(
     if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
         return removed
     is_gone = _remove_version(store, name, held.identity.version_id)
-    marker_created = not is_gone and _delete_by_etag(store, name, held)
+    # The object of a lock that was read from its item alone has no ETag: it was not current.
+    marker_created = not is_gone and bool(held.version.etag) and _delete_by_etag(store, name, held)
     _remove_item(store, name, held.identity, held.document)
     return marker_created
 
@@ -675,7 +725,7 @@ def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
     return isinstance(store.delete(name.lock_key, IfMatch(held.version.etag)), Deleted)
 
 
-def _remove_item(store: Store, name: StateName, lock: LockIdentity, document: str) -> None:
+def _remove_item(store: Store, name: StateName, lock: LockIdentity, document: str | None) -> None:
     """Remove the item of exactly this lock."""
     if store.table is not None:
         store.table.remove_lock(item_key(store, name), document, _version_in_item(lock))

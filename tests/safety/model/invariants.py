@@ -253,22 +253,22 @@ def of_download(request: HttpRequest, body: bytes, bucket: Bucket) -> Iterable[V
         yield Violation(Invariant.KEPT, "a download was answered with another document than its version")
 
 
-def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
-    """Judge a change of the lock object, or of the lock item."""
+def of_lock_effect(effect: Effect, request: HttpRequest, now: int, *, holds: bool) -> Iterable[Violation]:
+    """Judge a change of the lock object, or of the lock item; `holds` is true of a client with the lock."""
     gone = effect.removed or (effect.before if effect.added else None)
     if gone is None or gone.body is None:
         return
     owner = lock_owner(gone)
     if effect.added is not None and effect.added.body is not None:
         yield Violation(Invariant.OWN_LOCK, f"{request.verb} put a lock over the lock {owner}")
-    elif not _may_remove(gone, request, now):
+    elif not _may_remove(gone, request, now, holds=holds):
         yield Violation(Invariant.OWN_LOCK, f"{_named(request)} removed the lock {owner}")
 
 
-def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
+def _may_remove(lock: Entry, request: HttpRequest, now: int, *, holds: bool) -> bool:
     noted = dict(lock.metadata)
     if request.table and request.verb in LOCKS and _acquires(lock, request):
-        return True  # it found another lock in the table
+        return not holds  # it found another lock in the table
     if "freeze" in noted:
         ends = noted.get("freeze-until")
         has_ended = ends is not None and seconds_of(ends) <= now
@@ -551,7 +551,7 @@ def finds_another(request: HttpRequest, bucket: Bucket) -> bool:
 
 
 def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
-    """Judge the item of a lock after an unlock that was answered with success: what it read is gone.
+    """Judge the item of a lock after a removal that was answered with success: what it read is gone.
 
     An item that came back was put by an acquire that was broken, and is another lock.
     """
@@ -562,8 +562,7 @@ def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
         return
     if any((answer.status, answer.entry) == (200, None) for answer in told[read[-1] + 1 :]):
         return  # it has removed the item, or has found none
-    named = point.request.body
-    if not named or lock_id(named) == lock_id((item.get("Info") or "").encode()):
+    if _meant(item.as_entry(0), point.request):
         what = f"{_named(point.request)} was answered with success and left the lock item"
         yield Violation(Invariant.RELEASED, what)
 
@@ -693,11 +692,14 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
 def _was_whole(point: Point) -> bool:
     """Return whether an invocation has last read an item, and then the object to which it belongs.
 
+    A lock of another holder than the request names does not count.
     Both were there when it read the item. Another client may have put an item since, by force.
     """
     told = [answer for answer, _ in point.answers if answer.status not in _UNTOLD]
     *_, item, lock = [None, None, *told]
     if item is None or lock is None or item.item is None or lock.entry is None:
+        return False
+    if point.request.lock_id not in ("", lock_owner(lock.entry)):
         return False
     return item.item.get("HoldfastVersion") == lock.entry.version_id
 

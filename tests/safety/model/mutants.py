@@ -308,6 +308,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a removal of whatever item is there": _at(
             "table-broken-native", Argument(_REMOVE_ITEM, "_condition", 0, "{}")
         ),
+        "an acquire that takes the object of another try for its own": _at(
+            "table-native 010",
+            Before(_ACQUIRE, "OutcomeUnknown", "return held.identity, False", which=(1, 2)),
+        ),
         "an acquire without If-None-Match": _at("two-applies", WithoutKey(_PUT, "IfNoneMatch")),
         "a release that removes whatever lock is there by then": _at(
             "broken-lock", WithoutKey(_REMOVE_VERSION, "VersionId")
@@ -644,6 +648,12 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
     },
     Invariant.RELEASED: {
         "a release that leaves the item": _at("table-native", WithoutCall(_REMOVE_IF, "_remove_item")),
+        "a release by `cloud {}` that leaves the item": _at(
+            "table-cloud", Before(_RELEASE_EXACTLY, "_with_path", "store.table = None")
+        ),
+        "a break that leaves the item": _at(
+            "table-broken-native", Before(_BREAK, "_check_removal", "store.table = None")
+        ),
         "a release that leaves the lock": _at("two-applies", Returns(_REMOVE_IF, "False")),
         "a release that answers and does nothing": _at(
             "two-applies", Before(_RELEASE, "_with_path", "return Released(None)")

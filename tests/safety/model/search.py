@@ -526,7 +526,6 @@ class Search:
         judge(invariants.of_answered_role(request))
         if verb in invariants.RELEASES:
             judge(invariants.of_released(point, lock, bucket))
-        if verb == "unlock":
             judge(invariants.of_released_item(point, bucket))
         if verb == "workspace-create":
             judge(invariants.of_created(request, bucket))
@@ -623,7 +622,7 @@ class Search:
         if effect.key not in (LOCK_KEY, ITEM_KEY):
             return
         if not is_native:
-            judge(invariants.of_lock_effect(effect, request, change.clock))
+            judge(invariants.of_lock_effect(effect, request, change.clock, holds=party.holds))
         if request.verb in {"restore", *invariants.DELETES}:
             working = [
                 (other, self._production.point(standing.point))
