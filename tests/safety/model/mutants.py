@@ -132,7 +132,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             Replaced(
                 _ACQUIRE,
                 "if held is None:\n    continue",
-                'if held is None:\n    return LockIdentity("gone", info, caller.principal)',
+                'if held is None:\n    return LockIdentity("gone", info, caller.principal), True',
             ),
         ),
         "an acquire without the item": _at("table-native", WithoutCall(_ACQUIRE_BOTH, "_acquire_item")),
