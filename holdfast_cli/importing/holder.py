@@ -17,7 +17,7 @@ def parse(body: bytes) -> LockInfo | None:
 
 def refusal(state: str, holder: LockInfo | None) -> LockedThereError:
     """Return the error about a lock of somebody else."""
-    who = "somebody whom the source does not name"
+    who = "somebody unknown"
     if holder is not None:
         shown = (holder.text or holder.operation, holder.id and f"lock ID {holder.id}")
         who = plain(f"{holder.who or 'somebody'} ({'; '.join(filter(None, shown))})")
