@@ -54,7 +54,7 @@ boto3.client("dynamodb").create_table(
     BillingMode="PAY_PER_REQUEST",
 )
 END
-for name in network billing; do
+for name in harbour airport; do
   mkdir $name
   cat > $name/main.tf <<END
 terraform {
@@ -87,12 +87,12 @@ holdfast() { "$clone/.venv/bin/holdfast" "$@"; }
 """Four states in workspaces of `backend "s3"`, with a table, before their move."""
 
 FORGOTTEN: Final = """\
-cp -r network forgotten
+cp -r harbour forgotten
 (cd forgotten && terraform apply -lock=false -auto-approve -replace=terraform_data.it)
 """
 """A pipeline that still uses the old place, after the import."""
 PLANNED: Final = """\
-for name in network billing; do
+for name in harbour airport; do
   cd $name
   rm -r .terraform
   for workspace in dev prod; do
@@ -205,14 +205,14 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
     rewrite, check = steps("moving-in.md", "Switch")
     close = steps("moving-in.md", "Close")[0]
     later = (
-        "holdfast: env:/prod/prefix/network.tfstate was written after its import: the source has serial 3,"
+        "holdfast: env:/prod/prefix/harbour.tfstate was written after its import: the source has serial 3,"
     )
     takes = "'holdfast import run' takes it"
     stopped = (
         'Stopped: clients with `use_lockfile` or with `dynamodb_table = "locks"`. Not stopped: clients '
         "without locking, `-lock=false`, and `force-unlock`."
     )
-    told = "This state has moved to <address>/states/network/prod: change the backend block."
+    told = "This state has moved to <address>/states/harbour/prod: change the backend block."
     typed = [
         Step(OLD_PLACE, ("Apply complete! Resources: 1 added, 0 changed, 0 destroyed.",) * 4),
         Step(plan.typed, ("holdfast: 4 states can be imported.",)),
@@ -220,7 +220,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         Step(FORGOTTEN, ("Apply complete! Resources: 1 added, 0 changed, 1 destroyed.",)),
         Step(
             check.typed,
-            (f"{later} network/prod has 2. {takes}.", "holdfast: 4 states: 3 the same, 1 moved on."),
+            (f"{later} harbour/prod has 2. {takes}.", "holdfast: 4 states: 3 the same, 1 moved on."),
         ),
         Step(
             close.typed,
