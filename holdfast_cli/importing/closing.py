@@ -75,14 +75,16 @@ class Closer:
         if imported is None:
             text = f"{state.id} was not imported as {name} by this plan: run 'holdfast import run' first."
             return Outcome(state.id, name.value, "left open", text, is_problem=True)
-        lock = self.journal.of(state.id).closing
+        entry = self.journal.of(state.id)
+        lock = entry.closing
         if lock is None:
             said = (
                 f"This state has moved to {self.place.api.address}/states/{name}: change the backend block. "
                 "'holdfast import open' opens it again."
             )
             lock = OldLock(lock_info(said), self.source.prepare_lock(state.id))
-        self.journal.close(state.id, lock)
+        if not entry.is_closed:  # a closed state stays closed if this close is killed
+            self.journal.close(state.id, lock)
         try:
             self.source.lock(state.id, lock)
         except LockedThereError:

@@ -345,6 +345,21 @@ def test_a_close_that_is_killed_at_any_request_is_verified_by_the_next(move: Mov
         assert move.shelf.locks == {}
 
 
+def test_a_closed_state_stays_closed_if_it_is_closed_again_and_killed(move: Move) -> None:
+    move.run()
+    move.close()
+    lock = dict(move.shelf.locks)
+    move.live()
+    move.close()
+    requests = move.steps
+    for step in range(1, requests + 1):
+        move.kill_at(step)
+        with pytest.raises(Killed):
+            move.close()
+        move.live()
+        assert (move.run().word, move.shelf.locks) == ("closed before", lock), step
+
+
 def test_open_leaves_a_lock_that_is_not_its_own(move: Move) -> None:
     move.run()
     move.close()
