@@ -8,8 +8,9 @@ from holdfast_cli.api.state_texts import size
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import comparing, many, naming
 from holdfast_cli.importing.comparing import Absent, Differs, InUse, MovedOn, NotAStateError, Same
+from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.naming import Rule
-from holdfast_cli.importing.new_place import OPERATION, NewPlace
+from holdfast_cli.importing.new_place import NewPlace
 from holdfast_cli.importing.plan import Plan, Planned, check_name
 from holdfast_cli.importing.source import OldState, Settings, Source
 
@@ -58,22 +59,13 @@ def _noted(state: Planned, source: Source, place: NewPlace) -> Planned | None:
         if state.name is None:
             return state
         name = state.name
-        new = place.describe(name)
-        is_ours = new is not None and new.operation == OPERATION
-        verdict = comparing.compare(
-            old,
-            new,
-            None,
-            lambda: place.read(name),
-            lambda: place.version_with(name, old.sha256),
-            is_ours=is_ours,
-        )
+        compared = comparing.look(source, place, Journal(None, ""), state.id, name, old)
     except CommandError as error:
         if isinstance(error, NotAStateError) and not state.id.endswith(".tfstate"):
             return None
         return replace(state, name=None, note=str(error))
     described = f"serial {old.revision.serial}, {size(len(old.body))}"
-    match verdict:
+    match compared.verdict:
         case Absent():
             return replace(state, note=described)
         case Same():
