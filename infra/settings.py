@@ -117,7 +117,7 @@ def as_toml(value: object) -> str:
         case Mapping():
             members = ", ".join(f"{_key(key)} = {as_toml(member)}" for key, member in value.items())
             return f"{{ {members} }}" if members else "{}"
-        case list():
+        case list() | tuple():
             return f"[{', '.join(map(as_toml, value))}]"
         case int() if value.bit_length() > _LONGEST_SHOWN * 8:
             return hex(value)  # Python limits the length of a decimal number
@@ -273,6 +273,38 @@ class NamedTexts:
             seen[key.casefold()] = key
             self.values.read(_below(name, key), member)
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A `Kind` that accepts lists of texts without duplicates, and returns them as a tuple.
+
+    Attributes:
+        example: an example of the list.
+        values: the kind that checks each text.
+        most: the largest number of texts.
+    """
+
+    example: str
+    values: Scalar
+    most: int
+
+    @property
+    def written(self) -> str:
+        """Return the form of the list, with the example."""
+        return f"a list of 1 to {self.most}, as in {self.example}"
+
+    def read(self, name: str, value: object) -> Any:
+        """Return a checked list of texts as a tuple (see `Kind`)."""
+        if not isinstance(value, list) or not value:
+            raise _not_allowed(name, value, self.written)
+        if len(value) > self.most:
+            raise SettingError(f"{name} has {len(value)} entries; write at most {self.most}")
+        for number, member in enumerate(value):
+            self.values.read(f"{name}[{number}]", member)
+            if member in value[:number]:
+                raise SettingError(f"{name} has {as_toml(member)} twice; write it once")
+        return tuple(value)
 
 
 # --- messages -------------------------------------------------------------------------------------

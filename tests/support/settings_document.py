@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, asdict
 from typing import Any
 
 from infra.config import TeamConfig
-from infra.settings import NamedTexts, Setting, Table, as_toml, settings_of
+from infra.settings import NamedTexts, Setting, Table, Texts, as_toml, settings_of
 from tests.support.pages import page
 
 PATH = page("settings.md")
@@ -52,7 +52,7 @@ def _settings(table: type, prefix: str = "") -> Iterator[tuple[str, Setting, Fie
 
 def _written(one: Setting) -> str:
     match one.kind:
-        case Table(example=example) | NamedTexts(example=example):
+        case Table(example=example) | NamedTexts(example=example) | Texts(example=example):
             return f"`{example}`"
         case _:
             written = one.kind.written.replace("true or false", "flag").removeprefix("a whole number from ")

@@ -28,6 +28,7 @@ from infra.config import (
     read_target,
 )
 from infra.functions import FUNCTIONS
+from infra.settings import SettingError, Texts, text
 from infra.teams_lock import placed
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -481,3 +482,18 @@ def test_a_team_keeps_its_place_on_aws_and_loses_it_on_the_local_one() -> None:
     assert local("http://127.0.0.1:4566").place(team) == TeamConfig(
         name="a", account="000000000000", region="us-east-1", require_lock=False
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("one", 'names = "one" is not allowed; write a list of 1 to 2, as in ["one", "two"]'),
+        ([], 'names = [] is not allowed; write a list of 1 to 2, as in ["one", "two"]'),
+        (["one", 2], "names[1] = 2 is not allowed; write a word"),
+        (["one", "one"], 'names has "one" twice; write it once'),
+        (["one", "two", "three"], "names has 3 entries; write at most 2"),
+    ],
+)
+def test_a_list_of_texts_is_refused_with_what_to_write(value: object, problem: str) -> None:
+    with pytest.raises(SettingError, match=f"^{re.escape(problem)}$"):
+        Texts('["one", "two"]', text("a word", str.isalpha), most=2).read("names", value)
