@@ -30,7 +30,7 @@ class StateStore(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
-        self.key = self._key(team) if team.key == "kms" else None
+        self.key = state_key(self, team) if team.key == "kms" else None
         logs_bucket = self._access_logs_bucket(team)
         # The logical ID never changes: a new stack imports a kept resource by it (`deploying.md`), and
         # CloudFormation replaces a resource whose logical ID changes.
@@ -43,7 +43,7 @@ class StateStore(Construct):
             versioned=True,
             object_lock_enabled=True,
             object_lock_default_retention=_default_retention(team.retention),
-            lifecycle_rules=_lifecycle(team.history),
+            lifecycle_rules=lifecycle(team.history),
             server_access_logs_bucket=logs_bucket,
             server_access_logs_prefix=(team.access_logs.prefix or None) if team.access_logs else None,
             # Kept, unless the stack's first deployment fails: the next deployment then needs the name.
@@ -58,15 +58,6 @@ class StateStore(Construct):
             )
         for statement in deny_statements(self.bucket, self.key, team):
             self.bucket.add_to_resource_policy(statement)
-
-    def _key(self, team: TeamConfig) -> kms.Key:
-        description = f"Holdfast: encrypts the states of team {team.name}"
-        # Without the key the whole history is lost. The key also stays if the deployment that creates it is
-        # rolled back, unlike the buckets: a team that had `key = "s3"` may have written states with it.
-        kept = RemovalPolicy.RETAIN
-        key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=kept)
-        fix_logical_id(key, "StateKey")
-        return key
 
     def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
         """Return the team's own bucket for access logs, or create one."""
@@ -119,6 +110,17 @@ class Staging(Construct):
         )
 
 
+def state_key(scope: Construct, team: TeamConfig) -> kms.Key:
+    """Create the key that encrypts a team's states."""
+    description = f"Holdfast: encrypts the states of team {team.name}"
+    # Without the key the whole history is lost. The key also stays if the deployment that creates it is
+    # rolled back, unlike the buckets: a team that had `key = "s3"` may have written states with it.
+    kept = RemovalPolicy.RETAIN
+    key = kms.Key(scope, "Key", description=description, enable_key_rotation=True, removal_policy=kept)
+    fix_logical_id(key, "StateKey")
+    return key
+
+
 def bucket_name(team: TeamConfig) -> str:
     """Return the name of a team's state bucket."""
     return names.bucket_name(team.name, team.account or Aws.ACCOUNT_ID, team.region or Aws.REGION)
@@ -133,7 +135,8 @@ def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | 
     return s3.ObjectLockRetention.compliance(days)
 
 
-def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
+def lifecycle(history: History | None) -> list[s3.LifecycleRule]:
+    """Return the lifecycle rules of a state bucket."""
     one_day = Duration.days(1)
     rules = [
         # For versions that remain if a release cannot remove the lock's own version.

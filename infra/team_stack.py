@@ -12,6 +12,7 @@ from infra.api import Api
 from infra.config import History, Target, TeamConfig, above_quota
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
+from infra.replica import ReplicaStack, replicate
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
@@ -34,6 +35,8 @@ class TeamStack(Stack):
         staging = Staging(self, "Staging", store.key)
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
+        if team.replica:
+            replicate(store, team, team.replica)
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
 
@@ -58,10 +61,11 @@ class TeamStack(Stack):
 def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
-    """Create the stack of each team, and the stack of each trail that teams share.
+    """Create the stack of each team and of its replica, and the stack of each trail that teams share.
 
     Returns:
-        The teams' stacks. A team's stack depends on the stack of its trail, so that both are deployed.
+        The teams' stacks. A team's stack depends on those of its trail and its replica, which are deployed
+        first.
     """
     trails = token_trails(scope, teams, target)
     stacks = []
@@ -69,6 +73,8 @@ def team_stacks(
         stack = TeamStack(scope, team, target, bundles)
         if trail := trails.get(team.name):
             stack.add_stack_dependency(trail)
+        if team.replica:
+            stack.add_stack_dependency(ReplicaStack(scope, team, team.replica, target))
         stacks.append(stack)
     return stacks
 

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "token": "create, show, rotate and revoke access tokens",
     "trust": "let CI jobs and people sign in without a stored secret",
     "audit": "show the events of the team's audit log",
+    "recover": "use the replica of a state bucket in another region",
     "doctor": "find problems of a setup, and show what to do",
     "completion": "print a script that completes commands in a shell",
 }
