@@ -180,7 +180,7 @@ def _refuse_other_writes(bucket: s3.IBucket, role_arn: str) -> iam.PolicyStateme
         principals=[iam.StarPrincipal()],
         actions=["s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"],
         resources=[bucket.arn_for_objects("*")],
-        conditions={"ArnNotEquals": {"aws:PrincipalArn": role_arn}},
+        conditions={"StringNotEquals": {"aws:PrincipalArn": role_arn}},
     )
 
 

@@ -1,7 +1,7 @@
 """Fences the old side of a replica, compares both sides, and removes the stale locks from the replica.
 
 S3 copies versions and delete markers to a replica, but never the removal of a version, by which a lock is
-released. So a state is locked there by whoever held its lock last, above all locks before.
+released. So a state is locked there by its last holder, above all locks before.
 
 To remove these locks is as safe as to break a lock:
 
@@ -57,7 +57,7 @@ _AT_ONCE: Final = 8
 _US: Final = Caller("recover", (Grant(Role.MAINTAINER, ("*",)),))
 _LOCK: Final = ".tfstate.tflock"
 _PASSING: Final = ("sessions/", "probes/")
-"""What the lifecycle removes within days."""
+"""The lifecycle removes such objects within days."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -204,7 +204,7 @@ def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
 
 
 def _revision(side: Side, key: str, entry: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the metadata of a state's current version; empty if there is none."""
+    """Return the metadata of a state's current version; empty if it does not exist."""
     if entry is None or "Size" not in entry:
         return {}
     with as_command_errors():

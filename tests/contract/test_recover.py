@@ -1,4 +1,4 @@
-"""Recovery on a replica, which has every version of the old bucket and none of its removals."""
+"""Recovery on a replica, to which S3 copied every version and no removal of a version."""
 
 import json
 import time

@@ -18,6 +18,7 @@ from infra.config import (
     ConfigError,
     History,
     Memory,
+    Replica,
     Retention,
     TeamConfig,
     Throttling,
@@ -175,6 +176,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         retention = { mode = "compliance", days = 36500, bucket_default = true }
         history = { days = 36500, keep_versions = 1 }
         key = "s3"
+        replica = { region = "eu-west-1" }
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
@@ -201,6 +203,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             retention=Retention(mode="compliance", days=36500, bucket_default=True),
             history=History(days=36500, keep_versions=1),
             key="s3",
+            replica=Replica(region="eu-west-1"),
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
@@ -214,6 +217,29 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         ),
         TeamConfig(name="b"),
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('region = "eu-central-1"', "replica is for one account and region; write account and region too"),
+        (
+            'account = "123456789012"\nregion = "eu-west-1"',
+            'replica.region = "eu-west-1" is the team\'s own region, with which it would be lost; '
+            "write another region",
+        ),
+        (
+            'account = "123456789012"\nregion = "cn-north-1"',
+            'replica.region = "eu-west-1" is in the partition aws, to which S3 copies nothing from '
+            "cn-north-1; write a region of aws-cn",
+        ),
+    ],
+)
+def test_a_replica_is_in_another_region_of_the_same_partition(
+    tmp_path: Path, settings: str, message: str
+) -> None:
+    line = wrong(tmp_path, f'[teams.a]\n{settings}\nreplica = {{ region = "eu-west-1" }}')
+    assert line == f"team 'a': {message}"
 
 
 NAME = "write a name of 1 to 25 lower-case letters, digits and '-', with a letter first"
@@ -424,7 +450,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         (
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
-            "native_clients, dynamodb_lock, max_state_mb, retention, history, key, access_logs, "
+            "native_clients, dynamodb_lock, max_state_mb, retention, history, key, replica, access_logs, "
             "log_retention, audit_retention, token_trail, throttling, memory, snap_start, keep_warm, "
             "console, tags",
         ),

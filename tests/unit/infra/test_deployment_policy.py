@@ -6,6 +6,7 @@ Sources: CloudFormation's resource schemas; API Gateway's guide on access logs a
 import json
 import re
 import subprocess
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ UNUSED: Final = re.compile(
     r"|(Associate|Disassociate)KmsKey|Delete(ResourcePolicy|RetentionPolicy))"
     # AWS::S3::Bucket: replication, website, inventories, metadata tables, ACLs
     r"|s3:(Create|Delete|Update)Bucket(Analytics|Cors|Encryption|Lifecycle|Metadata|Metrics|Replication|Website).*"
-    r"|s3:Put(Accelerate|Analytics|Inventory|IntelligentTiering|Metrics|Replication|ObjectLock)Configuration"
+    r"|s3:Put(Accelerate|Analytics|Inventory|IntelligentTiering|Metrics|ObjectLock)Configuration"
     r"|s3:PutBucket(Abac|Acl|CORS|Notification|Replication|Website)"
     r"|s3:(DeleteObject|PutObjectAcl|REST.PUT.OBJECT)",
     re.IGNORECASE,
@@ -94,7 +95,7 @@ CONTEXT: Final = {
 def name_of(stack: Synthesized, logical_id: str) -> str:
     """Return the name of a resource; CloudFormation derives a missing name from the stack's."""
     resource = stack.template["Resources"][logical_id]
-    for property_name in ("BucketName", "Bucket", "LogGroupName", "TrailName"):
+    for property_name in ("BucketName", "Bucket", "LogGroupName", "TrailName", "RoleName"):
         match resource.get("Properties", {}).get(property_name):
             case {"Ref": str(other)}:
                 return name_of(stack, other)
@@ -107,14 +108,20 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
 
 
 @pytest.fixture(
-    scope="session", params=["Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"]
+    scope="session",
+    params=[
+        *("Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"),
+        *("Holdfast-copied", "HoldfastReplica-copied"),
+    ],
 )
 def deployed(
     request: pytest.FixtureRequest, stacks: dict[str, Synthesized], synthesize: Synthesize
 ) -> Synthesized:
-    """Each example team's stack, and those of a team with every setting: its own and the shared trail."""
+    """Each example team's stack, and those of teams with every setting."""
     name: str = request.param
-    return (stacks if name in stacks else synthesize([EVERY_SETTING], AWS))[name]
+    if name in stacks:
+        return stacks[name]
+    return synthesize([EVERY_SETTING, replace(EVERY_SETTING, name="copied", key="kms")], AWS)[name]
 
 
 def test_the_document_leads_to_each_file_beside_it_and_replaces_account_and_region() -> None:
@@ -164,6 +171,8 @@ def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized)
     context = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
 
     def as_deployed(resource: str) -> str:
+        if "StagingBucket" not in deployed.template["Resources"]:
+            return resource
         # By its logical ID alone, where a deployment has the stack's name in front.
         return resource.replace(":::stagingbucket", f":::{name_of(deployed, 'StagingBucket')}")
 
