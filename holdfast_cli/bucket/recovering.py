@@ -17,6 +17,7 @@ To remove these locks is as safe as to break a lock:
   any other order, or if the command is killed, an older lock, or a freeze that was lifted, would reappear.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
@@ -31,20 +32,23 @@ from holdfast import names
 from holdfast.access import Caller, Grant, Role
 from holdfast.errors import InvalidName, LockNotMatched
 from holdfast.names import StateName
+from holdfast.s3.store import Store, connect
 from holdfast.state import locks
 from holdfast.state.locks import HeldLock
 from holdfast_cli import lazy
 from holdfast_cli.bucket import refusal
 from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
+from holdfast_cli.bucket.records import PATIENCE
 from holdfast_cli.bucket.refusal import Refusal
+from holdfast_cli.bucket.stack import CLIENT_CONFIG
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import boto3
     from mypy_boto3_s3 import S3Client
 
-    from holdfast.s3.store import Store
     from holdfast_cli.terminal.output import Progress
 
 FENCE: Final = Refusal("HoldfastRecovered", ("s3:PutObject", "s3:DeleteObject"))
@@ -74,6 +78,10 @@ class Side:
     s3: "S3Client"
     bucket: str
     account: str
+
+    def store(self) -> Store:
+        """Return a store for one object; its requests fail after `PATIENCE` seconds."""
+        return Store(self.s3, self.bucket, self.account, deadline=time.monotonic() + PATIENCE)
 
     @property
     def where(self) -> dict[str, Any]:
@@ -137,6 +145,13 @@ class Found:
         }
 
 
+def side(session: "boto3.Session", bucket: str, account: str, region: str | None = None) -> Side:
+    """Return a bucket of a region, by default of the session's."""
+    if region is None:
+        return Side(connect(session), bucket, account)
+    return Side(session.client("s3", region_name=region, config=CLIENT_CONFIG), bucket, account)
+
+
 def fence(old: Side, new: Side) -> None:
     """Let the old bucket refuse writes and deletions.
 
@@ -153,8 +168,8 @@ def fence(old: Side, new: Side) -> None:
             rules = []
         if not any(rule["Destination"]["Bucket"].endswith(f":{new.bucket}") for rule in rules):
             raise NoReplicaError(
-                f"The bucket {old.bucket} is there, and {new.bucket} is not its replica. Nothing was changed: "
-                "check --team, --region and --from."
+                f"The bucket {old.bucket} is there, and {new.bucket} is not its replica. Nothing was "
+                "changed: check --team, --region and --from."
             )
         before = refusal.policy(old.s3, old.bucket)
         everything = f"arn:{old.s3.meta.partition}:s3:::{old.bucket}/*"
@@ -238,9 +253,7 @@ def _state_of(key: str) -> str:
     return key.removeprefix("states/").removesuffix(".tfstate")
 
 
-def locks_in(
-    here: Listing, old_bucket: str, open_store: "Callable[[], Store]", progress: "Progress"
-) -> list[Found]:
+def locks_in(new: Side, here: Listing, old_bucket: str, progress: "Progress") -> list[Found]:
     """Return the locks and freezes in the replica."""
 
     def read(key: str) -> Found | None:
@@ -248,7 +261,7 @@ def locks_in(
             name = names.parse(key.removeprefix("states/").removesuffix(_LOCK))
         except InvalidName:
             return None  # no API has a state of this name
-        return _found(name, locks.read(open_store(), name), old_bucket)
+        return _found(name, locks.read(new.store(), name), old_bucket)
 
     keys = [key for key, entry in sorted(here.current.items()) if key.endswith(_LOCK) and "Size" in entry]
     found = [one for one in _for_each(keys, read, "locks read", progress) if one]
@@ -264,23 +277,18 @@ def _found(name: StateName, held: HeldLock | None, old_bucket: str) -> Found | N
     return Found(name, held, held.freeze is None and is_old)
 
 
-def remove(
-    here: Listing,
-    found: Sequence[Found],
-    old_bucket: str,
-    open_store: "Callable[[], Store]",
-    progress: "Progress",
-) -> None:
+def remove(new: Side, here: Listing, found: Sequence[Found], old_bucket: str, progress: "Progress") -> None:
     """Remove the stale locks, and below each lock and freeze the released ones."""
-    work = partial(_remove, here, old_bucket, open_store)
+    work = partial(_remove, new, here, old_bucket)
     for _ in _for_each(found, work, "locks removed", progress):
         pass
 
 
-def _remove(here: Listing, old_bucket: str, open_store: "Callable[[], Store]", one: Found) -> None:
-    store, name = open_store(), one.name
+def _remove(new: Side, here: Listing, old_bucket: str, one: Found) -> None:
+    store, name = new.store(), one.name
     for version in reversed(here.versions[name.lock_key]):
         if version != one.held.identity.version_id:
+            store.prolong(PATIENCE)
             # A version under retention stays: below a delete marker it is no lock.
             store.remove_version(name.lock_key, version)
     held: Found | None = one

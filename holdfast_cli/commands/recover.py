@@ -2,14 +2,10 @@
 
 import argparse
 import json
-import time
 from typing import TYPE_CHECKING
 
 from holdfast import team as names
-from holdfast.s3.store import Store, connect
-from holdfast_cli.bucket import recovering, stack
-from holdfast_cli.bucket.records import PATIENCE, as_lines
-from holdfast_cli.bucket.recovering import FENCE, LATELY, Found, Late, Listing, NoReplicaError, Side
+from holdfast_cli.bucket import records, recovering, stack
 from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -19,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from holdfast_cli.bucket.recovering import Found, Late, Listing, Side
     from holdfast_cli.bucket.stack import Stack
 
 COMMAND = Command()
@@ -48,14 +45,10 @@ Needs AWS credentials for both buckets.""",
 )
 def _recover(asked: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(asked))
-    client = connect(session)
-    new = Side(client, found.bucket, found.account)
-    with as_lines(found, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
-        old = Side(
-            session.client("s3", region_name=asked.source, config=stack.CLIENT_CONFIG),
-            names.bucket_name(found.team, found.account, asked.source),
-            found.account,
-        )
+    with records.as_lines(found, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
+        new = recovering.side(session, found.bucket, found.account)
+        old_bucket = names.bucket_name(found.team, found.account, asked.source)
+        old = recovering.side(session, old_bucket, found.account, asked.source)
         if old.bucket == new.bucket:
             raise CommandError(f"--from {asked.source} is the region of the stack: name the old region.")
         if not asked.yes:
@@ -70,13 +63,10 @@ def _recover(asked: argparse.Namespace) -> None:
         here = recovering.listing(new, progress)
         late = recovering.late(old, new, there, here) if there else []
 
-        def open_store() -> Store:
-            return Store(client, found.bucket, found.account, deadline=time.monotonic() + PATIENCE)
-
-        locks = recovering.locks_in(here, old.bucket, open_store, progress)
+        locks = recovering.locks_in(new, here, old.bucket, progress)
         if not asked.json:
             _write_before(old, locks, session.clock.now(), is_fenced=is_fenced)
-        recovering.remove(here, locks, old.bucket, open_store, progress)
+        recovering.remove(new, here, locks, old.bucket, progress)
     changed = here.changed_lately()
     if asked.json:
         output.write(json.dumps(_document(found, old, locks, late, changed, is_fenced=is_fenced), indent=2))
@@ -89,11 +79,11 @@ def _recover(asked: argparse.Namespace) -> None:
         )
 
 
-def _fence(old: Side, new: Side, *, is_gone: bool) -> bool:
+def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
     """Fence the old side. Return whether it is fenced; if it is not, somebody has said that it is gone."""
     try:
         recovering.fence(old, new)
-    except NoReplicaError:
+    except recovering.NoReplicaError:
         raise
     except CommandError as error:
         if not is_gone:
@@ -107,10 +97,12 @@ def _fence(old: Side, new: Side, *, is_gone: bool) -> bool:
     return True
 
 
-def _write_before(old: Side, locks: "Sequence[Found]", now: "datetime", *, is_fenced: bool) -> None:
+def _write_before(old: "Side", locks: "Sequence[Found]", now: "datetime", *, is_fenced: bool) -> None:
     lines = []
     if is_fenced:
-        lines.append(f"The bucket {old.bucket} refuses writes now (statement {FENCE.sid} of its policy).")
+        lines.append(
+            f"The bucket {old.bucket} refuses writes now (statement {recovering.FENCE.sid} of its policy)."
+        )
     stale = [one for one in locks if one.is_stale]
     if stale:
         rows = [
@@ -130,7 +122,7 @@ def _write_before(old: Side, locks: "Sequence[Found]", now: "datetime", *, is_fe
 def _write_after(
     locks: "Sequence[Found]",
     late: "Sequence[Late]",
-    here: Listing,
+    here: "Listing",
     changed: "Sequence[str]",
     *,
     is_fenced: bool,
@@ -154,7 +146,7 @@ def _write_after(
         )
     if changed and here.newest:
         lines.append(
-            f"Check what changed in the {int(LATELY.total_seconds()) // 3600} h before the newest copy, of "
+            f"Check what changed in the {int(recovering.LATELY.total_seconds()) // 3600} h before the newest copy, of "
             f"{output.moment(here.newest)}; a later revocation may be missing: {', '.join(changed)}"
         )
     output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
@@ -166,7 +158,7 @@ def _counted(items: "Sequence[object]", what: str) -> str:
 
 def _document(
     found: "Stack",
-    old: Side,
+    old: "Side",
     locks: "Sequence[Found]",
     late: "Sequence[Late]",
     changed: "Sequence[str]",

@@ -1,7 +1,6 @@
 """Recovery on a replica, to which S3 copied every version and no removal of a version."""
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -62,9 +61,6 @@ class Sides:
     def old_store(self) -> Store:
         return self.old.direct_store()
 
-    def new_store(self) -> Store:
-        return Store(self.new.server.proxied, self.new.name, ACCOUNT, deadline=time.monotonic() + 20)
-
     def locked(self, name: names.StateName = NAME, info: bytes = ONE) -> None:
         locks.acquire(self.old_store(), name, info, ADA)
         self.copy()
@@ -90,8 +86,8 @@ class Sides:
         recovering.fence(old, new)
         there, here = (recovering.listing(side, Progress()) for side in (old, new))
         late = recovering.late(old, new, there, here)
-        found = recovering.locks_in(here, old.bucket, self.new_store, Progress())
-        recovering.remove(here, found, old.bucket, self.new_store, Progress())
+        found = recovering.locks_in(new, here, old.bucket, Progress())
+        recovering.remove(new, here, found, old.bucket, Progress())
         return found, late
 
     def step(self, **_: Any) -> None:

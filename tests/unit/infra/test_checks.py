@@ -25,8 +25,9 @@ from tests.unit.infra.conftest import EVERY_SETTING, ROOT, new_app
 
 Fault = Callable[[Stack], object]
 
-STACKS: Final = {"Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"}
-STACKS |= {"HoldfastReplica-ops", "Holdfast-copied", "HoldfastReplica-copied"}
+STACKS: Final = {"Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"} | {
+    *("HoldfastReplica-ops", "Holdfast-copied", "HoldfastReplica-copied")
+}
 
 
 def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:
