@@ -145,8 +145,9 @@ def _write_after(
             "in the last output of each pipeline with `holdfast state history`."
         )
     if changed and here.newest:
+        hours = int(recovering.LATELY.total_seconds()) // 3600
         lines.append(
-            f"Check what changed in the {int(recovering.LATELY.total_seconds()) // 3600} h before the newest copy, of "
+            f"Check what changed in the {hours} h before the newest copy, of "
             f"{output.moment(here.newest)}; a later revocation may be missing: {', '.join(changed)}"
         )
     output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))

@@ -84,7 +84,7 @@ def test_without_an_old_side_somebody_has_to_say_that_it_is_gone(left: Aws) -> N
 
     document = json.loads(told)
     assert (document["fenced"], document["not_copied"]) == (False, None)
-    # The lock is of another bucket than the one that is gone.
+    # The lock is of another bucket than the lost bucket.
     assert [one["removed"] for one in document["locks"]] == [False]
     lines = left.output(*elsewhere, "--yes", "--old-side-is-gone").splitlines()
     assert "The lock one of network/prod stays: it is not of the old side." in lines
