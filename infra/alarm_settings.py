@@ -17,7 +17,7 @@ _SECONDS: Final = {"m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmSettings:
-    """Where CloudWatch tells of alarms, and when two of them ring."""
+    """The topic of the alarms, and when two of them ring."""
 
     topic: str = setting(
         text(
@@ -25,18 +25,18 @@ class AlarmSettings:
             '"arn:aws:sns:eu-central-1:123456789012:operations"',
             TOPIC.fullmatch,
         ),
-        "CloudWatch publishes to this topic, in the same account and region.",
+        "They publish to this topic.",
     )
     oldest_lock: str = setting(
         text(
             'minutes, hours or days, as in "30m", "1h" or "2d"', re.compile("[1-9][0-9]{0,3}[mhd]").fullmatch
         ),
-        "A lock that is held for longer rings, with `watch = true`.",
+        "A lock older than this rings.",
         default="1h",
     )
     slow: int = setting(
         whole_number(100, 25000),
-        'A p99 above this many milliseconds rings, for `backend "http"`.',
+        "A p99 of more ms rings.",
         default=3000,
     )
 

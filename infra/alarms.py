@@ -1,8 +1,8 @@
 """The alarms of a team, at most eight: what they watch, when they ring, and what they cost.
 
 CloudWatch bills each metric of an alarm. So no alarm has the errors and throttles of a function behind the
-API, which are 5xx of the API, and the throttles of the audit function stand for `DeliveryThrottling` of each
-log group, because every group delivers to it.
+API, which are 5xx of the API. And an alarm has the throttles of the audit function, not `DeliveryThrottling`
+of each log group: every group delivers to this function.
 """
 
 from collections.abc import Mapping

@@ -322,7 +322,8 @@ class TeamConfig:
             '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
-        "The API has [a domain of your own](networks.md#a-domain-of-your-own).",
+        "The API has your domain.",
+        deployed="[Change the address of each client](networks.md#a-domain-of-your-own).",
         unset="none",
         default=None,
     )
@@ -330,9 +331,9 @@ class TeamConfig:
     alarms: AlarmSettings | None = setting(
         Table(
             AlarmSettings,
-            '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock = "1h", slow = 3000 }',
+            '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
         ),
-        "The stack has [alarms](watching.md#alarms), which [cost](cost.md#what-raises-it).",
+        "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
         unset="none",
         default=None,
     )

@@ -20,12 +20,11 @@ _NAME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainSettings:
-    """The API's address, instead of one that API Gateway makes up."""
+    """The API's name, in place of the generated name."""
 
     name: str = setting(
         text('a DNS name of yours in lower case, as in "states.example.com"', _NAME.fullmatch),
-        "The API's address is `https://` and this name, for which you add a DNS record.",
-        deployed="The API has another address.",
+        "The API's name.",
     )
     certificate: str = setting(
         text(
@@ -33,8 +32,6 @@ class DomainSettings:
             '1a2b3c4d-1111-4222-8333-444455556666"',
             CERTIFICATE.fullmatch,
         ),
-        "The certificate of the name, in the same account and region.",
+        "Its certificate, in the same account and region.",
     )
-    keep_default_endpoint: bool = setting(
-        flag(), "The address that API Gateway makes up works too.", default=False
-    )
+    keep_default_endpoint: bool = setting(flag(), "AWS's address works too.", default=False)
