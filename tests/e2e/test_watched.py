@@ -5,6 +5,7 @@ from typing import Any
 
 from holdfast import watching
 from local_aws.server import LocalAws
+from tests.e2e.test_doctor import doctor
 from tests.support.deployed import client
 from tests.support.team import Team
 
@@ -48,9 +49,18 @@ def test_a_lock_that_is_held_for_too_long_reaches_the_topic(aws: LocalAws, teams
     assert told(1900) == ["ALARM"]
 
 
-def test_the_domain_leads_to_the_api(aws: LocalAws, teams: dict[str, Team]) -> None:
-    api = client(aws, "apigatewayv2")
-    [mapping] = api.get_api_mappings(DomainName="states.example.com")["Items"]
+def test_the_domain_leads_to_the_api_whose_own_address_is_off(aws: LocalAws, teams: dict[str, Team]) -> None:
+    team, gateway = teams["watched"], client(aws, "apigatewayv2")
+    [mapping] = gateway.get_api_mappings(DomainName="states.example.com")["Items"]
+    api = mapping["ApiId"]
+    assert f"/{api}/" in team.direct_address
 
-    assert f"/{mapping['ApiId']}/" in teams["watched"].direct_address
-    assert mapping.get("ApiMappingKey", "") == ""
+    def found() -> dict[str, str]:
+        return {one["check"]: one["level"] for one in doctor(team) if one["check"].startswith("domain.")}
+
+    assert found() == {"domain.status": "ok", "domain.default_endpoint": "ok"}
+    gateway.update_api(ApiId=api, DisableExecuteApiEndpoint=False)
+    try:
+        assert found() == {"domain.status": "ok", "domain.default_endpoint": "problem"}
+    finally:
+        gateway.update_api(ApiId=api, DisableExecuteApiEndpoint=True)
