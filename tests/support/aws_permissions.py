@@ -379,7 +379,7 @@ def distinct(found: Iterable[Demand]) -> list[Demand]:
     for demand in found:
         context = demand.request.context
         values = {(key, str(context[key])) for key in context if key != _RETAIN_UNTIL}
-        kinds.setdefault((demand.row, demand.on, frozenset(values)), demand)
+        kinds.setdefault((demand.row, demand.pattern, frozenset(values)), demand)
     return list(kinds.values())
 
 
