@@ -20,6 +20,7 @@ from infra.settings import (
     NamedTexts,
     SettingError,
     Table,
+    Texts,
     as_toml,
     flag,
     flag_or,
@@ -70,6 +71,7 @@ _WITH_SMALLER_QUOTA = frozenset(
 
 _NEVER = "Another value creates another stack, with an empty store."
 _STAY = "Existing logs are not moved."
+_TWO_DEPLOYMENTS = "Change keys [in two deployments](keys.md#change-the-key)."
 _OLD_TOO = "The new value also applies to existing logs."
 
 # The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
@@ -91,6 +93,17 @@ _TRAIL_NAME = re.compile(
 
 # DynamoDB's rules ("Naming rules").
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+
+# An alias is no key: a bucket's policy compares keys, and an alias may lead to another one tomorrow.
+_KMS_KEY = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):kms:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):[0-9]{12}:key/"
+    r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+)
+_KMS_KEY_WRITTEN = 'as in "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"'
+
+_ADMINISTRATOR = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):iam::(?P<account>[0-9]{12}):(role|user)/[\w+=,.@/-]+", re.ASCII
+)
 
 # The characters that all services with a stack's tags accept.
 _TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
@@ -256,11 +269,41 @@ class TeamConfig:
         unset="every version stays",
         default=None,
     )
-    key: Literal["kms", "s3"] = setting(
-        word("kms", "s3"),
-        "States and records are encrypted with the team's KMS key, or with S3's own keys.",
-        deployed='You can change "s3" to "kms", but not back; a version keeps its encryption.',
+    key: str = setting(
+        text(
+            f'"kms", "s3" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
+            lambda key: key in ("kms", "s3") or _KMS_KEY.fullmatch(key),
+        ),
+        "The stack's KMS key, S3's own keys or [your key](keys.md) encrypts states and records.",
+        deployed=_TWO_DEPLOYMENTS,
         default="kms",
+    )
+    previous_keys: tuple[str, ...] = setting(
+        Texts(
+            '["kms", "arn:aws:kms:…:key/…"]',
+            text(
+                f'"kms" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
+                lambda key: key == "kms" or _KMS_KEY.fullmatch(key),
+            ),
+            most=5,
+        ),
+        "The functions may also use these keys.",
+        deployed=_TWO_DEPLOYMENTS,
+        unset="none",
+        default=(),
+    )
+    key_administrators: tuple[str, ...] = setting(
+        Texts(
+            '["arn:aws:iam::123456789012:role/security"]',
+            text(
+                'the ARN of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
+                _ADMINISTRATOR.fullmatch,
+            ),
+            most=10,
+        ),
+        "Only they, and deployments, [administer](keys.md#administrators) the stack's KMS key.",
+        unset="all of the account",
+        default=(),
     )
     access_logs: AccessLogs | None = setting(
         Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
@@ -357,6 +400,11 @@ class TeamConfig:
         default_factory=dict,
     )
 
+    @property
+    def kms_keys(self) -> tuple[str, ...]:
+        """Return the KMS keys that the functions may use, in an order that does not depend on `key`."""
+        return tuple(sorted({self.key, *self.previous_keys} - {"s3"}))
+
     def has(self, spec: RoleSpec) -> bool:
         """Return whether the team has a function or a role."""
         return not spec.setting or bool(getattr(self, spec.setting))
@@ -434,6 +482,16 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
                 f"{path}: team '{name}': memory.{function} = {megabytes} is too little for states of "
                 f"max_state_mb = {team.max_state_mb}; write memory.{function} = {needed} or more"
             )
+    if team.key in team.previous_keys:
+        raise ConfigError(
+            f"{path}: team '{name}': previous_keys has {as_toml(team.key)}, which is key already; write "
+            "other keys, or leave it out"
+        )
+    if team.key_administrators and "kms" not in team.kms_keys:
+        raise ConfigError(
+            f"{path}: team '{name}': key_administrators is for the stack's own key, which the team does not "
+            'have; leave it out, or write key = "kms"'
+        )
     if team.token_trail is True and not (team.account and team.region):
         raise ConfigError(
             f"{path}: team '{name}': token_trail = true is for one account and region, whose teams share a "
@@ -454,6 +512,7 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
         _check_arns(team, path)
+        _check_keys(team, path)
         # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")
         if partition is None:
@@ -504,6 +563,29 @@ def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
             f"{path}: team '{unknown[0].name}': teams with alarms share a dashboard in an account and "
             "region; write account and region for each team with alarms, or for none"
         )
+
+
+def _check_keys(team: TeamConfig, path: Path) -> None:
+    """Check that a team's keys and their administrators are where S3 and KMS can use them."""
+    partition = _partitions().get(team.region or "")
+    for key in team.kms_keys:
+        if (found := _KMS_KEY.fullmatch(key)) is None or team.region is None:
+            continue
+        if found["region"] != team.region or found["partition"] != (partition or found["partition"]):
+            raise ConfigError(
+                f"{path}: team '{team.name}': {key} is not in {team.region}, and S3 uses keys of the "
+                "bucket's own region; write the ARN of a key there"
+            )
+    for administrator in team.key_administrators:
+        found = _ADMINISTRATOR.fullmatch(administrator)
+        assert found is not None  # noqa: S101 checked when it was read
+        if found["account"] != (team.account or found["account"]) or (
+            found["partition"] != (partition or found["partition"])
+        ):
+            raise ConfigError(
+                f"{path}: team '{team.name}': key_administrators has {administrator}, and KMS lets no other "
+                f"account administer a key; write a role of the account {team.account or 'of the stack'}"
+            )
 
 
 def above_quota(team: TeamConfig) -> str | None:

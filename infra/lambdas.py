@@ -69,7 +69,6 @@ class Functions(Construct):
             STATE_BUCKET.resource: store.bucket.bucket_arn,
             STAGING_BUCKET.resource: staging.bucket.bucket_arn,
             AUDIT_TRAIL.resource: self.audit.log_group_arn,
-            STATE_KEY.resource: store.key.key_arn if store.key else "",
             # By its name: the role's own policy refers to the roles that may assume it.
             TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
                 service="iam", region="", resource="role", resource_name=_transfers_role(self, team)
@@ -78,12 +77,13 @@ class Functions(Construct):
                 service="dynamodb", resource="table", resource_name=team.dynamodb_lock or ""
             ),
         }
+        self._key_arns = store.key_arns
         retention = retention_of_each_write(team)
         self._holds = {
             "": True,
             "retention": bool(retention),
             "declared": team.new_states == "declared",
-            "kms": store.key is not None,
+            "kms": bool(store.key_arns),
             "dynamodb_lock": team.dynamodb_lock is not None,
         }
         values = {
@@ -238,7 +238,9 @@ class Functions(Construct):
         arns = [
             f"{self._arns[place.resource]}/{place.keys}" if place.keys else self._arns[place.resource]
             for place in grant.on
+            if place != STATE_KEY
         ]
+        arns += self._key_arns if grant.of_bucket else ()
         conditions: dict[str, Any] | None = None
         if grant.of_bucket:
             # Only in requests that S3 of this region makes for the role. AWS KMS documents the first value.

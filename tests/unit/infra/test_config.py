@@ -35,6 +35,7 @@ from infra.teams_lock import placed
 
 ROOT = Path(__file__).resolve().parents[3]
 CERTIFICATE = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -125,6 +126,33 @@ def test_a_shared_trail_needs_the_account_and_the_region_that_it_is_for(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("region", "key", "administrator", "refused"),
+    [
+        ("eu-central-1", KEY, "aws:iam::123456789012", None),
+        (
+            "cn-north-1",
+            KEY.replace("aws:kms:eu-central-1", "aws-cn:kms:cn-north-1"),
+            "aws-cn:iam::123456789012",
+            None,
+        ),
+        ("eu-west-1", KEY, "aws:iam::123456789012", "write the ARN of a key there"),
+        ("eu-central-1", KEY.replace("aws:", "aws-cn:"), "aws:iam::123456789012", "the ARN of a key there"),
+        ("eu-central-1", KEY, "aws:iam::999999999999", "write a role of the account 123456789012"),
+        ("eu-central-1", KEY, "aws-cn:iam::123456789012", "write a role of the account 123456789012"),
+    ],
+)
+def test_a_key_is_of_the_region_and_its_administrators_are_of_the_account(
+    tmp_path: Path, region: str, key: str, administrator: str, refused: str | None
+) -> None:
+    settings = f'key = "kms"\nprevious_keys = ["{key}"]\nkey_administrators = ["arn:{administrator}:role/a"]'
+    text = f'[teams.a]\naccount = "123456789012"\nregion = "{region}"\n{settings}'
+    if refused:
+        assert wrong(tmp_path, text).endswith(refused)
+    else:
+        assert load_teams(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
     ("region", "rate", "burst", "quota"),
     [
         ("eu-south-1", 2500, 1250, None),
@@ -177,7 +205,11 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         dynamodb_lock = "Terraform_locks.eu-1"
         retention = { mode = "compliance", days = 36500, bucket_default = true }
         history = { days = 36500, keep_versions = 1 }
-        key = "s3"
+        key = "arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef"
+        previous_keys = [
+            "kms", "arn:aws:kms:eu-central-1:999999999999:key/1a2b3c4d-1111-4222-8333-444455556666"
+        ]
+        key_administrators = ["arn:aws:iam::012345678901:role/sso/a+b@c", "arn:aws:iam::012345678901:user/d"]
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
@@ -209,7 +241,12 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             dynamodb_lock="Terraform_locks.eu-1",
             retention=Retention(mode="compliance", days=36500, bucket_default=True),
             history=History(days=36500, keep_versions=1),
-            key="s3",
+            key="arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef",
+            previous_keys=("kms", KEY.replace("123456789012", "999999999999")),
+            key_administrators=(
+                "arn:aws:iam::012345678901:role/sso/a+b@c",
+                "arn:aws:iam::012345678901:user/d",
+            ),
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
@@ -232,6 +269,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     )
 
 
+A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
 NAME = "write a name of 1 to 25 lower-case letters, digits and '-', with a letter first"
 NO_TEAM = "names no team; write a table [teams.<name>] for each"
 
@@ -400,8 +438,29 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("retention", '"governance"', 'a table, as in { mode = "governance", days = 30 }'),
         not_allowed("history", "365", "a table, as in { days = 365, keep_versions = 100 }"),
         not_allowed("key", '"KMS"', '"kms"'),
-        not_allowed("key", '"aes256"', '"kms" or "s3"'),
-        not_allowed("key", "{ a = 1 }", '"kms" or "s3"'),
+        *(
+            not_allowed("key", value, A_KEY)
+            for value in ('"aes256"', "{ a = 1 }", '"arn:aws:kms:eu-central-1:123456789012:alias/states"')
+        ),
+        not_allowed("previous_keys", f'"{KEY}"', 'a list of 1 to 5, as in ["kms", "arn:aws:kms:…:key/…"]'),
+        (
+            'previous_keys = ["s3"]',
+            f'previous_keys[0] = "s3" is not allowed; write "kms" or the ARN of a KMS key, as in "{KEY}"',
+        ),
+        (
+            'previous_keys = ["kms"]',
+            'previous_keys has "kms", which is key already; write other keys, or leave it out',
+        ),
+        (
+            'key_administrators = ["arn:aws:iam::123456789012:role/*"]',
+            'key_administrators[0] = "arn:aws:iam::123456789012:role/*" is not allowed; write the ARN '
+            'of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
+        ),
+        (
+            f'key = "{KEY}"\nkey_administrators = ["arn:aws:iam::123456789012:role/security"]',
+            "key_administrators is for the stack's own key, which the team does not have; leave it out, or "
+            'write key = "kms"',
+        ),
         not_allowed("access_logs.bucket", '"Acme-Logs"', '"acme-logs"'),
         *(
             not_allowed("access_logs.bucket", f'"{name}"', BUCKET)
@@ -509,9 +568,9 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         (
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
-            "native_clients, dynamodb_lock, max_state_mb, retention, history, key, access_logs, "
-            "log_retention, audit_retention, token_trail, throttling, memory, snap_start, keep_warm, "
-            "console, domain, watch, alarms, tags",
+            "native_clients, dynamodb_lock, max_state_mb, retention, history, key, "
+            "previous_keys, key_administrators, access_logs, log_retention, audit_retention, token_trail, "
+            "throttling, memory, snap_start, keep_warm, console, domain, watch, alarms, tags",
         ),
     ],
 )

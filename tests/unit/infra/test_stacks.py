@@ -39,7 +39,16 @@ def test_the_settings_of_this_test_differ_from_every_default() -> None:
 @pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", None])
 def test_nothing_is_bound_to_the_commercial_partition(synthesize: Synthesize, region: str | None) -> None:
     account = "123456789012" if region else None
-    team = replace(EVERY_SETTING, account=account, region=region, key="kms", token_trail=region is not None)
+    role = f"arn:aws-{(region or 'us').partition('-')[0]}:iam::123456789012:role/security"
+    team = replace(
+        EVERY_SETTING,
+        account=account,
+        region=region,
+        key="kms",
+        previous_keys=(),
+        key_administrators=(role,),
+        token_trail=region is not None,
+    )
     for stack in synthesize([team], AWS).values():
         # Service principals, and a value that a policy compares with `kms:ViaService`.
         known = (
