@@ -39,12 +39,18 @@ _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "C
 }
 """A retention mode in teams.toml -> its name in S3."""
 
+SUBSCRIPTION: Final = "audit"
+"""The name of the subscription filter in each audited log group."""
+
 Bundles = Mapping[str, Bundle]
 """Function name -> its code."""
 
 
 class Functions(Construct):
-    """The functions of one team; `live` maps each function's name to the alias that callers invoke."""
+    """The functions of one team; `live` maps each function's name to the alias that callers invoke.
+
+    `named` maps each function's name to the name that Lambda gives it.
+    """
 
     def __init__(
         self,
@@ -63,7 +69,6 @@ class Functions(Construct):
             STATE_BUCKET.resource: store.bucket.bucket_arn,
             STAGING_BUCKET.resource: staging.bucket.bucket_arn,
             AUDIT_TRAIL.resource: self.audit.log_group_arn,
-            STATE_KEY.resource: store.key.key_arn if store.key else "",
             # By its name: the role's own policy refers to the roles that may assume it.
             TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
                 service="iam", region="", resource="role", resource_name=_transfers_role(self, team)
@@ -72,12 +77,13 @@ class Functions(Construct):
                 service="dynamodb", resource="table", resource_name=team.dynamodb_lock or ""
             ),
         }
+        self._key_arns = store.key_arns
         retention = retention_of_each_write(team)
         self._holds = {
             "": True,
             "retention": bool(retention),
             "declared": team.new_states == "declared",
-            "kms": store.key is not None,
+            "kms": bool(store.key_arns),
             "dynamodb_lock": team.dynamodb_lock is not None,
         }
         values = {
@@ -128,6 +134,7 @@ class Functions(Construct):
             if SIGN_ADDRESSES in spec.grants:
                 self.live[spec.name].node.add_dependency(transfers)
         copying, _ = made["audit_trail"]
+        self.named = {name: function.function_name for name, (function, _) in made.items()}
         for spec in FUNCTIONS:
             if spec.audited:
                 self._subscribe(copying, made[spec.name][1], spec.construct_id)
@@ -148,7 +155,7 @@ class Functions(Construct):
             destination=LambdaDestination(copying, add_permissions=False),
             # In quotes: a term without quotes may have only letters, digits and underscores.
             filter_pattern=logs.FilterPattern.literal(f'"{audit.MARK}"'),
-            filter_name="audit",
+            filter_name=SUBSCRIPTION,
         )
         # CloudWatch tests whether it may call the function when the filter is created.
         marked_lines.node.add_dependency(copying.node.find_child(f"{construct_id}Log"))
@@ -231,7 +238,9 @@ class Functions(Construct):
         arns = [
             f"{self._arns[place.resource]}/{place.keys}" if place.keys else self._arns[place.resource]
             for place in grant.on
+            if place != STATE_KEY
         ]
+        arns += self._key_arns if grant.of_bucket else ()
         conditions: dict[str, Any] | None = None
         if grant.of_bucket:
             # Only in requests that S3 of this region makes for the role. AWS KMS documents the first value.

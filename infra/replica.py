@@ -37,7 +37,7 @@ class ReplicaStack(Stack):
             tags=dict(team.tags),
             termination_protection=target.termination_protection,
         )
-        key = state_key(self, team) if team.key != "s3" else None
+        key = state_key(self, team) if team.kms_keys else None
         bucket = private_bucket(
             self,
             "Bucket",
@@ -88,14 +88,14 @@ def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
         source_selection_criteria=s3.CfnBucket.SourceSelectionCriteriaProperty(
             sse_kms_encrypted_objects=s3.CfnBucket.SseKmsEncryptedObjectsProperty(status="Enabled")
         )
-        if store.key
+        if store.keys
         else None,
         destination=s3.CfnBucket.ReplicationDestinationProperty(
             bucket=_bucket_arn(there),
             encryption_configuration=s3.CfnBucket.EncryptionConfigurationProperty(
                 replica_kms_key_id=f"arn:{Aws.PARTITION}:kms:{there.region}:{there.account}:{_alias(there)}"
             )
-            if store.key
+            if store.keys
             else None,
         ),
     )
@@ -103,9 +103,9 @@ def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
     bucket.replication_configuration = s3.CfnBucket.ReplicationConfigurationProperty(
         role=_role_arn(team), rules=[rule]
     )
-    if store.key:
+    if own := store.keys.get("kms"):
         # In the key's policy, because the role is older than the key.
-        store.key.add_to_resource_policy(
+        own.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="Replication",
                 principals=[iam.ArnPrincipal(_role_arn(team))],
@@ -158,6 +158,12 @@ def _permissions(
         statements.append(
             iam.PolicyStatement(
                 sid="Encrypt", actions=encrypt, resources=[key.key_arn], conditions=_by_s3(replica)
+            )
+        )
+    if brought := [name for name in source.kms_keys if name != "kms"]:
+        statements.append(
+            iam.PolicyStatement(
+                sid="Decrypt", actions=["kms:Decrypt"], resources=brought, conditions=_by_s3(source)
             )
         )
     return statements

@@ -5,7 +5,7 @@ All but the bucket for uploads are kept when the stack is deleted.
 
 from typing import Any, cast
 
-from aws_cdk import Acknowledgment, Aws, CfnResource, Duration, RemovalPolicy, Validations
+from aws_cdk import Acknowledgment, Aws, CfnResource, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -14,6 +14,7 @@ from holdfast import team as names
 from infra import keys
 from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
+from infra.key_policy import key_policy
 
 
 class StateStore(Construct):
@@ -26,11 +27,19 @@ class StateStore(Construct):
         bucket: named after team, account and region. The fixed name is a safeguard: if a stack is created
             again beside a kept bucket, the deployment fails. With a new name the stack would start with an
             empty bucket, and Terraform would create everything a second time.
+        key_arns: the KMS keys of the objects: the bucket's key, and those before and after it.
     """
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
-        self.key = state_key(self, team) if team.key == "kms" else None
+        self.keys = {
+            name: state_key(self, team)
+            if name == "kms"
+            else kms.Key.from_key_arn(self, name.rpartition("/")[2], name)
+            for name in team.kms_keys
+        }
+        self.key = self.keys.get(team.key)
+        self.key_arns = [key.key_arn for key in self.keys.values()]
         logs_bucket = self._access_logs_bucket(team)
         # The logical ID never changes: a new stack imports a kept resource by it (`deploying.md`), and
         # CloudFormation replaces a resource whose logical ID changes.
@@ -56,7 +65,7 @@ class StateStore(Construct):
                     reason="The team's bucket has its own policy; settings.md says what it must allow.",
                 )
             )
-        for statement in deny_statements(self.bucket, self.key, team):
+        for statement in deny_statements(self.bucket, self.key_arns, team):
             self.bucket.add_to_resource_policy(statement)
 
     def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
@@ -110,13 +119,20 @@ class Staging(Construct):
         )
 
 
-def state_key(scope: Construct, team: TeamConfig) -> kms.Key:
-    """Create the key that encrypts a team's states."""
+def state_key(scope: Construct, team: TeamConfig) -> kms.IKey:
+    """Create a stack's own key for a team's states."""
     description = f"Holdfast: encrypts the states of team {team.name}"
     # Without the key the whole history is lost. The key also stays if the deployment that creates it is
     # rolled back, unlike the buckets: a team that had `key = "s3"` may have written states with it.
     kept = RemovalPolicy.RETAIN
-    key = kms.Key(scope, "Key", description=description, enable_key_rotation=True, removal_policy=kept)
+    key = kms.Key(
+        scope,
+        "Key",
+        description=description,
+        enable_key_rotation=True,
+        removal_policy=kept,
+        policy=key_policy(Stack.of(scope), team.key_administrators) if team.key_administrators else None,
+    )
     fix_logical_id(key, "StateKey")
     return key
 

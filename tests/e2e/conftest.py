@@ -74,7 +74,12 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
     for name in {team.dynamodb_lock for team in load_teams(TEAMS_FILE)} - {None}:
         create_lock_table(client(aws, "dynamodb"), str(name))
-    return deploy(aws, list(TEAMS), teams_file=TEAMS_FILE)
+    # The local AWS chooses the ID of a key.
+    [given] = {team.key for team in load_teams(TEAMS_FILE) if team.key.startswith("arn:")}
+    made = client(aws, "kms").create_key()["KeyMetadata"]["Arn"]
+    teams_file = aws.data_dir / "teams.toml"
+    teams_file.write_text(TEAMS_FILE.read_text().replace(given, made))
+    return deploy(aws, list(TEAMS), teams_file=teams_file)
 
 
 @pytest.fixture(scope="session")
@@ -149,6 +154,12 @@ def kept(teams: dict[str, Team]) -> Team:
 def whole(teams: dict[str, Team]) -> Team:
     """The team whose bucket puts every object under retention, and whose names must be declared."""
     return teams["whole"]
+
+
+@pytest.fixture(scope="session")
+def watched(teams: dict[str, Team]) -> Team:
+    """The team with a KMS key of its own."""
+    return teams["watched"]
 
 
 _NUMBERS = itertools.count(1)

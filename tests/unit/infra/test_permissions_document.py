@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import LOCK_TABLE, ROLES, TRANSFERS_ROLE
+from infra.functions import LOCK_TABLE, ROLES, STATE_KEY, TRANSFERS_ROLE
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed
@@ -33,7 +33,7 @@ WITHOUT: Final = {
         ),
     ),
     '`new_states = "declared"`': (replace(FULL, name="any-name", new_states="any"),),
-    '`key = "kms"`': (replace(FULL, name="no-key", key="s3"),),
+    "`key` is a KMS key": (replace(FULL, name="no-key", key="s3"),),
     "`dynamodb_lock` is set": (replace(FULL, name="no-table", dynamodb_lock=None),),
 }
 """Settings that add permissions, each with teams that lack it."""
@@ -42,10 +42,14 @@ WHEN: Final = {
     ALL - {"native"}: " unless `native_clients`",
     ALL - {"retention"}: " unless `retention` is set",
     frozenset({"retention"}): " if `retention` is set",
-    ALL - {"s3"}: ' if `key = "kms"`',
+    ALL - {"s3"}: " if `key` is a KMS key",
     frozenset({"s3"}): ' if `key = "s3"`',
 }
 """The setting that decides for which teams a statement is, in words."""
+
+
+BY_ARN: Final = ((":dynamodb:", LOCK_TABLE.resource), (":kms:", f"{STATE_KEY.resource}.Arn"))
+"""Resources that a team's settings may name by their ARNs."""
 
 
 def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
@@ -61,7 +65,7 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
             stack.role_arn("transfers"): f"<{TRANSFERS_ROLE.resource}>",
         }
         found[spec.name] = [
-            (action, names.get(on, f"<{LOCK_TABLE.resource}>" if ":dynamodb:" in on else on))
+            (action, names.get(on, next((f"<{name}>" for part, name in BY_ARN if part in on), on)))
             for action, on in allowed(stack.resolve(policy["PolicyDocument"]["Statement"]))
         ]
     return found
