@@ -70,13 +70,14 @@ def quoted(value: object) -> str:
     return re.sub("(?<=/)/", r"\/", escaped)
 
 
-def command(team: str, event: Mapping[str, object]) -> str:
-    """Return the command that shows more about an event of the audit trail."""
-    shown = f"holdfast audit --team {team}"
+def of_event(team: str, event: Mapping[str, object]) -> Message:
+    """Return the message about an event of the audit trail, with all fields of the event."""
+    name, fields = str(event["event"]), {field: value for field, value in event.items() if field != "event"}
     try:
-        return f"{shown} --state {names.parse(str(event.get('state', '')))}"
+        which = f"--state {names.parse(str(event.get('state', '')))}"
     except InvalidName:
-        return f"{shown} --event {event['event']}"
+        which = f"--event {name}"
+    return message(team, name, fields, f"holdfast audit --team {team} {which}")
 
 
 def connect() -> Any:

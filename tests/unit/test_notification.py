@@ -30,16 +30,13 @@ HELD: dict[str, object] = {
 
 
 def test_a_message_says_what_happened_and_how_to_see_more() -> None:
-    told = notification.message(
-        "payments", "lock.force_unlocked", HELD, notification.command("payments", HELD)
-    )
+    told = notification.of_event("payments", HELD)
 
     assert told.subject == "Holdfast: lock.force_unlocked in team payments"
     assert told.body.splitlines() == [
         told.subject,
         "",
         'id: "3812"',
-        'event: "lock.force_unlocked"',
         'state: "network/prod"',
         'principal: "token:0123"',
         'reason: "left behind"',
@@ -55,18 +52,17 @@ def test_a_text_can_neither_suppress_a_message_nor_mention_link_or_format_anythi
     field: str, text: str
 ) -> None:
     fields = {**HELD, "event": "state.deleted", field: text}
-    if field == "event":  # the name of an event is always one of ours
+    if field == "event":  # it is always one of ours
         with pytest.raises(ValueError, match="name of an event"):
-            notification.message("payments", text, fields, "holdfast audit")
+            notification.of_event("payments", fields)
         return
-    more = notification.command("payments", fields)
-    told = notification.message("payments", "state.deleted", fields, more)
+    told = notification.of_event("payments", fields)
 
     assert told.subject == "Holdfast: state.deleted in team payments"
     assert told.body.isascii()
     assert not re.search(r"[<>&@`\[\]]|//", told.body)
     lines = told.body.split("\n")
-    assert len(lines) == len(fields) + 4
+    assert len(lines) == len(fields) + 3
     (line,) = (line for line in lines if line.startswith(f"{field}: "))
     shown = json.loads(line.partition(": ")[2])
     assert shown.removesuffix("...") == text[:LONGEST]
