@@ -11,15 +11,14 @@ from typing import Any, Literal
 
 from botocore.loaders import create_loader
 
-from holdfast import audit
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
 from infra.functions import FunctionSpec, RoleSpec
+from infra.notify_settings import AuditArchive, Notify
 from infra.settings import (
     NamedTexts,
     SettingError,
     Table,
-    Texts,
     as_toml,
     flag,
     flag_or,
@@ -91,9 +90,6 @@ _TRAIL_NAME = re.compile(
 
 # DynamoDB's rules ("Naming rules").
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
-
-# SNS's rules (API reference of CreateTopic). A FIFO topic has a dot in its name.
-_TOPIC = re.compile(r"arn:(aws[a-z-]*):sns:([a-z0-9-]+):([0-9]{12}):[A-Za-z0-9_-]{1,256}")
 
 # The characters that all services with a stack's tags accept.
 _TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
@@ -190,42 +186,6 @@ class AccessLogs:
         text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
         "The logs' names begin with this prefix.",
         default="",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notify:
-    """The topic that is notified of events of the audit trail."""
-
-    topic: str = setting(
-        text(
-            'the ARN of a standard topic, as in "arn:aws:sns:eu-central-1:123456789012:holdfast"',
-            _TOPIC.fullmatch,
-        ),
-        "The SNS topic, in the same account and region.",
-    )
-    events: tuple[str, ...] = setting(
-        Texts(
-            as_toml(["lock.force_unlocked"]),
-            word_of(
-                f"an event of audit.md, as in {as_toml('state.written')}", lambda: tuple(audit.NOTIFIABLE)
-            ),
-            len(audit.NOTIFIABLE),
-        ),
-        "The [events](audit.md#events), but not `sign_in.refused` and `sign_in.failed`.",
-        default=tuple(map(str, audit.NOTIFIED)),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditArchive:
-    """For how long S3 Object Lock protects the audit trail's archive."""
-
-    days: int = setting(whole_number(1, MAX_DAYS), "Each event is kept for this many days.")
-    mode: Literal["governance", "compliance"] = setting(
-        word("governance", "compliance"),
-        "With `compliance` nobody, not even root, can delete an event sooner.",
-        default="compliance",
     )
 
 
@@ -481,7 +441,8 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
-        _check_topic(team, path)
+        if team.notify and (why := team.notify.misplaced(team.account, team.region)):
+            raise ConfigError(f"{path}: team '{team.name}': {why}")
         # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")
         if partition is None:
@@ -499,18 +460,6 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
                     f"{other.region} and {team.region}, but an account belongs to one partition of AWS; "
                     "write the account of each"
                 )
-
-
-def _check_topic(team: TeamConfig, path: Path) -> None:
-    found = _TOPIC.fullmatch(team.notify.topic) if team.notify else None
-    if found is None:
-        return
-    for name, own, other in (("region", team.region, found[2]), ("account", team.account, found[3])):
-        if own and own != other:
-            raise ConfigError(
-                f"{path}: team '{team.name}': notify.topic is a topic of the {name} {other}, and the team's is "
-                f"{own}; write the ARN of a topic in the team's account and region"
-            )
 
 
 def above_quota(team: TeamConfig) -> str | None:

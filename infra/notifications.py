@@ -1,4 +1,4 @@
-"""What tells a team's topic of changed records and of refused sign-ins; the audit function tells of the rest."""
+"""What a team is notified of beside the functions' lines: changed records, and refused sign-ins."""
 
 from typing import Final, cast
 

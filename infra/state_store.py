@@ -13,7 +13,8 @@ from constructs import Construct
 from holdfast import team as names
 from infra import keys
 from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
-from infra.config import AuditArchive, History, Retention, TeamConfig
+from infra.config import History, Retention, TeamConfig
+from infra.notify_settings import AuditArchive
 
 
 class StateStore(Construct):
@@ -120,10 +121,10 @@ class Staging(Construct):
 
 
 def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
-    """Create the bucket that keeps the audit trail from everybody, and stays when the stack is deleted.
+    """Create the bucket of the audit trail's archive, which stays when the stack is deleted.
 
-    It has S3's own keys, so that nobody can make it unreadable with a key. Its name is CloudFormation's: a new
-    stack creates another archive beside it.
+    It has S3's own keys: whoever deletes a KMS key makes everything under it unreadable. Its name is
+    CloudFormation's, so a new stack creates another archive beside it.
     """
     one_day = Duration.days(1)
     bucket = private_bucket(

@@ -108,7 +108,7 @@ def _digest(*parts: object) -> str:
 
 
 def archived(events: Sequence[AuditEvent]) -> tuple[str, bytes]:
-    """Return key and content of the object with the events of one delivery; a repeated one has the same key."""
+    """Return key and content of the object with the events of a delivery; a repeated one has the same key."""
     key = _digest(*(json.loads(event.message)["id"] for event in events))
     lines = "".join(f"{event.message}\n" for event in events)
     return f"events/{events[0].stream}/{key}.jsonl.gz", gzip.compress(lines.encode(), mtime=0)

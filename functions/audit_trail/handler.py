@@ -8,7 +8,6 @@ notified all the same; then the function raises, so all three get the events aga
 """
 
 import json
-
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
