@@ -1,4 +1,4 @@
-"""What a team is notified of beside the functions' lines: changed records, and refused sign-ins."""
+"""The notifications that come from no function's line: changed records, and many refused sign-ins."""
 
 from typing import Final, cast
 

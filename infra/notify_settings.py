@@ -30,6 +30,7 @@ class Notify:
             len(NOTIFIABLE),
         ),
         "The [events](audit.md#events), but not `sign_in.refused` and `sign_in.failed`.",
+        unset="[these](watching.md#notifications)",
         default=tuple(map(str, NOTIFIED)),
     )
 

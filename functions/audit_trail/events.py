@@ -68,7 +68,7 @@ def _event(function: str, log_stream: str, line: Mapping[str, Any]) -> AuditEven
     # CloudWatch may deliver a line twice, with the same ID.
     added = (line["id"], when.isoformat(timespec="milliseconds"), logged.get("message"), function)
     if "number" in logged:
-        logged["log_stream"] = log_stream
+        logged["stream"] = log_stream
     kept = {name: logged[name] for name in audit.FIELDS if _is_kept(logged.get(name))}
     return AuditEvent(
         audit_log.stream(function, line["timestamp"]),

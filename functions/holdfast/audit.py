@@ -142,7 +142,7 @@ FIELDS: Final = (
         "freeze",
         "until",
     ),
-    *("token", "session", "reason", "error", "status", "source_ip", "request_id", "log_stream", "number"),
+    *("token", "session", "reason", "error", "status", "source_ip", "request_id", "stream", "number"),
 )
 """The fields of a log line that the audit trail keeps in its event, beside `ADDED_FIELDS`."""
 
