@@ -60,15 +60,15 @@ class Call:
         if target := line["headers"].get("x-amz-target"):
             return cls(target.rpartition(".")[2], "", "", *rest)
         operation = _OPERATIONS.get(line["method"], line["method"]) if key else _listing(line)
-        if (line["service"], line["method"]) == ("sts", "POST"):
-            return cls(
-                "AssumeRole", "", "", *rest
-            )  # its name is in the body, and the functions send no other
+        # Its name is in the body, and the functions send no other.
+        if only := _ONLY.get((line["service"], line["method"])):
+            return cls(only, "", "", *rest)
         if line["service"] != "s3" or not operation:
             return cls(f"{line['service']}: {line['method']} {line['path']}")
         return cls(operation, bucket, key, *rest)
 
 
+_ONLY: Final = {("sts", "POST"): "AssumeRole", ("sns", "POST"): "Publish"}
 _OPERATIONS: Final = {"GET": "GetObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
 
