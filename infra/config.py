@@ -290,14 +290,13 @@ class TeamConfig:
     )
     audit_archive: AuditArchive | None = setting(
         Table(AuditArchive, "{ days = 365 }"),
-        "The audit trail is also stored in [a bucket under Object Lock](audit.md#the-archive).",
-        deployed="An event keeps the retention that it was written with.",
+        "[A bucket under Object Lock](audit.md#the-archive) keeps the audit trail.",
         unset="none",
         default=None,
     )
     notify: Notify | None = setting(
         Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
-        "A topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        "An SNS topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
         unset="none",
         default=None,
     )

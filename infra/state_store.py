@@ -133,7 +133,8 @@ def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
         "AuditArchive",
         versioned=True,
         object_lock_enabled=True,
-        object_lock_default_retention=_lock(settings.mode, settings.days),
+        # With governance, administrators could remove what they did.
+        object_lock_default_retention=s3.ObjectLockRetention.compliance(Duration.days(settings.days)),
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="events",
@@ -162,14 +163,10 @@ def bucket_name(team: TeamConfig) -> str:
 def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | None:
     if retention is None or not retention.bucket_default:
         return None
-    return _lock(retention.mode, retention.days)
-
-
-def _lock(mode: str, days: int) -> s3.ObjectLockRetention:
-    lasts = Duration.days(days)
-    if mode == "governance":
-        return s3.ObjectLockRetention.governance(lasts)
-    return s3.ObjectLockRetention.compliance(lasts)
+    days = Duration.days(retention.days)
+    if retention.mode == "governance":
+        return s3.ObjectLockRetention.governance(days)
+    return s3.ObjectLockRetention.compliance(days)
 
 
 def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:

@@ -55,7 +55,7 @@ EVERY_SETTING = TeamConfig(
     snap_start=True,
     keep_warm=False,
     console=False,
-    audit_archive=AuditArchive(days=400, mode="governance"),
+    audit_archive=AuditArchive(days=400),
     notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
     tags={"cost-center": "42"},
 )

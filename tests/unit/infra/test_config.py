@@ -184,7 +184,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         snap_start = true
         keep_warm = false
         console = false
-        audit_archive = { days = 36500, mode = "governance" }
+        audit_archive = { days = 36500 }
         notify = { topic = "arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events = ["state.written"] }
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
@@ -212,7 +212,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             snap_start=True,
             keep_warm=False,
             console=False,
-            audit_archive=AuditArchive(days=36500, mode="governance"),
+            audit_archive=AuditArchive(days=36500),
             notify=Notify(topic="arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events=("state.written",)),
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
