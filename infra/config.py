@@ -16,6 +16,7 @@ from holdfast.s3.retention import MAX_DAYS
 from infra.alarm_settings import TOPIC, AlarmSettings
 from infra.domain_settings import CERTIFICATE, DomainSettings
 from infra.functions import FunctionSpec, RoleSpec
+from infra.notify_settings import AuditArchive, Notify
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -332,6 +333,18 @@ class TeamConfig:
         deployed=_STAY,
         default=False,
     )
+    audit_archive: AuditArchive | None = setting(
+        Table(AuditArchive, "{ days = 365 }"),
+        "[A bucket under Object Lock](audit.md#the-archive) keeps the audit trail.",
+        unset="none",
+        default=None,
+    )
+    notify: Notify | None = setting(
+        Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
+        "An SNS topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        unset="none",
+        default=None,
+    )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
         "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
@@ -535,6 +548,7 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 def _check_arns(team: TeamConfig, path: Path) -> None:
     """Check that what a team's ARNs name is in the team's account and region."""
     named = {
+        "notify.topic": team.notify and TOPIC.fullmatch(team.notify.topic),
         "alarms.topic": team.alarms and TOPIC.fullmatch(team.alarms.topic),
         "domain.certificate": team.domain and CERTIFICATE.fullmatch(team.domain.certificate),
     }

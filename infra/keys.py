@@ -33,6 +33,9 @@ WORKSPACES: Final = StateName("*").record_key
 FREEZES: Final = FROZEN_PATTERNS
 """The object that contains all frozen patterns."""
 
+ARCHIVED: Final = "events/*"
+"""Events of the audit trail, in the archive."""
+
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
 """Uploaded states that are not committed yet, in the staging bucket."""
 UPLOADED_JSON: Final = f"{folder(staging.json_key('*', '*', '*'))}*"

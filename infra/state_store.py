@@ -15,6 +15,7 @@ from infra import keys
 from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
 from infra.key_policy import key_policy
+from infra.notify_settings import AuditArchive
 
 
 class StateStore(Construct):
@@ -131,6 +132,41 @@ class Staging(Construct):
                 reason="The audit trail has every upload and its commit, and nothing stays beyond a day.",
             )
         )
+
+
+def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
+    """Create the bucket of the audit trail's archive, which stays when the stack is deleted.
+
+    It has S3's own keys, because nobody can delete those. Its name is CloudFormation's, so a new stack
+    creates another archive beside it.
+    """
+    one_day = Duration.days(1)
+    bucket = private_bucket(
+        scope,
+        "AuditArchive",
+        "AuditArchive",
+        versioned=True,
+        object_lock_enabled=True,
+        # With governance, administrators could remove what they did.
+        object_lock_default_retention=s3.ObjectLockRetention.compliance(Duration.days(settings.days)),
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="events",
+                expiration=Duration.days(settings.days),
+                noncurrent_version_expiration=one_day,
+                abort_incomplete_multipart_upload_after=one_day,
+            ),
+            s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
+        ],
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    )
+    Validations.of(bucket).acknowledge(
+        Acknowledgment(
+            id="AwsSolutions::AwsSolutions-S1",
+            reason="Only the audit function writes here, and nobody can replace what it wrote.",
+        )
+    )
+    return bucket
 
 
 def bucket_name(team: TeamConfig) -> str:

@@ -30,6 +30,7 @@ from infra.config import (
 from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
+from infra.notify_settings import AuditArchive, Notify
 from infra.team_stack import team_stacks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,6 +67,8 @@ EVERY_SETTING = TeamConfig(
     alarms=AlarmSettings(
         topic="arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock="2d", slow=5000
     ),
+    audit_archive=AuditArchive(days=400),
+    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""
