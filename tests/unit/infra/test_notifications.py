@@ -60,9 +60,9 @@ def test_an_event_that_cannot_be_chosen_is_refused(tmp_path: Path, events: str, 
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ({"account": "999999999999"}, "account 123456789012, and the team in 999999999999"),
-        ({"region": "eu-west-1"}, "region eu-central-1, and the team in eu-west-1"),
-        ({"region": "nowhere-1"}, "region eu-central-1, and the team in nowhere-1"),
+        ({"account": "999999999999"}, "account 123456789012, but the team is in 999999999999"),
+        ({"region": "eu-west-1"}, "region eu-central-1, but the team is in eu-west-1"),
+        ({"region": "nowhere-1"}, "region eu-central-1, but the team is in nowhere-1"),
     ],
 )
 def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str) -> None:
