@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,12 +12,14 @@ from typing import Any, Literal
 from botocore.loaders import create_loader
 
 from holdfast import team as names
+from holdfast.identity import networks
 from holdfast.s3.retention import MAX_DAYS
 from infra.functions import FunctionSpec, RoleSpec
 from infra.settings import (
     NamedTexts,
     SettingError,
     Table,
+    Texts,
     as_toml,
     flag,
     flag_or,
@@ -172,6 +174,26 @@ requests to S3 begin within 15 s (`holdfast.s3.store`).
 """
 
 
+ENVIRONMENT_BYTES = 4096
+"""The most that AWS Lambda accepts as names and values of a function's variables."""
+_OTHER_VARIABLES = 596
+"""Bytes for the other variables of the functions that get the networks; a test counts them."""
+LONGEST_NETWORKS = ENVIRONMENT_BYTES - _OTHER_VARIABLES
+"""The most characters of a team's networks, with a comma between two.
+
+A bucket policy, of at most 20 KB, has room for more: a test makes the longest one.
+"""
+
+
+def _check_networks(texts: Sequence[str]) -> None:
+    networks.check(texts)
+    if (length := len(",".join(texts))) > LONGEST_NETWORKS:
+        raise ValueError(
+            f"has {length} characters with commas between them, and a function has room for "
+            f"{LONGEST_NETWORKS}; write fewer or wider networks"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessLogs:
     """The destination of S3's server access logs."""
@@ -313,6 +335,18 @@ class TeamConfig:
         flag(),
         "The API serves [the console](console.md) at `/console/`, a page that shows the team's states.",
         default=True,
+    )
+    networks: tuple[str, ...] = setting(
+        Texts(
+            '["203.0.113.0/24", "2001:db8::/32"]',
+            values=text('a network in quotes, as in "203.0.113.0/24"', str.isprintable),
+            most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
+            check=_check_networks,
+        ),
+        "Credentials and presigned addresses are accepted [from these networks](networks.md) only.",
+        deployed="The first deployment of a list needs `-c address=`.",
+        unset="every address",
+        default=(),
     )
     tags: Mapping[str, str] = setting(
         NamedTexts(

@@ -31,7 +31,7 @@ class TeamStack(Stack):
             termination_protection=target.termination_protection,
         )
         store = StateStore(self, "StateStore", team)
-        staging = Staging(self, "Staging", store.key)
+        staging = Staging(self, "Staging", store.key, team)
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
         if team.keep_warm:
@@ -41,6 +41,8 @@ class TeamStack(Stack):
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")
         if retention := retention_of_each_write(team):
             CfnOutput(self, names.STATE_RETENTION, value=retention, description="Mode and days of each write")
+        if team.networks:
+            CfnOutput(self, names.NETWORKS, value=",".join(team.networks), description="Accepted sources")
         if isinstance(team.token_trail, str):
             CfnOutput(
                 self,
