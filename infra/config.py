@@ -174,6 +174,9 @@ requests to S3 begin within 15 s (`holdfast.s3.store`).
 """
 
 
+# The characters of addresses; the library says what is wrong with their order.
+_NETWORK = re.compile("(?=.*[.:])[0-9A-Fa-f.:/]{2,60}")
+
 ENVIRONMENT_BYTES = 4096
 """The most that AWS Lambda accepts as names and values of a function's variables."""
 _OTHER_VARIABLES = 596
@@ -339,7 +342,7 @@ class TeamConfig:
     networks: tuple[str, ...] = setting(
         Texts(
             '["203.0.113.0/24", "2001:db8::/32"]',
-            values=text('a network in quotes, as in "203.0.113.0/24"', str.isprintable),
+            values=text('a network in quotes, as in "203.0.113.0/24"', _NETWORK.fullmatch),
             most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
             check=_check_networks,
         ),

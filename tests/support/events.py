@@ -41,6 +41,7 @@ def request(
     query: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     path: str | None = None,
+    address: str = "127.0.0.1",
 ) -> dict[str, Any]:
     """Return the event of a request to a route such as `/states/{name+}`.
 
@@ -49,7 +50,7 @@ def request(
     context: dict[str, Any] = {
         "apiId": "abc123",
         "domainName": DOMAIN,
-        "http": {"method": method, "path": route, "sourceIp": "127.0.0.1"},
+        "http": {"method": method, "path": route, "sourceIp": address},
         "requestId": str(uuid4()),
     }
     if caller:

@@ -82,6 +82,17 @@ def test_a_role_that_no_trust_record_names_gets_no_session(records: Records) -> 
         for_aws_role(ARN, ACCOUNT, lambda: records, ANYWHERE)
 
 
+@pytest.mark.parametrize("decides_alone", [False, True])
+def test_a_record_with_networks_counts_only_where_each_address_is_decided_alone(decides_alone: bool) -> None:
+    records = Records((replace(DEPLOYERS, networks=("127.0.0.0/8",)),))
+    origin = replace(ANYWHERE, decides_alone=decides_alone)
+    if decides_alone:
+        assert for_aws_role(ARN, ACCOUNT, lambda: records, origin).networks == ("127.0.0.0/8",)
+    else:
+        with pytest.raises(NotAllowed, match=r"accepts no request from the address 127\.0\.0\.1"):
+            for_aws_role(ARN, ACCOUNT, lambda: records, origin)
+
+
 def test_a_role_whose_trust_record_is_not_understood_gets_no_session_and_the_record_is_named() -> None:
     records = parse(Records((DEPLOYERS,)).to_json().replace(b'"reader"', b'"king"'))
     with pytest.raises(NotAllowed, match="does not understand the trust record 'deployers'"):

@@ -107,6 +107,7 @@ def for_aws_role(
         trust=record.name,
         trust_id=record.id,
         subject=arn,
+        networks=record.networks,
     )
 
 

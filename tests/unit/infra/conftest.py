@@ -54,6 +54,7 @@ EVERY_SETTING = TeamConfig(
     snap_start=True,
     keep_warm=False,
     console=False,
+    networks=("203.0.113.0/24", "2001:db8::/32"),
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""

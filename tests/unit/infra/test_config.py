@@ -184,6 +184,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         keep_warm = false
         console = false
         token_trail = "acme-security"
+        networks = ["0.0.0.0/0", "2001:db8::/32"]
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         [teams.b]
         """,
@@ -210,6 +211,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             keep_warm=False,
             console=False,
             token_trail="acme-security",
+            networks=("0.0.0.0/0", "2001:db8::/32"),
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
         ),
         TeamConfig(name="b"),
@@ -426,7 +428,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, dynamodb_lock, max_state_mb, retention, history, key, access_logs, "
             "log_retention, audit_retention, token_trail, throttling, memory, snap_start, keep_warm, "
-            "console, tags",
+            "console, networks, tags",
         ),
     ],
 )
