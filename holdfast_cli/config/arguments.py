@@ -224,7 +224,7 @@ def _network_or_anywhere(value: str) -> str:
 
 
 def networks_of(asked: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the networks of --from, none of them for anywhere; None if it is not given."""
+    """Return the networks of --from, empty for anywhere; None if it is not given."""
     if asked.networks is None:
         return None
     if asked.networks == [ANYWHERE]:

@@ -82,7 +82,7 @@ class Origin:
 
     @property
     def is_of_team(self) -> bool:
-        """Whether the team accepts requests from the address."""
+        """True if the team accepts requests from the address."""
         return not self.team or covers(self.team, self.address)
 
     def is_of_record(self, networks: Sequence[str]) -> bool:

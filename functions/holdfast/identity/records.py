@@ -30,7 +30,7 @@ from holdfast.s3 import object_metadata
 
 FIRST_SCHEMA: Final = 1
 SCHEMA: Final = 3
-"""The highest schema version that this release writes. A record has the lowest one that can express it."""
+"""The highest schema version that this release writes. A record has the lowest possible one."""
 
 _OF_ONE_GRANT: Final = {"role", "scope"}
 _OF_ANYWHERE: Final = {*_OF_ONE_GRANT, "grants"}
@@ -115,7 +115,7 @@ def _several(document: Mapping[str, Any], member: str, others: Collection[str]) 
 
 
 def networks(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Parse the networks to which a record is restricted; an empty tuple if it has no such restriction."""
+    """Parse the networks to which a record is restricted; empty for every address."""
     if document.keys().isdisjoint(_WITHIN):
         return ()
     return check_networks([text(one) for one in items(document["from"])])

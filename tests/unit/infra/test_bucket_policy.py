@@ -97,6 +97,7 @@ def addressed(kind: str, *sources: str) -> tuple[Mapping[str, str], ...]:
 
 
 INSIDE: Final = ("203.0.113.5", "2001:db8::1")
+"""Sources in the networks of the team that has some."""
 OUTSIDE: Final = ("203.0.112.5", "2001:db9::1")
 PRESIGNED: Final = "REST-QUERY-STRING"
 STATE, LOCK, RECORD, _, IMPORTED = KEYS
@@ -157,12 +158,7 @@ TABLE: Final[Mapping[str, Row]] = {
         tuple({**IF_ABSENT, "s3:TlsVersion": version} for version in ("1.0", "1.1")),
         everywhere(RefuseTlsBefore12=ALL),
     ),
-    "use a presigned address inside the team's `networks`": Row(
-        ANY,
-        addressed(PRESIGNED, *INSIDE),
-    ),
-    "sign a request's headers anywhere": Row(ANY, addressed("REST-HEADER", *OUTSIDE)),
-    "use a presigned address elsewhere": Row(
+    "use a presigned address from outside the `networks`": Row(
         ANY,
         (*addressed(PRESIGNED, *OUTSIDE), {**IF_ABSENT, "s3:authType": PRESIGNED}),
         everywhere(RefuseAddressesFromElsewhere=frozenset({"networks"})),
