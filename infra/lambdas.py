@@ -101,6 +101,7 @@ class Functions(Construct):
             "HOLDFAST_BUCKET": store.bucket.bucket_name,
             "HOLDFAST_ACCOUNT": Stack.of(self).account,
             "HOLDFAST_DYNAMODB_LOCK": team.dynamodb_lock,
+            "HOLDFAST_NETWORKS": ",".join(team.networks),
             "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
             "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
             "HOLDFAST_AUDIT_ARCHIVE": self.archive.bucket_name if self.archive else None,

@@ -23,6 +23,8 @@ API_ADDRESS: Final = "ApiAddress"
 """The stack's output with the base URL of the API."""
 BUCKET_NAME: Final = "BucketName"
 """The stack's output with the name of the state bucket."""
+NETWORKS: Final = "Networks"
+"""The stack's output with the networks from which requests are accepted; missing without the setting."""
 STATE_RETENTION: Final = "StateRetention"
 """The stack's output with the retention of each write; missing without retention."""
 

@@ -69,6 +69,7 @@ EVERY_SETTING = TeamConfig(
     ),
     audit_archive=AuditArchive(days=400),
     notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
+    networks=("203.0.113.0/24", "2001:db8::/32"),
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""
