@@ -314,6 +314,12 @@ class TeamConfig:
         "The API serves [the console](console.md) at `/console/`, a page that shows the team's states.",
         default=True,
     )
+    watch: bool = setting(
+        flag(),
+        "A function looks every hour for [old locks and other findings](watching.md#watch), and writes three "
+        "metrics.",
+        default=False,
+    )
     tags: Mapping[str, str] = setting(
         NamedTexts(
             '{ cost-center = "42" }',

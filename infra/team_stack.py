@@ -15,6 +15,7 @@ from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
+from infra.watch import Watch
 
 
 class TeamStack(Stack):
@@ -36,6 +37,8 @@ class TeamStack(Stack):
         api = Api(self, "Api", team, target, functions)
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
+        if team.watch:
+            Watch(self, "Watch", functions, store.bucket, api.address)
 
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")

@@ -26,6 +26,9 @@ STATE_RETENTION: Final = "StateRetention"
 LAMBDA_PYTHON: Final = "3.14"
 """The Python of the stack's functions on AWS."""
 
+LAMBDA_PAYLOAD: Final = 6_291_456
+"""The maximum size of a function's event and of its response, as JSON, in bytes (Lambda quotas)."""
+
 CREDENTIALS_CACHED: Final = timedelta(seconds=60)
 """The time for which API Gateway caches an authentication. A revocation takes effect within this time."""
 

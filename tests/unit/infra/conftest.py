@@ -54,6 +54,7 @@ EVERY_SETTING = TeamConfig(
     snap_start=True,
     keep_warm=False,
     console=False,
+    watch=True,
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""
@@ -140,7 +141,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     (code / "handler.py").touch()
     return {
         spec.name: Bundle(spec.folder, code, digit * 64)
-        for spec, digit in zip(FUNCTIONS, "bf9ace8d", strict=True)
+        for spec, digit in zip(FUNCTIONS, "bf9ace8d7", strict=True)
     }
 
 
