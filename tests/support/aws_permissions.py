@@ -18,7 +18,7 @@ Statement = Mapping[str, Any]
 OBJECTS: Final = (
     *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*", "imported/*/_/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json", "workspaces/*.json"),
-    "freezes/patterns.json",
+    *("freezes/patterns.json", "watch/*.json"),
 )
 """The kinds of objects, as patterns of a policy. Every key is of at most one kind."""
 STAGED: Final = ("uploads/*", "json/*")

@@ -25,6 +25,7 @@ PLACES: Final = {
     "<OwnLog>": "the function's own log",
     "<Transfers>": "the role for transfers",
     "<LockTable>": "the table of `dynamodb_lock`",
+    "<Metrics>": "metrics of the namespace `Holdfast`",
 }
 """Resources in words. The objects of a bucket go by the pattern of their keys."""
 

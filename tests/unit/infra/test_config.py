@@ -183,6 +183,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         snap_start = true
         keep_warm = false
         console = false
+        watch = true
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         [teams.b]
@@ -209,6 +210,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             snap_start=True,
             keep_warm=False,
             console=False,
+            watch=True,
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
         ),
@@ -328,6 +330,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("snap_start", '"no"', "true or false"),
         not_allowed("keep_warm", '"off"', "true or false"),
         not_allowed("console", '"off"', "true or false"),
+        not_allowed("watch", "{}", "true or false"),
         not_allowed("token_trail", '"True"', "true"),
         not_allowed("snap_start", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),
@@ -426,7 +429,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, dynamodb_lock, max_state_mb, retention, history, key, access_logs, "
             "log_retention, audit_retention, token_trail, throttling, memory, snap_start, keep_warm, "
-            "console, tags",
+            "console, watch, tags",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def test_the_deployment_policy_cannot_schedule_the_deletion_of_a_key() -> None:
 
 
 def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized) -> None:
-    context = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
+    context = {"kms:ViaService": f"s3.{REGION}.amazonaws.com", "cloudwatch:namespace": "Holdfast"}
 
     def as_deployed(resource: str) -> str:
         # By its logical ID alone, where a deployment has the stack's name in front.

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import LOCK_TABLE, ROLES, TRANSFERS_ROLE
+from infra.functions import LOCK_TABLE, METRICS, ROLES, TRANSFERS_ROLE
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed
@@ -23,6 +23,7 @@ FULL: Final = TeamConfig(
     new_states="declared",
     key="kms",
     dynamodb_lock="locks",
+    watch=True,
 )
 """A team with every setting that adds a permission to a role."""
 WITHOUT: Final = {
@@ -59,6 +60,7 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
         names = {
             f"<{spec.construct_id}Log.Arn>": "<OwnLog>",
             stack.role_arn("transfers"): f"<{TRANSFERS_ROLE.resource}>",
+            "*": f"<{METRICS.resource}>",
         }
         found[spec.name] = [
             (action, names.get(on, f"<{LOCK_TABLE.resource}>" if ":dynamodb:" in on else on))
