@@ -15,7 +15,7 @@ from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
-from infra.watch import Watch
+from infra.watch import SCHEDULE, Watch
 
 
 class TeamStack(Stack):
@@ -39,6 +39,7 @@ class TeamStack(Stack):
             KeepWarm(self, "KeepWarm", functions)
         if team.watch:
             Watch(self, "Watch", functions, store.bucket, api.address)
+            CfnOutput(self, names.WATCHED, value=SCHEDULE, description="When the function watch runs")
 
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")

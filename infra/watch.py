@@ -1,5 +1,7 @@
 """The schedule of the function `watch`, and what only this function may read."""
 
+from typing import Final
+
 from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -8,6 +10,8 @@ from constructs import Construct
 from holdfast import watching
 from infra.bucket_policy import deny_to_others
 from infra.lambdas import Functions
+
+SCHEDULE: Final = f"rate({watching.HOURS} hour)"
 
 
 class Watch(Construct):
@@ -23,7 +27,7 @@ class Watch(Construct):
             self,
             "Rule",
             description="Looks at a team of Holdfast",
-            schedule_expression=f"rate({watching.HOURS} hour)",
+            schedule_expression=SCHEDULE,
             targets=[events.CfnRule.TargetProperty(id="Watch", arn=function_arn)],
         )
         lambda_.CfnPermission(

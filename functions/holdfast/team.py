@@ -22,6 +22,8 @@ BUCKET_NAME: Final = "BucketName"
 """The stack's output with the name of the state bucket."""
 STATE_RETENTION: Final = "StateRetention"
 """The stack's output with the retention of each write; missing without retention."""
+WATCHED: Final = "Watched"
+"""The stack's output with the schedule of the function `watch`; missing without it."""
 
 LAMBDA_PYTHON: Final = "3.14"
 """The Python of the stack's functions on AWS."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -102,7 +102,7 @@ class Seen:
         locks: held locks by their states, without freezes, the oldest first.
         frozen: the number of frozen states.
         large: states near the limit of `backend "http"`.
-        tokens: the valid tokens with an end, without the probe's, that ends first first.
+        tokens: the valid tokens that end, without the probe's; the one that ends first is the first.
         probe: the probe's valid token that ends last; None if there is none.
     """
 
@@ -129,16 +129,16 @@ def look(store: Store, now: datetime) -> Seen:
     read = zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True)
     held = [(name, lock) for name, lock in read if lock]
     valid = [token for token in _tokens(store) if token.status(now) == "active"]
-    ending = [(token.expires, token) for token in valid if token.expires]
-    ending.sort(key=lambda one: one[0])
+    probes = [token for token in valid if token.grants == PROBE_GRANTS]
+    others = [token for token in valid if token.grants != PROBE_GRANTS]
     return Seen(
         locks=sorted(
             ((name, lock) for name, lock in held if lock.freeze is None), key=lambda one: -_age(one[1])
         ),
         frozen=sum(lock.freeze is not None for _, lock in held),
         large=large,
-        tokens=[token for _, token in ending if token.grants != PROBE_GRANTS],
-        probe=next((token for _, token in reversed(ending) if token.grants == PROBE_GRANTS), None),
+        tokens=sorted((token for token in others if token.expires), key=_last),
+        probe=max(probes, key=_last, default=None),
     )
 
 
@@ -243,6 +243,10 @@ def _probe_ends(token: Token, team: str) -> Finding:
 def _ends_soon(token: Token, now: datetime) -> bool:
     span, began = tokens.lifetime(token), _began(token)
     return span is not None and span > ENDS_SOON and began is not None and began <= now
+
+
+def _last(token: Token) -> datetime:
+    return token.expires or datetime.max.replace(tzinfo=UTC)
 
 
 def _began(token: Token) -> datetime | None:
