@@ -14,6 +14,7 @@ from botocore.loaders import create_loader
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
 from infra.functions import FunctionSpec, RoleSpec
+from infra.notify_settings import AuditArchive, Notify
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -287,6 +288,19 @@ class TeamConfig:
         deployed=_STAY,
         default=False,
     )
+    audit_archive: AuditArchive | None = setting(
+        Table(AuditArchive, "{ days = 365 }"),
+        "The audit trail is also stored in [a bucket under Object Lock](audit.md#the-archive).",
+        deployed="An event keeps the retention that it was written with.",
+        unset="none",
+        default=None,
+    )
+    notify: Notify | None = setting(
+        Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
+        "A topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        unset="none",
+        default=None,
+    )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
         "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
@@ -433,6 +447,8 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
+        if team.notify and (why := team.notify.misplaced(team.account, team.region)):
+            raise ConfigError(f"{path}: team '{team.name}': {why}")
         # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")
         if partition is None:

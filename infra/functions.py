@@ -37,7 +37,7 @@ class Grant:
     sid: str
     actions: tuple[str, ...]
     on: tuple[Place, ...]
-    when: Literal["", "retention", "declared", "kms", "dynamodb_lock"] = ""
+    when: Literal["", "retention", "declared", "kms", "dynamodb_lock", "notify", "audit_archive"] = ""
     of_bucket: Place | None = None
 
     def also(self, place: Place) -> "Grant":
@@ -105,6 +105,8 @@ STATE_BUCKET: Final = Place("StateBucket")
 STAGING_BUCKET: Final = Place("StagingBucket")
 STATE_KEY: Final = Place("StateKey")
 AUDIT_TRAIL: Final = Place("Audit")
+AUDIT_ARCHIVE: Final = Place("AuditArchive")
+NOTIFIED_TOPIC: Final = Place("NotifiedTopic")
 TRANSFERS_ROLE: Final = Place("Transfers")
 LOCK_TABLE: Final = Place("LockTable")
 METRICS: Final = Place("Metrics")
@@ -119,6 +121,7 @@ TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
 FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
 WATCH: Final = replace(STATE_BUCKET, keys=keys.WATCH, reason="Each token of the probe has a new random ID.")
 UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
+ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each delivery has a key of its own.")
 UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
 
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
@@ -146,7 +149,7 @@ def _key(sid: str, *actions: str, of: Place = STATE_BUCKET) -> Grant:
 
 USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
-_BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
+_BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT", "HOLDFAST_NUMBERED")
 _STATES: Final = (*_BUCKET, "HOLDFAST_DYNAMODB_LOCK")
 _LARGE_STATES: Final = (
     *(*_STATES, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
@@ -274,11 +277,18 @@ FUNCTIONS: Final = (
         purpose="Copies events from the logs of the first five functions to the audit trail.",
         memory=256,
         seconds=60,  # no client waits for it
-        environment=("HOLDFAST_AUDIT_GROUP",),
-        grants=(Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),),
+        environment=(
+            *("HOLDFAST_AUDIT_GROUP", "HOLDFAST_NOTIFY_TOPIC", "HOLDFAST_NOTIFY_EVENTS"),
+            *("HOLDFAST_AUDIT_ARCHIVE", "HOLDFAST_AUDIT_ARCHIVE_OWNER"),
+        ),
+        grants=(
+            Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),
+            Grant("ArchiveAuditTrail", ("s3:PutObject",), (ARCHIVED,), when="audit_archive"),
+            Grant("Notify", ("sns:Publish",), (NOTIFIED_TOPIC,), when="notify"),
+        ),
         audited=False,
         snap_start=False,
-        services=("logs",),
+        services=("logs", "s3", "sns"),
     ),
     FunctionSpec(
         name="watch",

@@ -36,6 +36,8 @@ FREEZES: Final = FROZEN_PATTERNS
 
 WATCH: Final = watching.secret_key("*")
 """The credentials of the probe of `watch`."""
+ARCHIVED: Final = "events/*"
+"""Events of the audit trail, in the archive."""
 
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
 """Uploaded states that are not committed yet, in the staging bucket."""

@@ -17,10 +17,12 @@ from holdfast.s3 import retention as object_lock
 from infra.bundle import Bundle
 from infra.config import Target, TeamConfig
 from infra.functions import (
+    AUDIT_ARCHIVE,
     AUDIT_TRAIL,
     FUNCTIONS,
     LOCK_TABLE,
     METRICS,
+    NOTIFIED_TOPIC,
     RETAIN_STATES,
     SIGN_ADDRESSES,
     STAGING_BUCKET,
@@ -32,7 +34,7 @@ from infra.functions import (
     Grant,
     RoleSpec,
 )
-from infra.state_store import Staging, StateStore, fix_logical_id
+from infra.state_store import Staging, StateStore, audit_archive, fix_logical_id
 
 _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
     "governance": "GOVERNANCE",
@@ -45,9 +47,13 @@ Bundles = Mapping[str, Bundle]
 
 
 class Functions(Construct):
-    """The functions of one team; `live` maps each function's name to the alias that callers invoke.
+    """The functions of one team.
 
-    `made` maps it to the function itself.
+    Attributes:
+        archive: the bucket of the setting `audit_archive`.
+        made: maps the name of each function to the function.
+        live: maps the name of each function, but of the one that copies events, to the alias that callers
+            invoke.
     """
 
     def __init__(
@@ -63,10 +69,13 @@ class Functions(Construct):
         super().__init__(scope, construct_id)
         self._team = team
         self.audit = audit_log(self, "Audit", audit_log_group(team.name), days=team.audit_retention)
+        self.archive = audit_archive(self, team.audit_archive) if team.audit_archive else None
         self._arns = {
             STATE_BUCKET.resource: store.bucket.bucket_arn,
             STAGING_BUCKET.resource: staging.bucket.bucket_arn,
             AUDIT_TRAIL.resource: self.audit.log_group_arn,
+            AUDIT_ARCHIVE.resource: self.archive.bucket_arn if self.archive else "",
+            NOTIFIED_TOPIC.resource: team.notify.topic if team.notify else "",
             STATE_KEY.resource: store.key.key_arn if store.key else "",
             # By its name: the role's own policy refers to the roles that may assume it.
             TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
@@ -84,6 +93,8 @@ class Functions(Construct):
             "declared": team.new_states == "declared",
             "kms": store.key is not None,
             "dynamodb_lock": team.dynamodb_lock is not None,
+            "notify": team.notify is not None,
+            "audit_archive": self.archive is not None,
         }
         values = {
             "HOLDFAST_BUCKET": store.bucket.bucket_name,
@@ -91,6 +102,11 @@ class Functions(Construct):
             "HOLDFAST_DYNAMODB_LOCK": team.dynamodb_lock,
             "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
             "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
+            "HOLDFAST_AUDIT_ARCHIVE": self.archive.bucket_name if self.archive else None,
+            "HOLDFAST_AUDIT_ARCHIVE_OWNER": Stack.of(self).account if self.archive else None,
+            "HOLDFAST_NUMBERED": "true" if self.archive else None,
+            "HOLDFAST_NOTIFY_TOPIC": team.notify.topic if team.notify else None,
+            "HOLDFAST_NOTIFY_EVENTS": " ".join(team.notify.events) if team.notify else None,
             "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
             "HOLDFAST_NEW_STATES": team.new_states,
             "HOLDFAST_OWN_LOCKS": team.own_locks or "none",
@@ -139,10 +155,9 @@ class Functions(Construct):
         for spec in FUNCTIONS:
             if SIGN_ADDRESSES in spec.grants:
                 self.live[spec.name].node.add_dependency(transfers)
-        copying = self.made["audit_trail"]
         for spec in FUNCTIONS:
             if spec.audited:
-                self._subscribe(copying, logs_of[spec.name], spec.construct_id)
+                self._subscribe(self.made["audit_trail"], logs_of[spec.name], spec.construct_id)
 
     def _subscribe(self, copying: lambda_.Function, log: logs.LogGroup, construct_id: str) -> None:
         """Subscribe the function that fills the audit trail to the marked lines of another function's log."""

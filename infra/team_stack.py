@@ -12,6 +12,7 @@ from infra.api import Api
 from infra.config import History, Target, TeamConfig, above_quota
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
+from infra.notifications import Notifications
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
@@ -40,11 +41,16 @@ class TeamStack(Stack):
         if team.watch:
             Watch(self, "Watch", functions, store.bucket, api.address)
             CfnOutput(self, names.WATCHED, value=SCHEDULE, description="When the function watch runs")
+        if team.notify:
+            Notifications(self, "Notifications", team, team.notify.topic, store, functions)
 
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")
         if retention := retention_of_each_write(team):
             CfnOutput(self, names.STATE_RETENTION, value=retention, description="Mode and days of each write")
+        if functions.archive:
+            bucket = functions.archive.bucket_name
+            CfnOutput(self, "AuditArchiveName", value=bucket, description="Keeps the audit trail")
         if isinstance(team.token_trail, str):
             CfnOutput(
                 self,

@@ -26,6 +26,8 @@ PLACES: Final = {
     "<Transfers>": "the role for transfers",
     "<LockTable>": "the table of `dynamodb_lock`",
     "<Metrics>": "metrics of the namespace `Holdfast`",
+    "<AuditArchive.Arn>/events/*": "the archive of the audit trail",
+    "<NotifiedTopic>": "the topic of `notify`",
 }
 """Resources in words. The objects of a bucket go by the pattern of their keys."""
 

@@ -28,6 +28,7 @@ from infra.config import (
 )
 from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
+from infra.notify_settings import AuditArchive, Notify
 from infra.team_stack import team_stacks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,6 +56,8 @@ EVERY_SETTING = TeamConfig(
     keep_warm=False,
     console=False,
     watch=True,
+    audit_archive=AuditArchive(days=400, mode="governance"),
+    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""

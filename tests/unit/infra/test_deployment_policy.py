@@ -35,7 +35,7 @@ UNUSED: Final = re.compile(
     # AWS::S3::Bucket: replication, website, inventories, metadata tables, ACLs
     r"|s3:(Create|Delete|Update)Bucket(Analytics|Cors|Encryption|Lifecycle|Metadata|Metrics|Replication|Website).*"
     r"|s3:Put(Accelerate|Analytics|Inventory|IntelligentTiering|Metrics|Replication|ObjectLock)Configuration"
-    r"|s3:PutBucket(Abac|Acl|CORS|Notification|Replication|Website)"
+    r"|s3:PutBucket(Abac|Acl|CORS|Replication|Website)"
     r"|s3:(DeleteObject|PutObjectAcl|REST.PUT.OBJECT)",
     re.IGNORECASE,
 )
@@ -63,6 +63,7 @@ def arn(resource_type: str, name: str) -> str:
     """Return the ARN of a resource that CloudFormation would make."""
     return {
         "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
+        "AWS::CloudWatch": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
         "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
         "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
         "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
@@ -165,7 +166,10 @@ def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized)
 
     def as_deployed(resource: str) -> str:
         # By its logical ID alone, where a deployment has the stack's name in front.
-        return resource.replace(":::stagingbucket", f":::{name_of(deployed, 'StagingBucket')}")
+        for logical_id in ("StagingBucket", "AuditArchive"):
+            if f":::{logical_id.lower()}" in resource:
+                resource = resource.replace(logical_id.lower(), name_of(deployed, logical_id))
+        return resource
 
     beyond = {
         (action, resource)
