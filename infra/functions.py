@@ -140,6 +140,7 @@ LOCK_ITEMS: Final = Grant(
     (LOCK_TABLE,),
     when="dynamodb_lock",
 )
+NOTIFY: Final = Grant("Notify", ("sns:Publish",), (NOTIFIED_TOPIC,), when="notify")
 SIGN_ADDRESSES: Final = Grant("SignAddresses", ("sts:AssumeRole",), (TRANSFERS_ROLE,))
 
 
@@ -284,7 +285,7 @@ FUNCTIONS: Final = (
         grants=(
             Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),
             Grant("ArchiveAuditTrail", ("s3:PutObject",), (ARCHIVED,), when="audit_archive"),
-            Grant("Notify", ("sns:Publish",), (NOTIFIED_TOPIC,), when="notify"),
+            NOTIFY,
         ),
         audited=False,
         snap_start=False,
@@ -296,16 +297,17 @@ FUNCTIONS: Final = (
         purpose="Looks every hour for old locks, large states and ending tokens, and probes the API.",
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
-        environment=(*_BUCKET, "HOLDFAST_TEAM", "HOLDFAST_PROBED_API"),
+        environment=(*_BUCKET, "HOLDFAST_TEAM", "HOLDFAST_PROBED_API", "HOLDFAST_NOTIFY_TOPIC"),
         grants=(
             Grant("ReadLocksAndTokens", ("s3:GetObject",), (LOCKS, TOKENS, WATCH)),
             Grant("List", ("s3:ListBucket",), (STATE_BUCKET,)),
             Grant("WriteMetrics", ("cloudwatch:PutMetricData",), (METRICS,)),
+            NOTIFY,
             _key("Decrypt", "Decrypt"),
         ),
         audited=False,
         snap_start=False,
-        services=("cloudwatch", "s3"),
+        services=("cloudwatch", "s3", "sns"),
         log_stays=False,
         setting="watch",
     ),

@@ -14,7 +14,7 @@ from botocore.config import Config
 
 from gateway import function
 from gateway.log import log
-from holdfast import watching
+from holdfast import notification, watching
 from holdfast.errors import HoldfastError
 from holdfast.s3.store import Store
 from watch import probe
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 _TEAM: Final = os.environ["HOLDFAST_TEAM"]
+_TOPIC: Final = os.environ.get("HOLDFAST_NOTIFY_TOPIC")
 _ADDRESS: Final = os.environ["HOLDFAST_PROBED_API"]
 _RESERVE: Final = 15.0
 """Seconds at the end for metrics and messages, and for the last request to S3."""
@@ -36,6 +37,7 @@ def _connect() -> Any:
 
 
 _cloudwatch = _connect()
+_sns = notification.connect() if _TOPIC else None
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: ARG001 Lambda's signature
@@ -54,6 +56,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
     found = watching.findings(seen, _TEAM, now, failed=failed or "")
     attention = watching.attention(found)
     _put({watching.OLDEST_LOCK: seen.oldest_lock, watching.ATTENTION: attention})
+    due = [notification.message(_TEAM, one.kind, one.fields, one.do) for one in found if one.is_due(now)]
+    unsent = notification.publish(_sns, _TOPIC, due) if _sns and _TOPIC else {}
     log.info(
         "watch.looked",
         extra={
@@ -61,6 +65,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
             "attention": attention,
             "frozen": seen.frozen,
             "probe": failed,
+            **unsent,
             "s3_requests": len(store.requests),
         },
     )
