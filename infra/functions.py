@@ -297,7 +297,13 @@ FUNCTIONS: Final = (
         purpose="Looks every hour for old locks, large states and ending tokens, and probes the API.",
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
-        environment=(*_BUCKET, "HOLDFAST_TEAM", "HOLDFAST_PROBED_API", "HOLDFAST_NOTIFY_TOPIC"),
+        environment=(
+            *_BUCKET,
+            "HOLDFAST_TEAM",
+            "HOLDFAST_PROBED_API",
+            "HOLDFAST_OLD_LOCK",
+            "HOLDFAST_NOTIFY_TOPIC",
+        ),
         grants=(
             Grant("ReadLocksAndTokens", ("s3:GetObject",), (LOCKS, TOKENS, WATCH)),
             Grant("List", ("s3:ListBucket",), (STATE_BUCKET,)),

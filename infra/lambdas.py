@@ -117,6 +117,7 @@ class Functions(Construct):
             "HOLDFAST_TRANSFERS_ROLE": self._arns[TRANSFERS_ROLE.resource],
             "HOLDFAST_TEAM": team.name,
             "HOLDFAST_PROBED_API": None,  # the API is made later
+            "HOLDFAST_OLD_LOCK": None,
         }
         self.live: dict[str, lambda_.Alias] = {}
         self.roles: dict[str, iam.Role] = {}

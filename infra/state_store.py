@@ -123,8 +123,8 @@ class Staging(Construct):
 def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
     """Create the bucket of the audit trail's archive, which stays when the stack is deleted.
 
-    It has S3's own keys, because nobody can delete those. Its name is CloudFormation's, so a new stack creates
-    another archive beside it.
+    It has S3's own keys, because nobody can delete those. Its name is CloudFormation's, so a new stack
+    creates another archive beside it.
     """
     one_day = Duration.days(1)
     bucket = private_bucket(

@@ -35,7 +35,7 @@ PROBE_FAILED: Final = "ProbeFailed"
 HOURS: Final = 1
 """Hours between two looks."""
 OLD: Final = timedelta(hours=1)
-"""The age from which a lock is a finding."""
+"""The age from which a lock is a finding, without the setting `alarms.oldest_lock`."""
 LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
 """Bytes from which a state nears the limit of `backend "http"`. A state above the limit does not use it."""
 ENDS_SOON: Final = timedelta(days=14)
@@ -142,13 +142,16 @@ def look(store: Store, now: datetime) -> Seen:
     )
 
 
-def findings(seen: Seen, team: str, now: datetime, *, failed: str = "") -> list[Finding]:
+def findings(
+    seen: Seen, team: str, now: datetime, *, old: timedelta = OLD, failed: str = ""
+) -> list[Finding]:
     """Return what somebody should look at.
 
     Args:
+        old: the age from which a lock is a finding.
         failed: why the probe failed; empty if it did not, or was not made.
     """
-    found = [_held(name, lock) for name, lock in seen.locks if _age(lock) >= OLD]
+    found = [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
     found += [_large(name, entry) for name, entry in seen.large]
     found += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
     if seen.probe and _ends_soon(seen.probe, now):
@@ -209,11 +212,11 @@ def _unit(name: str) -> str:
     return "Seconds" if name == OLDEST_LOCK else "Count"
 
 
-def _held(name: StateName, lock: HeldLock) -> Finding:
+def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:
     taken = lock.version.last_modified
     fields = {"state": name, "held_by": lock.holder, "lock_id": lock.info.id, "since": _written(taken)}
     text = f"{name} is locked since {_written(taken)} by {lock.holder or 'somebody'}."
-    return Finding(Kind.LOCK_HELD, fields, text, f"holdfast lock show {name}", taken + OLD)
+    return Finding(Kind.LOCK_HELD, fields, text, f"holdfast lock show {name}", taken + old)
 
 
 def _large(name: StateName, entry: ListedKey) -> Finding:

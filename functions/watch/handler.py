@@ -6,7 +6,7 @@ again, and its errors are a metric of AWS.
 
 import os
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import botocore.session
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _TEAM: Final = os.environ["HOLDFAST_TEAM"]
 _TOPIC: Final = os.environ.get("HOLDFAST_NOTIFY_TOPIC")
 _ADDRESS: Final = os.environ["HOLDFAST_PROBED_API"]
+_OLD: Final = timedelta(seconds=float(os.environ.get("HOLDFAST_OLD_LOCK", watching.OLD.total_seconds())))
 _RESERVE: Final = 15.0
 """Seconds at the end for metrics and messages, and for the last request to S3."""
 
@@ -40,8 +41,8 @@ _cloudwatch = _connect()
 _sns = notification.connect() if _TOPIC else None
 
 
-def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: ARG001 Lambda's signature
-    """Look once.
+def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  # noqa: ARG001 Lambda's signature
+    """Look once, and return what the log says, for people who invoke the function.
 
     Raises:
         HoldfastError: the bucket cannot be read.
@@ -50,25 +51,25 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
     store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
     failed = _probe(store)
     if failed is not None:
-        _put({watching.PROBE_FAILED: bool(failed)})
+        _put({watching.PROBE_FAILED: float(failed != "")})
     now = datetime.now(UTC)
     seen = watching.look(store, now)
-    found = watching.findings(seen, _TEAM, now, failed=failed or "")
+    found = watching.findings(seen, _TEAM, now, old=_OLD, failed=failed or "")
     attention = watching.attention(found)
     _put({watching.OLDEST_LOCK: seen.oldest_lock, watching.ATTENTION: attention})
     due = [notification.message(_TEAM, one.kind, one.fields, one.do) for one in found if one.is_due(now)]
     unsent = notification.publish(_sns, _TOPIC, due) if _sns and _TOPIC else {}
-    log.info(
-        "watch.looked",
-        extra={
-            "oldest_lock": seen.oldest_lock,
-            "attention": attention,
-            "frozen": seen.frozen,
-            "probe": failed,
-            **unsent,
-            "s3_requests": len(store.requests),
-        },
-    )
+    looked = {
+        "oldest_lock": seen.oldest_lock,
+        "attention": attention,
+        "frozen": seen.frozen,
+        "findings": [one.kind for one in found],
+        "probe": failed,
+        **unsent,
+        "s3_requests": len(store.requests),
+    }
+    log.info("watch.looked", extra=looked)
+    return looked
 
 
 def _probe(store: Store) -> str | None:

@@ -11,6 +11,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from holdfast import watching
 from tests.support.iam_policy import Request, evaluate
 
 Statement = Mapping[str, Any]
@@ -60,15 +61,19 @@ class Call:
         if target := line["headers"].get("x-amz-target"):
             return cls(target.rpartition(".")[2], "", "", *rest)
         operation = _OPERATIONS.get(line["method"], line["method"]) if key else _listing(line)
-        if (line["service"], line["method"]) == ("sts", "POST"):
-            return cls(
-                "AssumeRole", "", "", *rest
-            )  # its name is in the body, and the functions send no other
+        # Its name is in the body, and the functions send no other.
+        if only := _ONLY.get((line["service"], line["method"])):
+            return cls(only, "", "", *rest)
         if line["service"] != "s3" or not operation:
             return cls(f"{line['service']}: {line['method']} {line['path']}")
         return cls(operation, bucket, key, *rest)
 
 
+_ONLY: Final = {
+    ("monitoring", "POST"): "PutMetricData",
+    ("sts", "POST"): "AssumeRole",
+    ("sns", "POST"): "Publish",
+}
 _OPERATIONS: Final = {"GET": "GetObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
 
@@ -122,6 +127,9 @@ DYNAMODB_PERMISSIONS: Final = (
     "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html"
 )
 SNS_PERMISSIONS: Final = "https://docs.aws.amazon.com/sns/latest/api/API_Publish.html"
+METRIC_PERMISSIONS: Final = (
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html"
+)
 STS_PERMISSIONS: Final = "https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"
 
 
@@ -136,6 +144,7 @@ class On(Enum):
     TRANSFERS = "the role for transfers"
     TABLE = "the table of `dynamodb_lock`"
     TOPIC = "the topic of `notify`"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +241,7 @@ TABLE: Final = (
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
     Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
     Row("Publish", "sns:Publish", On.TOPIC, "notifies the team", SNS_PERMISSIONS),
+    Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, "writes three metrics", METRIC_PERMISSIONS),
     Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
     *(
         Row(operation, f"dynamodb:{operation}", On.TABLE, why, DYNAMODB_PERMISSIONS)
@@ -271,6 +281,7 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "FilterLogEvents": (*_SIGNATURE, "x-amz-target"),
     "AssumeRole": _SIGNATURE,
     "Publish": _SIGNATURE,
+    "PutMetricData": (*_SIGNATURE, "x-amz-target"),
     **dict.fromkeys(("GetItem", "PutItem", "DeleteItem"), (*_SIGNATURE, "x-amz-target")),
 }
 
@@ -343,6 +354,8 @@ def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
             return reach.transfers_arn, reach.transfers_arn, row.on.value
         case On.TOPIC:
             return reach.topic_arn, reach.topic_arn, row.on.value
+        case On.METRICS:
+            return "*", "*", row.on.value
         case On.TABLE:
             return reach.table_arn, reach.table_arn, row.on.value
 
@@ -358,6 +371,8 @@ def _context(call: Call, row: Row, reach: Reach, principal: str) -> dict[str, st
         # The buckets have a bucket key, so S3 names the bucket and not the object.
         context["kms:EncryptionContext:aws:s3:arn"] = f"arn:aws:s3:::{call.bucket}"
         return context
+    if row.on is On.METRICS:
+        context["cloudwatch:namespace"] = watching.NAMESPACE  # in the body of the request
     if row.on in (On.OBJECT, On.BUCKET):
         context["s3:ResourceAccount"] = principal.split(":")[4]
     context["s3:TlsVersion"] = "1.2"

@@ -352,7 +352,8 @@ cold start, and S3's requests |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
 {_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events, \
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
-| `notify` | {_METRIC + _ALARM:.2f} dollars a month, and [SNS's](https://aws.amazon.com/sns/pricing/) messages |
+| `notify` | {_METRIC + _ALARM:.2f} dollars a month, and [SNS's](https://aws.amazon.com/sns/pricing/) \
+messages |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
 """
