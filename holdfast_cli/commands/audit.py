@@ -166,21 +166,23 @@ def _gaps(log: "Source", asked: argparse.Namespace, search: "Search") -> None:
     until = search.until or log.now() - audit.LATEST
     events = log.read(replace(search, until=until), output.Progress()).values()
     found = audit.gaps(events)
-    if asked.json:
-        output.write("\n".join(json.dumps(gap._asdict()) for gap in found)) if found else None
+    if found and asked.json:
+        output.write("\n".join(json.dumps(gap._asdict()) for gap in found))
     elif found:
         rows = [
             [gap.function, gap.stream, f"{gap.first} to {gap.last}", gap.before, gap.after] for gap in found
         ]
         output.write(output.table(("FUNCTION", "STREAM", "MISSING", "AFTER", "BEFORE"), rows))
+    elif not asked.json:
+        numbered = sum("number" in event for event in events)
+        span = f"from {output.moment(search.since)} to {output.moment(until)}"
+        output.write(
+            f"No number is missing among {numbered} numbered events {span}. Events before the first or after "
+            "the last number of a log stream could be missing."
+        )
     if found:
         missing = sum(gap.last - gap.first + 1 for gap in found)
-        raise CommandError(f"{missing} events are missing in the audit log.")
-    numbered = sum("number" in event for event in events)
-    output.tell(
-        f"No number is missing among {numbered} numbered events from {output.moment(search.since)} to "
-        f"{output.moment(until)}. What a log stream wrote before the first or after the last is unknown."
-    )
+        raise CommandError(f"The numbers show that {missing} events are missing in the audit log.")
 
 
 def selected(asked: argparse.Namespace, since: datetime, until: datetime | None = None) -> "Search":

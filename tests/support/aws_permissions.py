@@ -365,7 +365,9 @@ _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
 
 def _context(call: Call, row: Row, reach: Reach, principal: str) -> dict[str, str | list[str]]:
     """Return the condition keys that AWS sets for a call. The team's buckets belong to the role's account."""
-    context: dict[str, str | list[str]] = {"aws:SecureTransport": "true"}
+    account, _, role = principal.removeprefix("arn:aws:sts::").partition(":assumed-role/")
+    role_arn = f"arn:aws:iam::{account}:role/{role.partition('/')[0]}"
+    context: dict[str, str | list[str]] = {"aws:SecureTransport": "true", "aws:PrincipalArn": role_arn}
     if row.on is On.KEY:
         context["kms:ViaService"] = f"s3.{reach.region}.amazonaws.com"
         # The buckets have a bucket key, so S3 names the bucket and not the object.

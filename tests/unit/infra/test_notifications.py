@@ -125,13 +125,14 @@ def test_the_bucket_tells_of_tokens_and_trust_records_and_may_invoke_the_functio
 
 
 def test_ten_refused_sign_ins_in_a_minute_ring_at_most_once_in_five_minutes(notified: Synthesized) -> None:
-    """The local AWS makes no metric of a filter, so the pattern is compared with a real event here."""
+    """The local AWS makes no metric of a filter, so the pattern is compared with an event here."""
     (filter_,) = (one["Properties"] for one in notified.resources("AWS::Logs::MetricFilter").values())
     (alarm,) = (one["Properties"] for one in notified.resources("AWS::CloudWatch::Alarm").values())
     (transformation,) = filter_["MetricTransformations"]
 
     assert filter_["LogGroupName"] == {"Ref": "Audit"}
-    assert filter_["FilterPattern"] == '{ $.event = "sign_in.refused" }'
+    (event,) = received(delivery(json.dumps({**WRITTEN, "message": "sign_in.refused"})))
+    assert filter_["FilterPattern"] == f'{{ $.event = "{json.loads(event.message)["event"]}" }}'
     assert transformation == {
         "MetricNamespace": alarm["Namespace"],
         "MetricName": alarm["MetricName"],
