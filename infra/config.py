@@ -16,6 +16,7 @@ from holdfast.s3.retention import MAX_DAYS
 from infra.alarm_settings import TOPIC, AlarmSettings
 from infra.domain_settings import CERTIFICATE, DomainSettings
 from infra.functions import FunctionSpec, RoleSpec
+from infra.notify_settings import AuditArchive, Notify
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -289,6 +290,19 @@ class TeamConfig:
         deployed=_STAY,
         default=False,
     )
+    audit_archive: AuditArchive | None = setting(
+        Table(AuditArchive, "{ days = 365 }"),
+        "The audit trail is also stored in [a bucket under Object Lock](audit.md#the-archive).",
+        deployed="An event keeps the retention that it was written with.",
+        unset="none",
+        default=None,
+    )
+    notify: Notify | None = setting(
+        Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
+        "A topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        unset="none",
+        default=None,
+    )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
         "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
@@ -327,7 +341,12 @@ class TeamConfig:
         unset="none",
         default=None,
     )
-    watch: bool = setting(flag(), "A function looks after the team every hour.", default=False)
+    watch: bool = setting(
+        flag(),
+        "A function looks every hour for [old locks and other findings](watching.md#watch), and writes three "
+        "metrics.",
+        default=False,
+    )
     alarms: AlarmSettings | None = setting(
         Table(
             AlarmSettings,
@@ -453,6 +472,8 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     _check_shared(teams, path)
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
+        if team.notify and (why := team.notify.misplaced(team.account, team.region)):
+            raise ConfigError(f"{path}: team '{team.name}': {why}")
         _check_arns(team, path)
         # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")

@@ -14,6 +14,7 @@ from holdfast import team as names
 from infra import keys
 from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
+from infra.notify_settings import AuditArchive
 
 
 class StateStore(Construct):
@@ -119,6 +120,40 @@ class Staging(Construct):
         )
 
 
+def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
+    """Create the bucket of the audit trail's archive, which stays when the stack is deleted.
+
+    It has S3's own keys, because nobody can delete those. Its name is CloudFormation's, so a new stack
+    creates another archive beside it.
+    """
+    one_day = Duration.days(1)
+    bucket = private_bucket(
+        scope,
+        "AuditArchive",
+        "AuditArchive",
+        versioned=True,
+        object_lock_enabled=True,
+        object_lock_default_retention=_lock(settings.mode, settings.days),
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="events",
+                expiration=Duration.days(settings.days),
+                noncurrent_version_expiration=one_day,
+                abort_incomplete_multipart_upload_after=one_day,
+            ),
+            s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
+        ],
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    )
+    Validations.of(bucket).acknowledge(
+        Acknowledgment(
+            id="AwsSolutions::AwsSolutions-S1",
+            reason="Only the audit function writes here, and nobody can replace what it wrote.",
+        )
+    )
+    return bucket
+
+
 def bucket_name(team: TeamConfig) -> str:
     """Return the name of a team's state bucket."""
     return names.bucket_name(team.name, team.account or Aws.ACCOUNT_ID, team.region or Aws.REGION)
@@ -127,10 +162,14 @@ def bucket_name(team: TeamConfig) -> str:
 def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | None:
     if retention is None or not retention.bucket_default:
         return None
-    days = Duration.days(retention.days)
-    if retention.mode == "governance":
-        return s3.ObjectLockRetention.governance(days)
-    return s3.ObjectLockRetention.compliance(days)
+    return _lock(retention.mode, retention.days)
+
+
+def _lock(mode: str, days: int) -> s3.ObjectLockRetention:
+    lasts = Duration.days(days)
+    if mode == "governance":
+        return s3.ObjectLockRetention.governance(lasts)
+    return s3.ObjectLockRetention.compliance(lasts)
 
 
 def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:

@@ -14,9 +14,11 @@ from infra.config import History, Target, TeamConfig, above_quota
 from infra.dashboard import dashboards
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
+from infra.notifications import Notifications
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
+from infra.watch import SCHEDULE, Watch
 
 
 class TeamStack(Stack):
@@ -38,6 +40,11 @@ class TeamStack(Stack):
         api = Api(self, "Api", team, target, functions)
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
+        if team.watch:
+            Watch(self, "Watch", functions, store.bucket, api.address)
+            CfnOutput(self, names.WATCHED, value=SCHEDULE, description="When the function watch runs")
+        if team.notify:
+            Notifications(self, "Notifications", team, team.notify.topic, store, functions)
 
         if team.alarms:
             Alarms(self, "Alarms", team, team.alarms.topic, target, functions, api)
@@ -56,6 +63,9 @@ class TeamStack(Stack):
                 ),
             ):
                 CfnOutput(self, name, value=value, description=description)
+        if functions.archive:
+            bucket = functions.archive.bucket_name
+            CfnOutput(self, "AuditArchiveName", value=bucket, description="Keeps the audit trail")
         if isinstance(team.token_trail, str):
             CfnOutput(
                 self,

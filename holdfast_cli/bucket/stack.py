@@ -24,12 +24,16 @@ CLIENT_CONFIG = Config(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account."""
+    """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account.
+
+    `watched` is whether it has the function `watch`.
+    """
 
     team: str
     api_address: str
     bucket: str
     account: str
+    watched: bool = False
 
 
 class Session(boto3.Session):
@@ -127,6 +131,7 @@ def _read(stack: "StackTypeDef") -> Stack:
             outputs[names.API_ADDRESS].rstrip("/"),
             outputs[names.BUCKET_NAME],
             arn.split(":")[4],
+            names.WATCHED in outputs,
         )
     except KeyError as error:
         raise CommandError(

@@ -74,6 +74,8 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
     for name in {team.dynamodb_lock for team in load_teams(TEAMS_FILE)} - {None}:
         create_lock_table(client(aws, "dynamodb"), str(name))
+    for topic in {team.notify.topic for team in load_teams(TEAMS_FILE) if team.notify}:
+        client(aws, "sns").create_topic(Name=topic.rpartition(":")[2])
     return deploy(aws, list(TEAMS), teams_file=TEAMS_FILE)
 
 
@@ -149,6 +151,12 @@ def kept(teams: dict[str, Team]) -> Team:
 def whole(teams: dict[str, Team]) -> Team:
     """The team whose bucket puts every object under retention, and whose names must be declared."""
     return teams["whole"]
+
+
+@pytest.fixture(scope="session")
+def watched(teams: dict[str, Team]) -> Team:
+    """The team with a topic and an archive of the audit trail."""
+    return teams["watched"]
 
 
 _NUMBERS = itertools.count(1)

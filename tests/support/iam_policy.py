@@ -138,6 +138,7 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "StringLike": _like,
     "ArnEquals": _arn,
     "ArnLike": _arn,
+    "ArnNotEquals": lambda wanted, found: not _arn(wanted, found),
     "NumericLessThan": lambda wanted, found: float(found) < float(wanted),
     "NumericGreaterThan": lambda wanted, found: float(found) > float(wanted),
 }
@@ -152,7 +153,7 @@ def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
     compare = _OPERATORS.get(name)
     if compare is None:
         raise ValueError(f"unknown condition operator {name}")
-    negated = name == "StringNotEquals"
+    negated = name in ("StringNotEquals", "ArnNotEquals")
     if found is None or found == []:
         return negated
     if isinstance(found, list):

@@ -30,6 +30,7 @@ from infra.config import (
 )
 from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
+from infra.notify_settings import AuditArchive, Notify
 from infra.settings import SettingError, Texts, text
 from infra.teams_lock import placed
 
@@ -187,6 +188,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         keep_warm = false
         console = false
         watch = true
+        audit_archive = { days = 36500, mode = "governance" }
+        notify = { topic = "arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events = ["state.written"] }
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         alarms = { topic = "arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock = "30m", slow = 100 }
@@ -219,6 +222,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             keep_warm=False,
             console=False,
             watch=True,
+            audit_archive=AuditArchive(days=36500, mode="governance"),
+            notify=Notify(topic="arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events=("state.written",)),
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
             alarms=AlarmSettings(
@@ -385,6 +390,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("snap_start", '"no"', "true or false"),
         not_allowed("keep_warm", '"off"', "true or false"),
         not_allowed("console", '"off"', "true or false"),
+        not_allowed("watch", "{}", "true or false"),
         not_allowed("token_trail", '"True"', "true"),
         not_allowed("snap_start", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),
@@ -499,8 +505,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "days = 100",
-            "unknown setting 'days'; it stands inside retention and history: "
-            "write retention.days or history.days",
+            "unknown setting 'days'; it stands inside retention and history and audit_archive: "
+            "write retention.days or history.days or audit_archive.days",
         ),
         (
             "throttling.seconds = 100",
@@ -510,8 +516,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, dynamodb_lock, max_state_mb, retention, history, key, access_logs, "
-            "log_retention, audit_retention, token_trail, throttling, memory, snap_start, keep_warm, "
-            "console, domain, watch, alarms, tags",
+            "log_retention, audit_retention, token_trail, audit_archive, notify, throttling, memory, "
+            "snap_start, keep_warm, console, domain, watch, alarms, tags",
         ),
     ],
 )
