@@ -120,7 +120,7 @@ class Functions(Construct):
             "HOLDFAST_TRANSFERS_ROLE": self._arns[TRANSFERS_ROLE.resource],
             "HOLDFAST_TEAM": team.name,
             "HOLDFAST_PROBED_API": None,  # the API is made later
-            "HOLDFAST_OLD_LOCK": None,
+            "HOLDFAST_OLD_LOCK": str(team.alarms.oldest_lock_seconds) if team.alarms else None,
         }
         self.live: dict[str, lambda_.Alias] = {}
         self.roles: dict[str, iam.Role] = {}

@@ -84,6 +84,8 @@ def test_the_alarms_read_what_the_watch_function_writes(settled: Synthesized) ->
         "probe": watching.PROBE_FAILED,
     }
     assert found["oldest-lock"]["Threshold"] == 2 * 86400
+    _, function = settled.function("watch.handler.handle")
+    assert function["Environment"]["Variables"]["HOLDFAST_OLD_LOCK"] == str(2 * 86400)
     assert found["oldest-lock"]["Dimensions"] == [{"Name": watching.DIMENSION, "Value": "ops"}]
 
 
