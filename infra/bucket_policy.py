@@ -64,6 +64,16 @@ def deny_statements(
     ]
 
 
+def deny_to_others(bucket: s3.IBucket, role_arn: str) -> iam.PolicyStatement:
+    """Return the statement that lets one role alone read the credentials of the probe of `watch`."""
+    return _deny(
+        "RefuseToReadTheProbesSecret",
+        ["s3:GetObject", "s3:GetObjectVersion"],
+        [bucket.arn_for_objects(f"{keys.folder(keys.WATCH)}*")],
+        {"ArnNotEquals": {"aws:PrincipalArn": role_arn}},
+    )
+
+
 def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
     """Return the statements that deny requests to a bucket without TLS 1.2 or later."""
     everything = [bucket.bucket_arn, bucket.arn_for_objects("*")]

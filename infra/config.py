@@ -407,7 +407,12 @@ class TeamConfig:
         unset="none",
         default=None,
     )
-    watch: bool = setting(flag(), "A function looks after the team every hour.", default=False)
+    watch: bool = setting(
+        flag(),
+        "A function looks every hour for [old locks and other findings](watching.md#watch), and writes three "
+        "metrics.",
+        default=False,
+    )
     alarms: AlarmSettings | None = setting(
         Table(
             AlarmSettings,

@@ -60,7 +60,7 @@ class RoleSpec:
     name: str
     purpose: str
     grants: tuple[Grant, ...]
-    setting: Literal["", "console"] = ""
+    setting: Literal["", "console", "watch"] = ""
 
     @property
     def construct_id(self) -> str:
@@ -82,6 +82,7 @@ class FunctionSpec(RoleSpec):
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
         kept_warm: whether a schedule keeps a process of it running, if the team enables that. A schedule
             cannot tell whether a function is in use, so only the two behind `backend "http"` are.
+        log_stays: whether its log stays when the team's setting leaves it out, or the stack is deleted.
         version_of: the function whose version it reports and after which it is deployed, or empty.
     """
 
@@ -93,6 +94,7 @@ class FunctionSpec(RoleSpec):
     snap_start: bool = True
     services: tuple[str, ...] = ("s3",)
     kept_warm: bool = False
+    log_stays: bool = True
     version_of: str = ""
 
 
@@ -107,6 +109,7 @@ AUDIT_ARCHIVE: Final = Place("AuditArchive")
 NOTIFIED_TOPIC: Final = Place("NotifiedTopic")
 TRANSFERS_ROLE: Final = Place("Transfers")
 LOCK_TABLE: Final = Place("LockTable")
+METRICS: Final = Place("Metrics")
 STATES: Final = replace(STATE_BUCKET, keys=keys.STATES, reason=_SCOPED)
 IMPORTED: Final = replace(STATE_BUCKET, keys=keys.IMPORTED, reason=_SCOPED)
 LOCKS: Final = replace(STATE_BUCKET, keys=keys.LOCKS, reason=_SCOPED)
@@ -116,6 +119,7 @@ TOKENS: Final = replace(STATE_BUCKET, keys=keys.TOKENS, reason="The request name
 SESSIONS: Final = replace(STATE_BUCKET, keys=keys.SESSIONS, reason="The request names it, or its ID is new.")
 TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
 FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
+WATCH: Final = replace(STATE_BUCKET, keys=keys.WATCH, reason="Each token of the probe has a new random ID.")
 UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
 ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each delivery has a key of its own.")
 UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
@@ -136,6 +140,7 @@ LOCK_ITEMS: Final = Grant(
     (LOCK_TABLE,),
     when="dynamodb_lock",
 )
+NOTIFY: Final = Grant("Notify", ("sns:Publish",), (NOTIFIED_TOPIC,), when="notify")
 SIGN_ADDRESSES: Final = Grant("SignAddresses", ("sts:AssumeRole",), (TRANSFERS_ROLE,))
 
 
@@ -281,11 +286,37 @@ FUNCTIONS: Final = (
         grants=(
             Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),
             Grant("ArchiveAuditTrail", ("s3:PutObject",), (ARCHIVED,), when="audit_archive"),
-            Grant("Notify", ("sns:Publish",), (NOTIFIED_TOPIC,), when="notify"),
+            NOTIFY,
         ),
         audited=False,
         snap_start=False,
         services=("logs", "s3", "sns"),
+    ),
+    FunctionSpec(
+        name="watch",
+        folder="watch",
+        purpose="Looks every hour for old locks, large states and ending tokens, and probes the API.",
+        memory=512,
+        seconds=180,  # three responses of the API, and lists of some 100,000 states
+        environment=(
+            *_BUCKET,
+            "HOLDFAST_TEAM",
+            "HOLDFAST_PROBED_API",
+            "HOLDFAST_OLD_LOCK",
+            "HOLDFAST_NOTIFY_TOPIC",
+        ),
+        grants=(
+            Grant("ReadLocksAndTokens", ("s3:GetObject",), (LOCKS, TOKENS, WATCH)),
+            Grant("List", ("s3:ListBucket",), (STATE_BUCKET,)),
+            Grant("WriteMetrics", ("cloudwatch:PutMetricData",), (METRICS,)),
+            NOTIFY,
+            _key("Decrypt", "Decrypt"),
+        ),
+        audited=False,
+        snap_start=False,
+        services=("cloudwatch", "s3", "sns"),
+        log_stays=False,
+        setting="watch",
     ),
 )
 

@@ -10,7 +10,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.aws_logs_destinations import LambdaDestination
 from constructs import Construct
 
-from holdfast import __version__, audit
+from holdfast import __version__, audit, watching
 from holdfast import team as names
 from holdfast.audit import audit_log_group, function_log_group
 from holdfast.s3 import retention as object_lock
@@ -21,6 +21,7 @@ from infra.functions import (
     AUDIT_TRAIL,
     FUNCTIONS,
     LOCK_TABLE,
+    METRICS,
     NOTIFIED_TOPIC,
     RETAIN_STATES,
     SIGN_ADDRESSES,
@@ -52,10 +53,10 @@ class Functions(Construct):
     """The functions of one team.
 
     Attributes:
-        audit_trail: the function that copies events, which has no alias.
         archive: the bucket of the setting `audit_archive`.
-        live: maps the name of each other function to the alias that callers invoke.
-        named: maps the name of each function to the name that Lambda gives it.
+        made: maps the name of each function to the function.
+        live: maps the name of each function, but of the one that copies events, to the alias that callers
+            invoke.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Functions(Construct):
             LOCK_TABLE.resource: Stack.of(self).format_arn(
                 service="dynamodb", resource="table", resource_name=team.dynamodb_lock or ""
             ),
+            METRICS.resource: "*",  # a metric is no resource; the namespace is the condition
         }
         self._key_arns = store.key_arns
         retention = retention_of_each_write(team)
@@ -117,13 +119,21 @@ class Functions(Construct):
             "HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint,
             "HOLDFAST_API_ADDRESS": target.api_address,
             "HOLDFAST_TRANSFERS_ROLE": self._arns[TRANSFERS_ROLE.resource],
+            "HOLDFAST_TEAM": team.name,
+            "HOLDFAST_PROBED_API": None,  # the API is made later
+            "HOLDFAST_OLD_LOCK": str(team.alarms.oldest_lock_seconds) if team.alarms else None,
         }
         self.live: dict[str, lambda_.Alias] = {}
         self.roles: dict[str, iam.Role] = {}
-        made: dict[str, tuple[lambda_.Function, logs.LogGroup]] = {}
+        self.made: dict[str, lambda_.Function] = {}
+        logs_of: dict[str, logs.LogGroup] = {}
         for spec in FUNCTIONS:
             log_name = function_log_group(team.name, spec.name)
-            log_group = audit_log(self, f"{spec.construct_id}Log", log_name, days=team.log_retention)
+            if not (team.has(spec) or spec.log_stays):
+                continue
+            log_group = audit_log(
+                self, f"{spec.construct_id}Log", log_name, days=team.log_retention, stays=spec.log_stays
+            )
             if not team.has(spec):
                 continue  # its log stays, so that the setting can change again
             environment = {
@@ -133,7 +143,7 @@ class Functions(Construct):
                 **{name: value for name in spec.environment if (value := values[name])},
             }
             function = self._function(spec, bundles[spec.name], environment, log_group)
-            made[spec.name] = function, log_group
+            self.made[spec.name], logs_of[spec.name] = function, log_group
             if spec.name == "audit_trail":
                 continue  # CloudWatch invokes this function without an alias
             # Lambda makes a snapshot of the version that the alias publishes.
@@ -150,11 +160,9 @@ class Functions(Construct):
         for spec in FUNCTIONS:
             if SIGN_ADDRESSES in spec.grants:
                 self.live[spec.name].node.add_dependency(transfers)
-        self.audit_trail, _ = made["audit_trail"]
-        self.named = {name: function.function_name for name, (function, _) in made.items()}
         for spec in FUNCTIONS:
             if spec.audited:
-                self._subscribe(self.audit_trail, made[spec.name][1], spec.construct_id)
+                self._subscribe(self.made["audit_trail"], logs_of[spec.name], spec.construct_id)
 
     def _subscribe(self, copying: lambda_.Function, log: logs.LogGroup, construct_id: str) -> None:
         """Subscribe the function that fills the audit trail to the marked lines of another function's log."""
@@ -235,6 +243,10 @@ class Functions(Construct):
         for place in dict.fromkeys(place for grant in grants for place in grant.on if place.reason):
             rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<{place.resource}.Arn>/{place.keys}]"
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=place.reason))
+        if any(METRICS in grant.on for grant in grants):
+            rule = "AwsSolutions::AwsSolutions-IAM5[Resource::*]"
+            why = "PutMetricData knows no resource; a condition names the namespace."
+            Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=why))
         return role
 
     def _transfers(self) -> iam.Role:
@@ -275,6 +287,8 @@ class Functions(Construct):
             # The name of a deleted bucket is free for other accounts. The functions' own requests name the
             # owner that they expect, but an address that they sign does not.
             conditions = {"StringEquals": {"s3:ResourceAccount": Stack.of(self).account}}
+        elif METRICS in grant.on:
+            conditions = {"StringEquals": {"cloudwatch:namespace": watching.NAMESPACE}}
         return iam.PolicyStatement(
             sid=grant.sid, actions=[*grant.actions], resources=arns, conditions=conditions
         )
@@ -300,18 +314,21 @@ def retention_of_each_write(team: TeamConfig) -> str | None:
     return str(object_lock.Retention(_MODES[team.retention.mode], team.retention.days))
 
 
-def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> logs.LogGroup:
+def audit_log(
+    scope: Construct, logical_id: str, name: str, *, days: int, stays: bool = True
+) -> logs.LogGroup:
     """Create a log group that is kept when the stack is deleted, because it says who did what.
 
     Args:
         logical_id: must not change: a new stack imports a kept log group by it.
         days: the number of days for which a line is kept.
+        stays: False for a log that says nothing about anybody.
     """
     log_group = logs.LogGroup(
         scope,
         logical_id,
         log_group_name=name,
-        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if stays else RemovalPolicy.DESTROY,
     )
     # The construct accepts only names such as THREE_MONTHS, not a number.
     cast("logs.CfnLogGroup", log_group.node.default_child).retention_in_days = days

@@ -36,7 +36,7 @@ class Notifications(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         # People change records with AWS credentials and without the API, so no function logs it.
-        stack, audit_trail = Stack.of(self), functions.audit_trail
+        stack, audit_trail = Stack.of(self), functions.made["audit_trail"]
         audit_trail.add_permission(
             "ChangedRecords",
             principal=iam.ServicePrincipal("s3.amazonaws.com"),

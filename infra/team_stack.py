@@ -18,6 +18,7 @@ from infra.notifications import Notifications
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
+from infra.watch import SCHEDULE, Watch
 
 
 class TeamStack(Stack):
@@ -39,6 +40,9 @@ class TeamStack(Stack):
         api = Api(self, "Api", team, target, functions)
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
+        if team.watch:
+            Watch(self, "Watch", functions, store.bucket, api.address)
+            CfnOutput(self, names.WATCHED, value=SCHEDULE, description="When the function watch runs")
         if team.notify:
             Notifications(self, "Notifications", team, team.notify.topic, store, functions)
 

@@ -214,15 +214,18 @@ def _name_log_groups_as_aws() -> None:
     vars(actions).update(extract_resource_arn=extract_resource_arn)
 
 
-def _name_callers_by_their_roles() -> None:
+def _resolve_conditions_as_aws() -> None:
     """Make MiniStack compare `aws:PrincipalArn` with the ARN of the caller's role, as AWS does.
 
-    MiniStack compares the ARN of the role's session.
+    MiniStack compares the ARN of the role's session. It does not know `cloudwatch:namespace`, which is in the
+    body of a request: every request has the namespace of Holdfast here.
     """
     evaluator = importlib.import_module("ministack.core.iam_evaluator")
     resolve = vars(evaluator)["_resolve_condition_key"]
 
     def resolve_condition_key(key: str, context: Any) -> Any:
+        if key.lower() == "cloudwatch:namespace":
+            return "Holdfast"
         found = resolve(key, context)
         if key.lower() != "aws:principalarn":
             return found
@@ -286,7 +289,7 @@ def main() -> None:
     # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     _name_log_groups_as_aws()
-    _name_callers_by_their_roles()
+    _resolve_conditions_as_aws()
     _match_empty_rests_as_aws()
     _hand_log_lines_over_together()
     module = importlib.import_module("ministack.app")

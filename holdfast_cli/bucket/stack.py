@@ -27,6 +27,7 @@ class Stack:
     """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account.
 
     `networks` are those of the team's setting, with commas between them; empty without it.
+    `watched` is whether it has the function `watch`.
     """
 
     team: str
@@ -34,6 +35,7 @@ class Stack:
     bucket: str
     account: str
     networks: str = ""
+    watched: bool = False
 
 
 class Session(boto3.Session):
@@ -132,6 +134,7 @@ def _read(stack: "StackTypeDef") -> Stack:
             outputs[names.BUCKET_NAME],
             arn.split(":")[4],
             outputs.get(names.NETWORKS, ""),
+            names.WATCHED in outputs,
         )
     except KeyError as error:
         raise CommandError(

@@ -11,6 +11,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from holdfast import watching
 from tests.support.iam_policy import Request, evaluate
 
 Statement = Mapping[str, Any]
@@ -18,7 +19,7 @@ Statement = Mapping[str, Any]
 OBJECTS: Final = (
     *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*", "imported/*/_/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json", "workspaces/*.json"),
-    "freezes/patterns.json",
+    *("freezes/patterns.json", "watch/*.json"),
 )
 """The kinds of objects, as patterns of a policy. Every key is of at most one kind."""
 STAGED: Final = ("uploads/*", "json/*")
@@ -68,7 +69,11 @@ class Call:
         return cls(operation, bucket, key, *rest)
 
 
-_ONLY: Final = {("sts", "POST"): "AssumeRole", ("sns", "POST"): "Publish"}
+_ONLY: Final = {
+    ("monitoring", "POST"): "PutMetricData",
+    ("sts", "POST"): "AssumeRole",
+    ("sns", "POST"): "Publish",
+}
 _OPERATIONS: Final = {"GET": "GetObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
 
@@ -124,6 +129,9 @@ DYNAMODB_PERMISSIONS: Final = (
     "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html"
 )
 SNS_PERMISSIONS: Final = "https://docs.aws.amazon.com/sns/latest/api/API_Publish.html"
+METRIC_PERMISSIONS: Final = (
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html"
+)
 STS_PERMISSIONS: Final = "https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"
 
 
@@ -138,6 +146,7 @@ class On(Enum):
     TRANSFERS = "the role for transfers"
     TABLE = "the table of `dynamodb_lock`"
     TOPIC = "the topic of `notify`"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +243,7 @@ TABLE: Final = (
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
     Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
     Row("Publish", "sns:Publish", On.TOPIC, "notifies the team", SNS_PERMISSIONS),
+    Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, "writes three metrics", METRIC_PERMISSIONS),
     Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
     *(
         Row(operation, f"dynamodb:{operation}", On.TABLE, why, DYNAMODB_PERMISSIONS)
@@ -273,6 +283,7 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "FilterLogEvents": (*_SIGNATURE, "x-amz-target"),
     "AssumeRole": _SIGNATURE,
     "Publish": _SIGNATURE,
+    "PutMetricData": (*_SIGNATURE, "x-amz-target"),
     **dict.fromkeys(("GetItem", "PutItem", "DeleteItem"), (*_SIGNATURE, "x-amz-target")),
 }
 
@@ -351,6 +362,8 @@ def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
             return reach.transfers_arn, reach.transfers_arn, row.on.value
         case On.TOPIC:
             return reach.topic_arn, reach.topic_arn, row.on.value
+        case On.METRICS:
+            return "*", "*", row.on.value
         case On.TABLE:
             return reach.table_arn, reach.table_arn, row.on.value
 
@@ -360,12 +373,16 @@ _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
 
 def _context(call: Call, row: Row, reach: Reach, principal: str) -> dict[str, str | list[str]]:
     """Return the condition keys that AWS sets for a call. The team's buckets belong to the role's account."""
-    context: dict[str, str | list[str]] = {"aws:SecureTransport": "true"}
+    account, _, role = principal.removeprefix("arn:aws:sts::").partition(":assumed-role/")
+    role_arn = f"arn:aws:iam::{account}:role/{role.partition('/')[0]}"
+    context: dict[str, str | list[str]] = {"aws:SecureTransport": "true", "aws:PrincipalArn": role_arn}
     if row.on is On.KEY:
         context["kms:ViaService"] = f"s3.{reach.region}.amazonaws.com"
         # The buckets have a bucket key, so S3 names the bucket and not the object.
         context["kms:EncryptionContext:aws:s3:arn"] = f"arn:aws:s3:::{call.bucket}"
         return context
+    if row.on is On.METRICS:
+        context["cloudwatch:namespace"] = watching.NAMESPACE  # in the body of the request
     if row.on in (On.OBJECT, On.BUCKET):
         context["s3:ResourceAccount"] = principal.split(":")[4]
     context["s3:TlsVersion"] = "1.2"

@@ -140,6 +140,7 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "ArnEquals": _arn,
     "ArnLike": _arn,
     "NotIpAddress": lambda wanted, found: ip_address(found) not in ip_network(wanted),
+    "ArnNotEquals": lambda wanted, found: not _arn(wanted, found),
     "NumericLessThan": lambda wanted, found: float(found) < float(wanted),
     "NumericGreaterThan": lambda wanted, found: float(found) > float(wanted),
 }
@@ -154,7 +155,7 @@ def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
     compare = _OPERATORS.get(name)
     if compare is None:
         raise ValueError(f"unknown condition operator {name}")
-    negated = name in ("StringNotEquals", "NotIpAddress")
+    negated = name in ("StringNotEquals", "ArnNotEquals", "NotIpAddress")
     if found is None or found == []:
         return negated
     if isinstance(found, list):

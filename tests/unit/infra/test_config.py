@@ -430,6 +430,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("snap_start", '"no"', "true or false"),
         not_allowed("keep_warm", '"off"', "true or false"),
         not_allowed("console", '"off"', "true or false"),
+        not_allowed("watch", "{}", "true or false"),
         not_allowed("token_trail", '"True"', "true"),
         not_allowed("snap_start", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import LOCK_TABLE, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
+from infra.functions import LOCK_TABLE, METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
 from infra.notify_settings import AuditArchive, Notify
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
@@ -24,6 +24,7 @@ FULL: Final = TeamConfig(
     new_states="declared",
     key="kms",
     dynamodb_lock="locks",
+    watch=True,
     audit_archive=AuditArchive(days=30),
     notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast"),
 )
@@ -73,6 +74,7 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
         names = {
             f"<{spec.construct_id}Log.Arn>": "<OwnLog>",
             stack.role_arn("transfers"): f"<{TRANSFERS_ROLE.resource}>",
+            "*": f"<{METRICS.resource}>",
         }
         found[spec.name] = [
             (action, names.get(on) or next((place for kind, place in BY_ARN.items() if kind in on), on))
