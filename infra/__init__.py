@@ -6,7 +6,7 @@ In all modules of this package:
   template and does not depend on that place.
 - `team` is the settings of a team, `teams` the settings of all teams to deploy, and `path` their teams.toml.
 - `target` is the target of the deployment, `bundles` the code of the functions, bundled for that target.
-- `key` is the KMS key that encrypts every object; None if S3 manages the keys.
+- `key` is the KMS key of new objects; None if S3 manages the keys. `key_arns` are all keys in use.
 - `ConfigError` says what is wrong with a team's settings, `BundleError` why there is no bundle.
 - Addresses have no slash at the end.
 """

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from holdfast.cloud.staging import UPLOAD_SECONDS
@@ -31,7 +30,9 @@ _REPLACES: Mapping[str, Any] = {"Null": {"s3:if-none-match": "true"}, "Bool": _C
 _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
-def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) -> list[iam.PolicyStatement]:
+def deny_statements(
+    bucket: s3.IBucket, key_arns: Sequence[str], team: TeamConfig
+) -> list[iam.PolicyStatement]:
     """Return the deny statements of a team's state bucket, except the statements about TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     imported = bucket.arn_for_objects(keys.IMPORTED)
@@ -51,7 +52,7 @@ def deny_statements(bucket: s3.IBucket, key: kms.IKey | None, team: TeamConfig) 
         # process gave a workspace.
         blind("RefuseRecordWritesWithoutCondition", records),
         _deny("RefuseToReplaceImportedVersions", "s3:PutObject", [imported], _REPLACES),
-        *_deny_other_encryption(bucket, key),
+        *_deny_other_encryption(bucket, key_arns, plain=team.key == "s3"),
         _deny("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
         # Deleting a record's newest version makes an older version current, perhaps from before a revocation.
         _deny("RefuseToDeleteRecordVersions", "s3:DeleteObjectVersion", records),
@@ -90,16 +91,23 @@ def deny_old_signatures(bucket: s3.IBucket) -> iam.PolicyStatement:
     return _deny("RefuseOldSignatures", "s3:*", [bucket.arn_for_objects("*")], oldest)
 
 
-def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam.PolicyStatement]:
-    """Return statements that deny writes with another encryption than the bucket's default."""
+def _deny_other_encryption(
+    bucket: s3.IBucket, key_arns: Sequence[str], *, plain: bool
+) -> list[iam.PolicyStatement]:
+    """Return statements that deny writes with another encryption than those of the team.
+
+    Args:
+        plain: whether S3's own keys are the bucket's default.
+    """
     objects = [bucket.arn_for_objects("*")]
-    asked = {_ENCRYPTION: "false"}
+    asked = {"Null": {_ENCRYPTION: "false"}}
+    algorithms = [*(["AES256"] if plain else []), *(["aws:kms"] if key_arns else [])]
     statements = [
         _deny(
             "RefuseOtherEncryption",
             "s3:PutObject",
             objects,
-            {"Null": asked, "StringNotEquals": {_ENCRYPTION: "aws:kms" if key else "AES256"}},
+            {**asked, "StringNotEquals": {_ENCRYPTION: _one_or_all(algorithms)}},
         ),
         _deny(
             "RefuseKeysOfTheClient",
@@ -110,17 +118,25 @@ def _deny_other_encryption(bucket: s3.IBucket, key: kms.IKey | None) -> list[iam
         # This action encrypts an object again, in place. Without the new key the version is lost.
         _deny("RefuseToChangeEncryption", "s3:UpdateObjectEncryption", objects),
     ]
-    if key:
+    if key_arns:
+        other = {f"{_ENCRYPTION}-aws-kms-key-id": _one_or_all(key_arns)}
         statements.append(
             # Also denies `aws:kms` without a key: S3 would use the account's own key, not the bucket's key.
             _deny(
                 "RefuseOtherKeys",
                 "s3:PutObject",
                 objects,
-                {"Null": asked, "StringNotEquals": {f"{_ENCRYPTION}-aws-kms-key-id": key.key_arn}},
+                {
+                    **({"StringEquals": {_ENCRYPTION: "aws:kms"}} if plain else asked),
+                    "StringNotEquals": other,
+                },
             )
         )
     return statements
+
+
+def _one_or_all(values: Sequence[str]) -> str | list[str]:
+    return values[0] if len(values) == 1 else [*values]
 
 
 def _deny_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStatement:

@@ -13,12 +13,15 @@ from botocore.loaders import create_loader
 
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
+from infra.alarm_settings import TOPIC, AlarmSettings
+from infra.domain_settings import CERTIFICATE, DomainSettings
 from infra.functions import FunctionSpec, RoleSpec
 from infra.notify_settings import AuditArchive, Notify
 from infra.settings import (
     NamedTexts,
     SettingError,
     Table,
+    Texts,
     as_toml,
     flag,
     flag_or,
@@ -69,6 +72,7 @@ _WITH_SMALLER_QUOTA = frozenset(
 
 _NEVER = "Another value creates another stack, with an empty store."
 _STAY = "Existing logs are not moved."
+_TWO_DEPLOYMENTS = "Change keys [in two deployments](keys.md#change-the-key)."
 _OLD_TOO = "The new value also applies to existing logs."
 
 # The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
@@ -90,6 +94,17 @@ _TRAIL_NAME = re.compile(
 
 # DynamoDB's rules ("Naming rules").
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+
+# An alias is no key: a bucket's policy compares keys, and an alias may lead to another one tomorrow.
+_KMS_KEY = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):kms:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):[0-9]{12}:key/"
+    r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+)
+_KMS_KEY_WRITTEN = 'as in "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"'
+
+_ADMINISTRATOR = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):iam::(?P<account>[0-9]{12}):(role|user)/[\w+=,.@/-]+", re.ASCII
+)
 
 # The characters that all services with a stack's tags accept.
 _TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
@@ -255,11 +270,41 @@ class TeamConfig:
         unset="every version stays",
         default=None,
     )
-    key: Literal["kms", "s3"] = setting(
-        word("kms", "s3"),
-        "States and records are encrypted with the team's KMS key, or with S3's own keys.",
-        deployed='You can change "s3" to "kms", but not back; a version keeps its encryption.',
+    key: str = setting(
+        text(
+            f'"kms", "s3" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
+            lambda key: key in ("kms", "s3") or _KMS_KEY.fullmatch(key),
+        ),
+        "The stack's KMS key, S3's own keys or [your key](keys.md) encrypts states and records.",
+        deployed=_TWO_DEPLOYMENTS,
         default="kms",
+    )
+    previous_keys: tuple[str, ...] = setting(
+        Texts(
+            '["kms", "arn:aws:kms:…:key/…"]',
+            text(
+                f'"kms" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
+                lambda key: key == "kms" or _KMS_KEY.fullmatch(key),
+            ),
+            most=5,
+        ),
+        "The functions may also use these keys.",
+        deployed=_TWO_DEPLOYMENTS,
+        unset="none",
+        default=(),
+    )
+    key_administrators: tuple[str, ...] = setting(
+        Texts(
+            '["arn:aws:iam::123456789012:role/security"]',
+            text(
+                'the ARN of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
+                _ADMINISTRATOR.fullmatch,
+            ),
+            most=10,
+        ),
+        "Only they, and deployments, [administer](keys.md#administrators) the stack's KMS key.",
+        unset="all of the account",
+        default=(),
     )
     access_logs: AccessLogs | None = setting(
         Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
@@ -290,14 +335,13 @@ class TeamConfig:
     )
     audit_archive: AuditArchive | None = setting(
         Table(AuditArchive, "{ days = 365 }"),
-        "The audit trail is also stored in [a bucket under Object Lock](audit.md#the-archive).",
-        deployed="An event keeps the retention that it was written with.",
+        "[A bucket under Object Lock](audit.md#the-archive) keeps the audit trail.",
         unset="none",
         default=None,
     )
     notify: Notify | None = setting(
         Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
-        "A topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        "An SNS topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
         unset="none",
         default=None,
     )
@@ -328,11 +372,31 @@ class TeamConfig:
         "The API serves [the console](console.md) at `/console/`, a page that shows the team's states.",
         default=True,
     )
+    domain: DomainSettings | None = setting(
+        Table(
+            DomainSettings,
+            '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
+            '1a2b3c4d-1111-4222-8333-444455556666" }',
+        ),
+        "The API has your domain.",
+        deployed="[Change the address of each client](networks.md#a-domain-of-your-own).",
+        unset="none",
+        default=None,
+    )
     watch: bool = setting(
         flag(),
         "A function looks every hour for [old locks and other findings](watching.md#watch), and writes three "
         "metrics.",
         default=False,
+    )
+    alarms: AlarmSettings | None = setting(
+        Table(
+            AlarmSettings,
+            '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
+        ),
+        "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
+        unset="none",
+        default=None,
     )
     tags: Mapping[str, str] = setting(
         NamedTexts(
@@ -353,6 +417,11 @@ class TeamConfig:
         unset="none",
         default_factory=dict,
     )
+
+    @property
+    def kms_keys(self) -> tuple[str, ...]:
+        """Return the KMS keys that the functions may use, in an order that does not depend on `key`."""
+        return tuple(sorted({self.key, *self.previous_keys} - {"s3"}))
 
     def has(self, spec: RoleSpec) -> bool:
         """Return whether the team has a function or a role."""
@@ -431,6 +500,16 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
                 f"{path}: team '{name}': memory.{function} = {megabytes} is too little for states of "
                 f"max_state_mb = {team.max_state_mb}; write memory.{function} = {needed} or more"
             )
+    if team.key in team.previous_keys:
+        raise ConfigError(
+            f"{path}: team '{name}': previous_keys has {as_toml(team.key)}, which is key already; write "
+            "other keys, or leave it out"
+        )
+    if team.key_administrators and "kms" not in team.kms_keys:
+        raise ConfigError(
+            f"{path}: team '{name}': key_administrators is for the stack's own key, which the team does not "
+            'have; leave it out, or write key = "kms"'
+        )
     if team.token_trail is True and not (team.account and team.region):
         raise ConfigError(
             f"{path}: team '{name}': token_trail = true is for one account and region, whose teams share a "
@@ -443,12 +522,15 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """Check settings that depend on the account and the region of a team, if they are known.
 
     A team without account or region in the file may have those of the credentials in use. `ConfigError` if a
-    region does not support a setting of its team, or if teams have the same account in two partitions.
+    region does not support a setting of its team, if teams have the same account in two partitions, or if
+    teams would share what each of them names.
     """
+    teams = tuple(teams)
+    _check_shared(teams, path)
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
-        if team.notify and (why := team.notify.misplaced(team.account, team.region)):
-            raise ConfigError(f"{path}: team '{team.name}': {why}")
+        _check_arns(team, path)
+        _check_keys(team, path)
         # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")
         if partition is None:
@@ -466,6 +548,63 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
                     f"{other.region} and {team.region}, but an account belongs to one partition of AWS; "
                     "write the account of each"
                 )
+
+
+def _check_arns(team: TeamConfig, path: Path) -> None:
+    """Check that what a team's ARNs name is in the team's account and region."""
+    named = {
+        "notify.topic": team.notify and TOPIC.fullmatch(team.notify.topic),
+        "alarms.topic": team.alarms and TOPIC.fullmatch(team.alarms.topic),
+        "domain.certificate": team.domain and CERTIFICATE.fullmatch(team.domain.certificate),
+    }
+    for name, found in named.items():
+        for part, own in (("region", team.region), ("account", team.account)):
+            if found and own and found[part] != own:
+                raise ConfigError(
+                    f"{path}: team '{team.name}': {name} is in the {part} {found[part]}, but the team is in "
+                    f"{own}; write the ARN of one in the {part} {own}"
+                )
+
+
+def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
+    """Check that no two teams have the same domain, or dashboards that replace each other."""
+    of_domain: dict[str, TeamConfig] = {}
+    for team in teams:
+        if team.domain and (other := of_domain.setdefault(team.domain.name, team)) is not team:
+            raise ConfigError(
+                f"{path}: the teams '{other.name}' and '{team.name}' have the domain {team.domain.name}, "
+                "which leads to one API; write another domain.name for one of them"
+            )
+    places = {(team.account, team.region): team for team in teams if team.alarms}
+    unknown = [team for team in places.values() if not (team.account and team.region)]
+    if unknown and len(places) > 1:
+        raise ConfigError(
+            f"{path}: team '{unknown[0].name}': teams with alarms share a dashboard in an account and "
+            "region; write account and region for each team with alarms, or for none"
+        )
+
+
+def _check_keys(team: TeamConfig, path: Path) -> None:
+    """Check that a team's keys and their administrators are where S3 and KMS can use them."""
+    partition = _partitions().get(team.region or "")
+    for key in team.kms_keys:
+        if (found := _KMS_KEY.fullmatch(key)) is None or team.region is None:
+            continue
+        if found["region"] != team.region or found["partition"] != (partition or found["partition"]):
+            raise ConfigError(
+                f"{path}: team '{team.name}': {key} is not in {team.region}, and S3 uses keys of the "
+                "bucket's own region; write the ARN of a key there"
+            )
+    for administrator in team.key_administrators:
+        found = _ADMINISTRATOR.fullmatch(administrator)
+        assert found is not None  # noqa: S101 checked when it was read
+        if found["account"] != (team.account or found["account"]) or (
+            found["partition"] != (partition or found["partition"])
+        ):
+            raise ConfigError(
+                f"{path}: team '{team.name}': key_administrators has {administrator}, and KMS lets no other "
+                f"account administer a key; write a role of the account {team.account or 'of the stack'}"
+            )
 
 
 def above_quota(team: TeamConfig) -> str | None:
@@ -496,6 +635,7 @@ class Target:
         api_address: the address of an API, with `{api}` for its ID; None if each API has its own host name.
         presign_endpoint: the beginning of presigned S3 addresses; None for S3's own endpoint.
         cloudtrail: whether CloudFormation can create trails in the target.
+        expressions: whether it can create alarms on more than one metric.
     """
 
     name: Literal["aws", "local"]
@@ -505,6 +645,7 @@ class Target:
     api_address: str | None = None
     presign_endpoint: str | None = None
     cloudtrail: bool = True
+    expressions: bool = True
 
     def place(self, team: TeamConfig) -> TeamConfig:
         return replace(team, account=self.account or team.account, region=self.region or team.region)
@@ -530,6 +671,8 @@ def local(endpoint: str) -> Target:
         presign_endpoint=endpoint.replace("//127.0.0.1", "//localhost"),
         # The local AWS's CloudFormation refuses a stack with a trail.
         cloudtrail=False,
+        # And a stack with an alarm on an expression.
+        expressions=False,
     )
 
 

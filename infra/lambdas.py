@@ -42,6 +42,9 @@ _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "C
 }
 """A retention mode in teams.toml -> its name in S3."""
 
+SUBSCRIPTION: Final = "audit"
+"""The name of the subscription filter in each audited log group."""
+
 Bundles = Mapping[str, Bundle]
 """Function name -> its code."""
 
@@ -54,6 +57,7 @@ class Functions(Construct):
         made: maps the name of each function to the function.
         live: maps the name of each function, but of the one that copies events, to the alias that callers
             invoke.
+        named: maps the name of each function to the name that Lambda gives it.
     """
 
     def __init__(
@@ -76,7 +80,6 @@ class Functions(Construct):
             AUDIT_TRAIL.resource: self.audit.log_group_arn,
             AUDIT_ARCHIVE.resource: self.archive.bucket_arn if self.archive else "",
             NOTIFIED_TOPIC.resource: team.notify.topic if team.notify else "",
-            STATE_KEY.resource: store.key.key_arn if store.key else "",
             # By its name: the role's own policy refers to the roles that may assume it.
             TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
                 service="iam", region="", resource="role", resource_name=_transfers_role(self, team)
@@ -86,12 +89,13 @@ class Functions(Construct):
             ),
             METRICS.resource: "*",  # a metric is no resource; the namespace is the condition
         }
+        self._key_arns = store.key_arns
         retention = retention_of_each_write(team)
         self._holds = {
             "": True,
             "retention": bool(retention),
             "declared": team.new_states == "declared",
-            "kms": store.key is not None,
+            "kms": bool(store.key_arns),
             "dynamodb_lock": team.dynamodb_lock is not None,
             "notify": team.notify is not None,
             "audit_archive": self.archive is not None,
@@ -117,7 +121,7 @@ class Functions(Construct):
             "HOLDFAST_TRANSFERS_ROLE": self._arns[TRANSFERS_ROLE.resource],
             "HOLDFAST_TEAM": team.name,
             "HOLDFAST_PROBED_API": None,  # the API is made later
-            "HOLDFAST_OLD_LOCK": None,
+            "HOLDFAST_OLD_LOCK": str(team.alarms.oldest_lock_seconds) if team.alarms else None,
         }
         self.live: dict[str, lambda_.Alias] = {}
         self.roles: dict[str, iam.Role] = {}
@@ -156,6 +160,7 @@ class Functions(Construct):
         for spec in FUNCTIONS:
             if SIGN_ADDRESSES in spec.grants:
                 self.live[spec.name].node.add_dependency(transfers)
+        self.named = {name: function.function_name for name, function in self.made.items()}
         for spec in FUNCTIONS:
             if spec.audited:
                 self._subscribe(self.made["audit_trail"], logs_of[spec.name], spec.construct_id)
@@ -176,7 +181,7 @@ class Functions(Construct):
             destination=LambdaDestination(copying, add_permissions=False),
             # In quotes: a term without quotes may have only letters, digits and underscores.
             filter_pattern=logs.FilterPattern.literal(f'"{audit.MARK}"'),
-            filter_name="audit",
+            filter_name=SUBSCRIPTION,
         )
         # CloudWatch tests whether it may call the function when the filter is created.
         marked_lines.node.add_dependency(copying.node.find_child(f"{construct_id}Log"))
@@ -263,7 +268,9 @@ class Functions(Construct):
         arns = [
             f"{self._arns[place.resource]}/{place.keys}" if place.keys else self._arns[place.resource]
             for place in grant.on
+            if place != STATE_KEY
         ]
+        arns += self._key_arns if grant.of_bucket else ()
         conditions: dict[str, Any] | None = None
         if grant.of_bucket:
             # Only in requests that S3 of this region makes for the role. AWS KMS documents the first value.

@@ -5,7 +5,7 @@ All but the bucket for uploads are kept when the stack is deleted.
 
 from typing import Any, cast
 
-from aws_cdk import Acknowledgment, Aws, CfnResource, Duration, RemovalPolicy, Validations
+from aws_cdk import Acknowledgment, Aws, CfnResource, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -14,6 +14,7 @@ from holdfast import team as names
 from infra import keys
 from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
 from infra.config import History, Retention, TeamConfig
+from infra.key_policy import key_policy
 from infra.notify_settings import AuditArchive
 
 
@@ -27,11 +28,14 @@ class StateStore(Construct):
         bucket: named after team, account and region. The fixed name is a safeguard: if a stack is created
             again beside a kept bucket, the deployment fails. With a new name the stack would start with an
             empty bucket, and Terraform would create everything a second time.
+        key_arns: the KMS keys of the objects: the bucket's key, and those before and after it.
     """
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
-        self.key = self._key(team) if team.key == "kms" else None
+        usable = {name: self._key(team, name) for name in team.kms_keys}
+        self.key = usable.get(team.key)
+        self.key_arns = [key.key_arn for key in usable.values()]
         logs_bucket = self._access_logs_bucket(team)
         # The logical ID never changes: a new stack imports a kept resource by it (`deploying.md`), and
         # CloudFormation replaces a resource whose logical ID changes.
@@ -57,15 +61,25 @@ class StateStore(Construct):
                     reason="The team's bucket has its own policy; settings.md says what it must allow.",
                 )
             )
-        for statement in deny_statements(self.bucket, self.key, team):
+        for statement in deny_statements(self.bucket, self.key_arns, team):
             self.bucket.add_to_resource_policy(statement)
 
-    def _key(self, team: TeamConfig) -> kms.Key:
+    def _key(self, team: TeamConfig, name: str) -> kms.IKey:
+        """Return the team's key with a name of `TeamConfig.kms_keys`; create the stack's own."""
+        if name != "kms":
+            return kms.Key.from_key_arn(self, name.rpartition("/")[2], name)
         description = f"Holdfast: encrypts the states of team {team.name}"
         # Without the key the whole history is lost. The key also stays if the deployment that creates it is
         # rolled back, unlike the buckets: a team that had `key = "s3"` may have written states with it.
         kept = RemovalPolicy.RETAIN
-        key = kms.Key(self, "Key", description=description, enable_key_rotation=True, removal_policy=kept)
+        key = kms.Key(
+            self,
+            "Key",
+            description=description,
+            enable_key_rotation=True,
+            removal_policy=kept,
+            policy=key_policy(Stack.of(self), team.key_administrators) if team.key_administrators else None,
+        )
         fix_logical_id(key, "StateKey")
         return key
 
@@ -133,7 +147,8 @@ def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
         "AuditArchive",
         versioned=True,
         object_lock_enabled=True,
-        object_lock_default_retention=_lock(settings.mode, settings.days),
+        # With governance, administrators could remove what they did.
+        object_lock_default_retention=s3.ObjectLockRetention.compliance(Duration.days(settings.days)),
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="events",
@@ -162,14 +177,10 @@ def bucket_name(team: TeamConfig) -> str:
 def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | None:
     if retention is None or not retention.bucket_default:
         return None
-    return _lock(retention.mode, retention.days)
-
-
-def _lock(mode: str, days: int) -> s3.ObjectLockRetention:
-    lasts = Duration.days(days)
-    if mode == "governance":
-        return s3.ObjectLockRetention.governance(lasts)
-    return s3.ObjectLockRetention.compliance(lasts)
+    days = Duration.days(retention.days)
+    if retention.mode == "governance":
+        return s3.ObjectLockRetention.governance(days)
+    return s3.ObjectLockRetention.compliance(days)
 
 
 def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:

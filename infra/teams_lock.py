@@ -2,8 +2,9 @@
 
 teams.lock is beside the teams file, in the same form; both are committed. A bucket's name is made of team,
 account and region, so a renamed or moved team is a new stack with a new, empty bucket: the next `terraform
-apply` would create everything a second time. And the functions of a stack without a KMS key cannot read
-objects that a KMS key encrypts.
+apply` would create everything a second time. The functions cannot read objects under a KMS key that they
+may not use. And S3 may use a bucket's new key before the functions may: it is deployed among `previous_keys`
+first.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ _HEADER = """\
 # It stops a renamed or moved team, which would start with an empty store and leave its states behind.
 # Remove an entry only if its stack is gone or was never deployed.
 """
-_REMEMBERED = ("account", "region", "key")
+_REMEMBERED = ("account", "region", "key", "previous_keys")
 
 
 class TeamsLock:
@@ -32,7 +33,10 @@ class TeamsLock:
         self._known = _read(self.path)
 
     def check(self, teams: Sequence[TeamConfig]) -> None:
-        """Raise `ConfigError` if a team was removed, renamed or moved, or lost its KMS key. Write nothing."""
+        """Raise `ConfigError` if a team was removed, renamed or moved, or if it swaps or drops its key.
+
+        Nothing is written.
+        """
         named = {team.name: team for team in teams}
         new = [team for team in teams if team.name not in {old.name for old in self._known}]
         for old in self._known:
@@ -80,10 +84,17 @@ def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
                 f"the old one; write {setting} = {as_toml(before)} in [teams.{old.name}] and use credentials "
                 "for it; if it has no stack there"
             )
-    if (old.key, now.key) == ("kms", "s3"):
+    if now.key not in ("s3", old.key, *old.kms_keys):
+        before = as_toml([*old.previous_keys, now.key])
         return (
-            'with key = "kms" and now has key = "s3", without the key that its states are encrypted with; '
-            'write key = "kms" again; if it has no stack there'
+            f"with key = {as_toml(old.key)}, and its functions may not use {as_toml(now.key)} yet; first "
+            f"deploy key = {as_toml(old.key)} with previous_keys = {before}; if it has no stack there"
+        )
+    if lost := [key for key in old.kms_keys if key not in now.kms_keys]:
+        return (
+            f"with the key {as_toml(lost[0])}, and its functions could not read what that encrypts; write "
+            f"previous_keys = {as_toml([*now.previous_keys, *lost])}; if `holdfast doctor` finds nothing "
+            "under it"
         )
     return None
 
@@ -109,7 +120,15 @@ def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> 
         old = before.get(team.name, TeamConfig(name=team.name))
         account, region = team.account or old.account, team.region or old.region
         if account:
-            recorded.append(TeamConfig(name=team.name, account=account, region=region, key=team.key))
+            recorded.append(
+                TeamConfig(
+                    name=team.name,
+                    account=account,
+                    region=region,
+                    key=team.key,
+                    previous_keys=team.previous_keys,
+                )
+            )
     return tuple(recorded)
 
 

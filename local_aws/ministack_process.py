@@ -251,8 +251,9 @@ def _match_empty_rests_as_aws() -> None:
 def _hand_log_lines_over_together() -> None:
     """Collect log lines for half a second, and pass them to a subscription's function in one event.
 
-    CloudWatch does so. MiniStack runs the function for every single line, and starts a process for each run
-    that overlaps another run: on a busy machine these processes slow down the other functions.
+    CloudWatch does so for each log stream. Here an event has the lines of all streams, under the name of the
+    first. MiniStack runs the function for every single line, and starts a process for each run that overlaps
+    another run: on a busy machine these processes slow down the other functions.
     """
     logs = importlib.import_module("ministack.services.cloudwatch_logs")
     hand_over = vars(logs)["_fanout_to_subscription_filters"]
@@ -265,11 +266,11 @@ def _hand_log_lines_over_together() -> None:
             with contextlib.suppress(queue.Empty):
                 while True:
                     found.append(waiting.get_nowait())
-            groups: dict[str, list[Any]] = {}
-            for group, _, lines in found:
-                groups.setdefault(group, []).extend(lines)
-            for group, lines in groups.items():
-                hand_over(group, found[0][1], lines)
+            groups: dict[str, tuple[str, list[Any]]] = {}
+            for group, stream, lines in found:
+                groups.setdefault(group, (stream, []))[1].extend(lines)
+            for group, (stream, lines) in groups.items():
+                hand_over(group, stream, lines)
 
     def put(group: str, stream: str, lines: list[Any]) -> None:
         waiting.put((group, stream, lines))

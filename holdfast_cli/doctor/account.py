@@ -18,6 +18,7 @@ from holdfast import team as names
 from holdfast.lambda_python import lambda_python
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.bucket.stack import CLIENT_CONFIG
+from holdfast_cli.doctor import kms_keys
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
 
@@ -93,6 +94,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
         yield from attempt("snap_start", at.snap_start)
         yield from attempt("api.throttling", at.throttling)
         yield from attempt("token_trail", at.token_trail)
+        yield from attempt("keys", at.keys)
         for one in there:
             if one.name is not None:
                 yield from attempt("bucket.name", partial(at.bucket, one.name))
@@ -317,6 +319,15 @@ class _At:
                 )
             else:
                 yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
+
+    def keys(self) -> Iterator[Finding]:
+        """Yield whether S3 can encrypt with the KMS keys that the teams' settings name."""
+        for team in self.teams:
+            previous = team.get("previous_keys")
+            for key in (team.get("key"), *(previous if isinstance(previous, list) else ())):
+                if isinstance(key, str) and key.startswith("arn:"):
+                    kms = self.client("kms")
+                    yield from attempt("keys.usable", partial(kms_keys.usable, kms, key, self.account))
 
     def bucket(self, team: str) -> Iterator[Finding]:
         """Yield whether a team's bucket name is free or belongs to the bucket of the team's stack."""

@@ -76,7 +76,12 @@ def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
         create_lock_table(client(aws, "dynamodb"), str(name))
     for topic in {team.notify.topic for team in load_teams(TEAMS_FILE) if team.notify}:
         client(aws, "sns").create_topic(Name=topic.rpartition(":")[2])
-    return deploy(aws, list(TEAMS), teams_file=TEAMS_FILE)
+    # The local AWS chooses the ID of a key.
+    [given] = {team.key for team in load_teams(TEAMS_FILE) if team.key.startswith("arn:")}
+    made = client(aws, "kms").create_key()["KeyMetadata"]["Arn"]
+    teams_file = aws.data_dir / "teams.toml"
+    teams_file.write_text(TEAMS_FILE.read_text().replace(given, made))
+    return deploy(aws, list(TEAMS), teams_file=teams_file)
 
 
 @pytest.fixture(scope="session")
@@ -155,7 +160,7 @@ def whole(teams: dict[str, Team]) -> Team:
 
 @pytest.fixture(scope="session")
 def watched(teams: dict[str, Team]) -> Team:
-    """The team with a topic and an archive of the audit trail."""
+    """The team whose operators are notified, with a KMS key of its own and an archive of the audit trail."""
     return teams["watched"]
 
 

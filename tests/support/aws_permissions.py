@@ -5,7 +5,7 @@ demands for it, the document that says so, and the reason why the function needs
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -96,6 +96,7 @@ class Reach:
     `audit_group_arn` the team's audit trail. Both end in `:*`. `transfers_arn` names the role for transfers,
     `table_arn` the table of `dynamodb_lock`, `topic_arn` the topic of `notify`. `archive_bucket` holds the
     audit trail's archive.
+    `other_keys` are those that objects may be under as well.
     """
 
     bucket: str
@@ -108,6 +109,7 @@ class Reach:
     table_arn: str = ""
     topic_arn: str = ""
     archive_bucket: str = ""
+    other_keys: tuple[str, ...] = ()
 
 
 # --- the reviewed table ----------------------------------------------------------------------------
@@ -318,7 +320,13 @@ def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
         raise UnknownCallError(
             f"{call.operation} with {', '.join(sorted(unknown))} is in no row of the table"
         )
-    return [_demand(row, call, reach, principal) for row in rows if row.covers(call, reach)]
+    each_key = [replace(reach, key_arn=key) for key in (reach.key_arn, *reach.other_keys)]
+    return [
+        _demand(row, call, one, principal)
+        for row in rows
+        if row.covers(call, reach)
+        for one in (each_key if row.on is On.KEY else (reach,))
+    ]
 
 
 def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
@@ -401,7 +409,7 @@ def distinct(found: Iterable[Demand]) -> list[Demand]:
     for demand in found:
         context = demand.request.context
         values = {(key, str(context[key])) for key in context if key != _RETAIN_UNTIL}
-        kinds.setdefault((demand.row, demand.on, frozenset(values)), demand)
+        kinds.setdefault((demand.row, demand.pattern, frozenset(values)), demand)
     return list(kinds.values())
 
 

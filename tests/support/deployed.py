@@ -112,7 +112,7 @@ class DeployedRole:
 
     `name` is the role's name in IAM. `principals` has the ARN of the session of each function that signs its
     requests, or addresses, with this role; `by_hand` is the ARN of a test's session with this role.
-    `key_policy` is the policy of the key that encrypts the bucket; empty if S3 manages the keys.
+    `key_policy` is the policy of the key that encrypts the bucket; empty if the key is not the stack's.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
@@ -145,6 +145,7 @@ class DeployedRole:
             f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{variables.get('HOLDFAST_DYNAMODB_LOCK')}",
             variables.get("HOLDFAST_NOTIFY_TOPIC", ""),
             stack.physical_ids.get("AuditArchive", ""),
+            stack.other_keys,
         )
 
     @property
@@ -247,6 +248,17 @@ class Stack:
         return found
 
     @property
+    def other_keys(self) -> tuple[str, ...]:
+        """The KMS keys, besides the bucket's, that the bucket's policy lets a client name."""
+        [named] = [
+            condition["s3:x-amz-server-side-encryption-aws-kms-key-id"]
+            for statement in self.bucket_policy
+            if statement["Sid"] == "RefuseOtherKeys"
+            for condition in [statement["Condition"]["StringNotEquals"]]
+        ] or [()]
+        return tuple({*([named] if isinstance(named, str) else named)} - {self.key_arn})
+
+    @property
     def bucket_policy(self) -> list[Statement]:
         _, properties = self.only("AWS::S3::BucketPolicy", Bucket={"Ref": "StateBucket"})
         found: list[Statement] = self.resolve(properties["PolicyDocument"])["Statement"]
@@ -254,8 +266,8 @@ class Stack:
 
     @property
     def key_policy(self) -> list[Statement]:
-        """The statements of the policy of the KMS key; none if S3 manages the keys."""
-        if self.key_arn is None:
+        """The statements of the policy of the KMS key; none if the key is not the stack's."""
+        if self.key_arn is None or not self.key_arn.endswith(self.physical_ids.get("StateKey", "/")):
             return []
         _, properties = self.only("AWS::KMS::Key")
         found: list[Statement] = self.resolve(properties["KeyPolicy"])["Statement"]

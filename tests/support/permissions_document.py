@@ -20,7 +20,7 @@ _STAGED: Final = "<StagingBucket.Arn>/"
 PLACES: Final = {
     "<StateBucket.Arn>": "the state bucket",
     "<StagingBucket.Arn>": "the staging bucket",
-    "<StateKey.Arn>": "the team's KMS key, through S3 alone",
+    "<StateKey.Arn>": "the team's KMS keys, through S3 alone",
     "<Audit.Arn>": "the team's audit trail",
     "<OwnLog>": "the function's own log",
     "<Transfers>": "the role for transfers",
@@ -53,7 +53,7 @@ needs, and where AWS documents them.
 _LISTING: Final = """\
 The functions need `ListBucket` because S3 otherwise returns `403` for a missing object. With `ListBucket` a
 function can list the names of states, and the IDs of tokens and sessions. No function runs as `transfers`:
-two functions assume this role to sign addresses. The KMS key's policy lets IAM decide on access.
+two functions assume this role to sign addresses. The KMS key's policy lets IAM decide on use.
 
 """
 _BUCKET: Final = """\

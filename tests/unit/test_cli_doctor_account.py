@@ -1,5 +1,6 @@
 """`holdfast doctor --account`: accounts with a deliberate fault, and the doctor's findings."""
 
+import json
 import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -129,6 +130,18 @@ LIMITS: Answer = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcur
 RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedConcurrentExecutions": 40}}
 SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
 
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666"
+
+
+def kms(state: str = "Enabled", account: str = ACCOUNT) -> dict[str, Answer]:
+    use = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "kms:*"}
+    metadata = {"KeySpec": "SYMMETRIC_DEFAULT", "KeyUsage": "ENCRYPT_DECRYPT", "KeyState": state}
+    return {
+        "kms__describe_key": {"KeyMetadata": {"KeyId": KEY, **metadata}},
+        "kms__get_key_policy": {"Policy": json.dumps({"Statement": [use]})},
+    }
+
+
 MISSING: Answer = ("ParameterNotFound", 400)
 FULL: dict[str, Answer] = {"cloudtrail__describe_trails": TRAILS}
 
@@ -156,6 +169,13 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         "token_trail",
         "start-logging",
     ),
+    "a key that is off": (f'key = "{KEY}"', kms("Disabled"), "keys.usable", "aws kms enable-key"),
+    "a key for others": (
+        f'previous_keys = ["{KEY}"]',
+        kms(account="999999999999"),
+        "keys.usable",
+        f"Allow both to arn:aws:iam::{ACCOUNT}:root",
+    ),
     "a bucket that stayed": ("", {"s3__head_bucket": {}}, "bucket.name", "an earlier stack left it"),
     "a bucket that a deployment which failed does not have": (
         *("", {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")}),
@@ -180,6 +200,7 @@ FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
     "a shared trail": ("token_trail = true", {"cloudtrail__describe_trails": SHARED}, "token_trail"),
     "room for a trail": ("token_trail = true", {}, "token_trail"),
     "a trail that logs": ('token_trail = "trail-1"', FULL, "token_trail"),
+    "a key of the team's own": (f'key = "{KEY}"', kms(), "keys.usable"),
     "the bucket of its stack": ("", {"s3__head_bucket": {}, **IN_A_STACK}, "bucket.name"),
 }
 

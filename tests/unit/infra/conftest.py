@@ -13,6 +13,7 @@ import infra  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
 # isort: split
 from aws_cdk import App
 
+from infra.alarm_settings import AlarmSettings
 from infra.bundle import Bundle
 from infra.config import (
     AWS,
@@ -26,6 +27,7 @@ from infra.config import (
     load_teams,
     local,
 )
+from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
 from infra.notify_settings import AuditArchive, Notify
@@ -45,7 +47,9 @@ EVERY_SETTING = TeamConfig(
     max_state_mb=250,
     retention=Retention(mode="compliance", days=30, bucket_default=True),
     history=History(days=90, keep_versions=20),
-    key="s3",
+    key=f"arn:aws:kms:eu-central-1:123456789012:key/mrk-{'0' * 32}",
+    previous_keys=("kms",),
+    key_administrators=("arn:aws:iam::123456789012:role/security",),
     access_logs=AccessLogs(bucket="acme-s3-logs", prefix="holdfast/"),
     log_retention=30,
     audit_retention=731,
@@ -55,8 +59,15 @@ EVERY_SETTING = TeamConfig(
     snap_start=True,
     keep_warm=False,
     console=False,
+    domain=DomainSettings(
+        name="states.example.com",
+        certificate="arn:aws:acm:eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666",
+    ),
     watch=True,
-    audit_archive=AuditArchive(days=400, mode="governance"),
+    alarms=AlarmSettings(
+        topic="arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock="2d", slow=5000
+    ),
+    audit_archive=AuditArchive(days=400),
     notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
     tags={"cost-center": "42"},
 )

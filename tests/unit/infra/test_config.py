@@ -10,6 +10,7 @@ import pytest
 from botocore.loaders import create_loader
 
 from holdfast.s3.store import deadline
+from infra.alarm_settings import AlarmSettings
 from infra.config import (
     AWS,
     LARGEST_STATE_MB,
@@ -27,12 +28,15 @@ from infra.config import (
     local,
     read_target,
 )
+from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.notify_settings import AuditArchive, Notify
 from infra.settings import SettingError, Texts, text
 from infra.teams_lock import placed
 
 ROOT = Path(__file__).resolve().parents[3]
+CERTIFICATE = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -123,6 +127,33 @@ def test_a_shared_trail_needs_the_account_and_the_region_that_it_is_for(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("region", "key", "administrator", "refused"),
+    [
+        ("eu-central-1", KEY, "aws:iam::123456789012", None),
+        (
+            "cn-north-1",
+            KEY.replace("aws:kms:eu-central-1", "aws-cn:kms:cn-north-1"),
+            "aws-cn:iam::123456789012",
+            None,
+        ),
+        ("eu-west-1", KEY, "aws:iam::123456789012", "write the ARN of a key there"),
+        ("eu-central-1", KEY.replace("aws:", "aws-cn:"), "aws:iam::123456789012", "the ARN of a key there"),
+        ("eu-central-1", KEY, "aws:iam::999999999999", "write a role of the account 123456789012"),
+        ("eu-central-1", KEY, "aws-cn:iam::123456789012", "write a role of the account 123456789012"),
+    ],
+)
+def test_a_key_is_of_the_region_and_its_administrators_are_of_the_account(
+    tmp_path: Path, region: str, key: str, administrator: str, refused: str | None
+) -> None:
+    settings = f'key = "kms"\nprevious_keys = ["{key}"]\nkey_administrators = ["arn:{administrator}:role/a"]'
+    text = f'[teams.a]\naccount = "123456789012"\nregion = "{region}"\n{settings}'
+    if refused:
+        assert wrong(tmp_path, text).endswith(refused)
+    else:
+        assert load_teams(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
     ("region", "rate", "burst", "quota"),
     [
         ("eu-south-1", 2500, 1250, None),
@@ -175,7 +206,11 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         dynamodb_lock = "Terraform_locks.eu-1"
         retention = { mode = "compliance", days = 36500, bucket_default = true }
         history = { days = 36500, keep_versions = 1 }
-        key = "s3"
+        key = "arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef"
+        previous_keys = [
+            "kms", "arn:aws:kms:eu-central-1:999999999999:key/1a2b3c4d-1111-4222-8333-444455556666"
+        ]
+        key_administrators = ["arn:aws:iam::012345678901:role/sso/a+b@c", "arn:aws:iam::012345678901:user/d"]
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
@@ -185,10 +220,15 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         keep_warm = false
         console = false
         watch = true
-        audit_archive = { days = 36500, mode = "governance" }
+        audit_archive = { days = 36500 }
         notify = { topic = "arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events = ["state.written"] }
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
+        alarms = { topic = "arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock = "30m", slow = 100 }
+        [teams.a-1.domain]
+        name = "states.example.com"
+        certificate = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
+        keep_default_endpoint = true
         [teams.b]
         """,
     )
@@ -204,7 +244,12 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             dynamodb_lock="Terraform_locks.eu-1",
             retention=Retention(mode="compliance", days=36500, bucket_default=True),
             history=History(days=36500, keep_versions=1),
-            key="s3",
+            key="arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef",
+            previous_keys=("kms", KEY.replace("123456789012", "999999999999")),
+            key_administrators=(
+                "arn:aws:iam::012345678901:role/sso/a+b@c",
+                "arn:aws:iam::012345678901:user/d",
+            ),
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
@@ -214,15 +259,22 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             keep_warm=False,
             console=False,
             watch=True,
-            audit_archive=AuditArchive(days=36500, mode="governance"),
+            audit_archive=AuditArchive(days=36500),
             notify=Notify(topic="arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events=("state.written",)),
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
+            alarms=AlarmSettings(
+                topic="arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock="30m", slow=100
+            ),
+            domain=DomainSettings(
+                name="states.example.com", certificate=CERTIFICATE, keep_default_endpoint=True
+            ),
         ),
         TeamConfig(name="b"),
     )
 
 
+A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
 NAME = "write a name of 1 to 25 lower-case letters, digits and '-', with a letter first"
 NO_TEAM = "names no team; write a table [teams.<name>] for each"
 
@@ -273,6 +325,45 @@ def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str, message: s
     assert wrong(tmp_path, text) == message
 
 
+PLACE = 'account = "012345678901"\nregion = "eu-central-1"\n'
+ELSEWHERE = CERTIFICATE.replace("eu-central-1", "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f'[teams.a]\n{PLACE}domain = {{ name = "a.example.com", certificate = "{ELSEWHERE}" }}',
+            "team 'a': domain.certificate is in the region us-east-1, but the team is in eu-central-1; "
+            "write the ARN of one in the region eu-central-1",
+        ),
+        (
+            f'[teams.a]\n{PLACE}alarms.topic = "arn:aws:sns:eu-central-1:123456789012:ops"',
+            "team 'a': alarms.topic is in the account 123456789012, but the team is in 012345678901; "
+            "write the ARN of one in the account 012345678901",
+        ),
+        (
+            "".join(
+                f'[teams.{team}]\ndomain = {{ name = "s.example.com", certificate = "{CERTIFICATE}" }}\n'
+                for team in "ab"
+            ),
+            "the teams 'a' and 'b' have the domain s.example.com, which leads to one API; write another "
+            "domain.name for one of them",
+        ),
+        (
+            f'[teams.a]\n{PLACE}alarms.topic = "arn:aws:sns:eu-central-1:012345678901:ops"\n'
+            '[teams.b]\nalarms.topic = "arn:aws:sns:eu-central-1:012345678901:ops"',
+            "team 'b': teams with alarms share a dashboard in an account and region; write account and "
+            "region for each team with alarms, or for none",
+        ),
+    ],
+)
+def test_what_is_elsewhere_or_is_another_teams_is_refused_in_one_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    assert wrong(tmp_path, text) == message
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -301,6 +392,8 @@ def test_the_largest_state_is_written_and_its_lock_read_again_before_requests_to
 ACCOUNT = 'the 12 digits of an AWS account in quotes, as in "123456789012"'
 DAYS = "a whole number from 1 to 36500"
 REGION = 'an AWS region in quotes, as in "eu-central-1"'
+TOPIC = 'the ARN of an SNS topic that is not FIFO, as in "arn:aws:sns:eu-central-1:123456789012:operations"'
+DOMAIN = 'a DNS name of yours in lower case, as in "states.example.com"'
 BUCKET = 'the name of a bucket, as in "acme-s3-logs"'
 LOG_RETENTION = (
     "1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, "
@@ -351,8 +444,29 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("retention", '"governance"', 'a table, as in { mode = "governance", days = 30 }'),
         not_allowed("history", "365", "a table, as in { days = 365, keep_versions = 100 }"),
         not_allowed("key", '"KMS"', '"kms"'),
-        not_allowed("key", '"aes256"', '"kms" or "s3"'),
-        not_allowed("key", "{ a = 1 }", '"kms" or "s3"'),
+        *(
+            not_allowed("key", value, A_KEY)
+            for value in ('"aes256"', "{ a = 1 }", '"arn:aws:kms:eu-central-1:123456789012:alias/states"')
+        ),
+        not_allowed("previous_keys", f'"{KEY}"', 'a list of 1 to 5, as in ["kms", "arn:aws:kms:…:key/…"]'),
+        (
+            'previous_keys = ["s3"]',
+            f'previous_keys[0] = "s3" is not allowed; write "kms" or the ARN of a KMS key, as in "{KEY}"',
+        ),
+        (
+            'previous_keys = ["kms"]',
+            'previous_keys has "kms", which is key already; write other keys, or leave it out',
+        ),
+        (
+            'key_administrators = ["arn:aws:iam::123456789012:role/*"]',
+            'key_administrators[0] = "arn:aws:iam::123456789012:role/*" is not allowed; write the ARN '
+            'of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
+        ),
+        (
+            f'key = "{KEY}"\nkey_administrators = ["arn:aws:iam::123456789012:role/security"]',
+            "key_administrators is for the stack's own key, which the team does not have; leave it out, or "
+            'write key = "kms"',
+        ),
         not_allowed("access_logs.bucket", '"Acme-Logs"', '"acme-logs"'),
         *(
             not_allowed("access_logs.bucket", f'"{name}"', BUCKET)
@@ -412,6 +526,34 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ('retention.mode = "compliance"', "retention.days is missing; write a whole number from 1 to 36500"),
         ("history.keep_versions = 3", "history.days is missing; write a whole number from 1 to 36500"),
         ('access_logs.prefix = "a"', f"access_logs.bucket is missing; write {BUCKET}"),
+        *(
+            not_allowed("alarms.topic", f'"{topic}"', TOPIC)
+            for topic in (
+                "ops",
+                "arn:aws:sns:eu-central-1:123456789012:ops.fifo",
+                "arn:aws:sqs:eu-central-1:123456789012:ops",
+                "arn:aws:sns:eu-central-1:1234:ops",
+            )
+        ),
+        *(
+            not_allowed("alarms.oldest_lock", f'"{one}"', 'minutes, hours or days, as in "30m", "1h" or "2d"')
+            for one in ("0h", "90s", "1.5h", "h", "-1h")
+        ),
+        not_allowed("alarms.slow", "99", "a whole number from 100 to 25000"),
+        ("alarms.slow = 100", f"alarms.topic is missing; write {TOPIC}"),
+        not_allowed("domain.name", '"States.example.com"', '"states.example.com"'),
+        *(
+            not_allowed("domain.name", f'"{name}"', DOMAIN)
+            for name in (
+                *("states", "https://states.example.com", "states.example.com.", "*.example.com", "a_b.c.de"),
+                *("abc.execute-api.eu-central-1.amazonaws.com", "10.0.0.1"),
+            )
+        ),
+        (
+            'domain.name = "states.example.com"',
+            'domain.certificate is missing; write the ARN of a certificate of ACM, as in "arn:aws:acm:'
+            'eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666"',
+        ),
         ("require_locks = true", "unknown setting 'require_locks'; write require_lock"),
         ("log-retention = 90", "unknown setting 'log-retention'; write log_retention"),
         ("Retention.days = 90", "unknown setting 'Retention'; write retention"),
@@ -432,9 +574,10 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         (
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
-            "native_clients, dynamodb_lock, max_state_mb, retention, history, key, access_logs, "
-            "log_retention, audit_retention, token_trail, audit_archive, notify, throttling, memory, "
-            "snap_start, keep_warm, console, watch, tags",
+            "native_clients, dynamodb_lock, max_state_mb, retention, history, key, "
+            "previous_keys, key_administrators, access_logs, log_retention, audit_retention, token_trail, "
+            "audit_archive, notify, throttling, memory, snap_start, keep_warm, console, domain, watch, "
+            "alarms, tags",
         ),
     ],
 )

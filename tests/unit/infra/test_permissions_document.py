@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import LOCK_TABLE, METRICS, NOTIFIED_TOPIC, ROLES, TRANSFERS_ROLE
+from infra.functions import LOCK_TABLE, METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
 from infra.notify_settings import AuditArchive, Notify
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
@@ -37,7 +37,7 @@ WITHOUT: Final = {
         ),
     ),
     '`new_states = "declared"`': (replace(FULL, name="any-name", new_states="any"),),
-    '`key = "kms"`': (replace(FULL, name="no-key", key="s3"),),
+    "`key` is a KMS key": (replace(FULL, name="no-key", key="s3"),),
     "`dynamodb_lock` is set": (replace(FULL, name="no-table", dynamodb_lock=None),),
     "`audit_archive` is set": (replace(FULL, name="no-archive", audit_archive=None),),
     "`notify` is set": (replace(FULL, name="no-topic", notify=None),),
@@ -48,14 +48,18 @@ WHEN: Final = {
     ALL - {"native"}: " unless `native_clients`",
     ALL - {"retention"}: " unless `retention` is set",
     frozenset({"retention"}): " if `retention` is set",
-    ALL - {"s3"}: ' if `key = "kms"`',
+    ALL - {"s3"}: " if `key` is a KMS key",
     frozenset({"s3"}): ' if `key = "s3"`',
 }
 """The setting that decides for which teams a statement is, in words."""
 
 
-BY_NAME: Final = {":dynamodb:": f"<{LOCK_TABLE.resource}>", ":sns:": f"<{NOTIFIED_TOPIC.resource}>"}
-"""Resources of the team's own, of which settings have the names."""
+BY_ARN: Final = {
+    ":dynamodb:": f"<{LOCK_TABLE.resource}>",
+    ":sns:": f"<{NOTIFIED_TOPIC.resource}>",
+    ":kms:": f"<{STATE_KEY.resource}.Arn>",
+}
+"""Resources that a team's settings may name by their ARNs."""
 
 
 def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
@@ -72,7 +76,7 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
             "*": f"<{METRICS.resource}>",
         }
         found[spec.name] = [
-            (action, names.get(on) or next((place for kind, place in BY_NAME.items() if kind in on), on))
+            (action, names.get(on) or next((place for kind, place in BY_ARN.items() if kind in on), on))
             for action, on in allowed(stack.resolve(policy["PolicyDocument"]["Statement"]))
         ]
     return found

@@ -14,6 +14,9 @@ BILLING = replace(PAYMENTS, name="billing")
 ELSEWHERE = TeamConfig(name="elsewhere", account="999999999999", region="eu-central-1")
 ANYWHERE = TeamConfig(name="anywhere")
 
+ARN, OTHER_ARN = (
+    f"arn:aws:kms:eu-central-1:123456789012:key/{digit * 8}-0000-4000-8000-000000000000" for digit in "ab"
+)
 EMPTY_STORE = "which would start an empty store beside the old one"
 
 
@@ -162,21 +165,44 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
         ),
         (
             replace(PAYMENTS, key="s3"),
-            'team \'payments\' is recorded with key = "kms" and now has key = "s3", without the key that '
-            'its states are encrypted with; write key = "kms" again',
+            "team 'payments' is recorded with the key \"kms\", and its functions could not read what that "
+            'encrypts; write previous_keys = ["kms"]; if `holdfast doctor` finds nothing under it',
+        ),
+        (
+            replace(PAYMENTS, key=ARN, previous_keys=("kms",)),
+            f'team \'payments\' is recorded with key = "kms", and its functions may not use "{ARN}" yet; '
+            f'first deploy key = "kms" with previous_keys = ["{ARN}"]; if it has no stack there',
         ),
     ],
 )
 def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: TeamConfig, message: str) -> None:
     go(tmp_path, PAYMENTS)
-    otherwise = f"if it has no stack there, remove [teams.payments] from {tmp_path / 'teams.lock'}"
-    assert stopped(tmp_path, now) == f"{message}; {otherwise}"
+    otherwise = f"remove [teams.payments] from {tmp_path / 'teams.lock'}"
+    unless = "" if now.key != "kms" else "; if it has no stack there"
+    assert stopped(tmp_path, now) == f"{message}{unless}, {otherwise}"
 
 
-def test_a_team_can_get_a_key_and_then_keeps_it(tmp_path: Path) -> None:
-    go(tmp_path, replace(PAYMENTS, key="s3"))
-    assert go(tmp_path, replace(PAYMENTS, key="kms"))
-    assert 'write key = "kms" again' in stopped(tmp_path, replace(PAYMENTS, key="s3"))
+@pytest.mark.parametrize("first", ["kms", "s3", OTHER_ARN])
+def test_a_key_changes_in_two_deployments_and_none_is_dropped(tmp_path: Path, first: str) -> None:
+    def team(key: str, *previous: str) -> TeamConfig:
+        return replace(PAYMENTS, key=key, previous_keys=previous)
+
+    then = () if first == "s3" else (first,)
+    go(tmp_path, team(first))
+    assert f'may not use "{ARN}" yet' in stopped(tmp_path, team(ARN, *then))
+    assert go(tmp_path, team(first, ARN))
+    if then:
+        assert f'write previous_keys = ["{first}"]' in stopped(tmp_path, team(ARN))
+        assert f'write previous_keys = ["{ARN}"]' in stopped(tmp_path, team(first))
+    assert go(tmp_path, team(ARN, *then))
+    assert go(tmp_path, team(ARN, *then, "kms" if first == OTHER_ARN else OTHER_ARN))
+
+
+def test_a_key_without_states_is_dropped_by_removing_the_entry(tmp_path: Path) -> None:
+    go(tmp_path, replace(PAYMENTS, key=ARN, previous_keys=("kms",)))
+    stopped(tmp_path, replace(PAYMENTS, key=ARN))
+    (tmp_path / "teams.lock").write_text("")
+    assert go(tmp_path, replace(PAYMENTS, key=ARN))
 
 
 def test_a_region_can_be_settled_later(tmp_path: Path) -> None:

@@ -1,0 +1,157 @@
+"""Looks at the KMS keys of a team: whether they can be used, who administers them, and what is under them."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from holdfast_cli.bucket.aws_errors import code_of
+from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.findings import REVERT, Finding, ok, problem
+from holdfast_cli.doctor.policies import differences
+from holdfast_cli.doctor.template import DeployedTemplate
+from holdfast_cli.terminal.output import Progress
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_NEEDED: Final = frozenset({"kms:Decrypt", "kms:GenerateDataKey"})
+_SHORT_LIVED: Final = ("probes/", "sessions/")
+"""Prefixes whose objects S3 removes within days."""
+_AT_ONCE: Final = 10
+_SHOWN: Final = 5
+
+
+def of_functions(template: DeployedTemplate) -> list[str]:
+    """Return the keys that the deployed functions may use."""
+    return sorted(
+        {
+            arn
+            for _, role in template.resources("AWS::IAM::Role")
+            for policy in role["Policies"]
+            for statement in policy["PolicyDocument"]["Statement"]
+            if "kms:GenerateDataKey" in _listed(statement["Action"])
+            for arn in _listed(statement["Resource"])
+        }
+    )
+
+
+def check(kms: Any, s3: "S3Client", bucket: str, template: DeployedTemplate) -> Iterator[Finding]:
+    """Yield whether each key can be used, has its policy, and whether all objects are under such keys."""
+    keys = of_functions(template)
+    for key in keys:
+        yield from attempt("keys.usable", lambda: usable(kms, key, template.account))  # noqa: B023 called at once
+    yield from attempt("keys.policy", lambda: _policies(kms, template))
+    yield from attempt("keys.objects", lambda: _objects(s3, bucket, template.account, keys))
+
+
+def usable(kms: Any, key: str, account: str) -> Iterator[Finding]:
+    """Yield whether S3 can encrypt with a key, and whether IAM of the account can allow that."""
+    try:
+        found = kms.describe_key(KeyId=key)["KeyMetadata"]
+    except ClientError as error:
+        if code_of(error) != "NotFoundException":
+            raise
+        yield problem("keys.usable", f"There is no key {key}.", "Write the ARN of a key that exists.")
+        return
+    if (found["KeySpec"], found["KeyUsage"]) != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
+        yield problem(
+            "keys.usable",
+            f"S3 cannot encrypt with the key {key}, which is {found['KeySpec']} for {found['KeyUsage']}.",
+            "Write the ARN of a symmetric key for ENCRYPT_DECRYPT.",
+        )
+        return
+    if (state := found["KeyState"]) != "Enabled":
+        pending = f"`aws kms cancel-key-deletion --key-id {key}`, then " if "Deletion" in state else ""
+        yield problem(
+            "keys.usable",
+            f"The key {key} is {state}: nothing under it can be read.",
+            f"Run {pending}`aws kms enable-key --key-id {key}`.",
+        )
+        return
+    policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
+    if missing := _NEEDED - set(_allowed(policy, account)):
+        root = f"arn:{key.split(':')[1]}:iam::{account}:root"
+        yield problem(
+            "keys.usable",
+            f"The policy of the key {key} does not let IAM of {account} allow {', '.join(sorted(missing))}.",
+            f"Allow both to {root} in the key's policy: docs/operate/keys.md has the statement.",
+        )
+    else:
+        yield ok("keys.usable", f"The functions can use the key {key}.")
+
+
+def _allowed(policy: Mapping[str, Any], account: str) -> Iterator[str]:
+    """Yield the needed actions that a key's policy leaves to IAM of an account, whatever the conditions."""
+    for statement in _listed(policy["Statement"]):
+        principal = statement.get("Principal", {})
+        accounts = ["*"] if principal == "*" else _listed(principal.get("AWS", []))
+        if statement["Effect"] != "Allow" or not any(
+            one in ("*", account) or re.fullmatch(f"arn:[^:]+:iam::{account}:root", one) for one in accounts
+        ):
+            continue
+        for action in _NEEDED:
+            if any(fnmatchcase(action.lower(), one.lower()) for one in _listed(statement.get("Action", []))):
+                yield action
+
+
+def _policies(kms: Any, template: DeployedTemplate) -> Iterator[Finding]:
+    """Yield whether the policy of the stack's key, with its administrators, is as in the template."""
+    for logical_id, wanted in template.resources("AWS::KMS::Key"):
+        key = template.resolve({"Ref": logical_id})
+        found = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+        clauses = list(differences(wanted["KeyPolicy"], json.loads(found)))
+        if not clauses:
+            yield ok("keys.policy", "The policy of the stack's key is as in the template.")
+        for clause in clauses:
+            yield problem("keys.policy", f"In the policy of the key {key} {clause}.", REVERT)
+
+
+def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> Iterator[Finding]:
+    """Yield under which keys the current objects are, and which of them the functions cannot read."""
+    where: Any = {"Bucket": bucket, "ExpectedBucketOwner": owner}
+    names = [
+        found["Key"]
+        for page in s3.get_paginator("list_objects_v2").paginate(**where)
+        for found in page.get("Contents", [])
+        if not found["Key"].startswith(_SHORT_LIVED)
+    ]
+
+    def key_of(name: str) -> str | None:
+        try:
+            return s3.head_object(**where, Key=name).get("SSEKMSKeyId", "")
+        except ClientError as error:
+            if code_of(error) == "404":
+                return None  # removed after it was listed
+            raise
+
+    under: dict[str, list[str]] = {key: [] for key in keys}
+    progress = Progress()
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        for count, (name, key) in enumerate(zip(names, pool.map(key_of, names), strict=True), start=1):
+            progress.show(f"Looking at the keys of objects: {count} of {len(names)}")
+            if key is not None:
+                under.setdefault(key, []).append(name)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, do not wait for the requests
+        progress.end()
+    strange = under.keys() - {*keys, ""}
+    for key in sorted(strange):
+        more = f" and {len(under[key]) - _SHOWN} more" if len(under[key]) > _SHOWN else ""
+        yield problem(
+            "keys.objects",
+            f"The functions may not use the key {key} of {', '.join(under[key][:_SHOWN])}{more}.",
+            f'Add "{key}" to previous_keys, and deploy.',
+        )
+    if not strange:
+        counts = [f"{len(found)} under {key or 'keys of S3'}" for key, found in sorted(under.items())]
+        yield ok("keys.objects", f"The functions may read every object: {', '.join(counts) or 'none'}.")
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
