@@ -299,7 +299,7 @@ FUNCTIONS: Final = (
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
         environment=(
-            *_BUCKET,
+            *_SIGN_IN,
             "HOLDFAST_TEAM",
             "HOLDFAST_PROBED_API",
             "HOLDFAST_OLD_LOCK",

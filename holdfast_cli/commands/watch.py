@@ -4,9 +4,7 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from holdfast import watching
 from holdfast.identity.tokens import DEFAULT_LIFETIME
-from holdfast.watching import Kind
 from holdfast_cli.bucket import stack, watch
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.doctor import report
@@ -23,12 +21,6 @@ if TYPE_CHECKING:
 _NEEDS: Final = """\
 Needs AWS credentials that may {what} the
 team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
-
-_NOTHING: Final = {
-    Kind.LOCK_HELD: f"No lock is older than {rules.shown(watching.OLD)}.",
-    Kind.STATE_LARGE: 'No state is near the limit of `backend "http"`.',
-    Kind.TOKEN_ENDS: f"No token ends within {rules.shown(watching.ENDS_SOON)}.",
-}
 
 COMMAND = Command(
     "A function looks at the team every hour, with the setting `watch = true`.",
@@ -111,8 +103,14 @@ def _disable(asked: argparse.Namespace) -> None:
 
 
 def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding]:
+    from holdfast import watching  # it loads the AWS SDK, which the help does not need
+
     found = watching.findings(seen, stack.team, now)
-    for kind, nothing in _NOTHING.items():
+    for kind, nothing in (
+        (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(watching.OLD)}."),
+        (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
+        (watching.Kind.TOKEN_ENDS, f"No token ends within {rules.shown(watching.ENDS_SOON)}."),
+    ):
         if all(one.kind is not kind for one in found):
             yield ok(kind, nothing)
     for one in found:

@@ -2,17 +2,9 @@
 
 import json
 
-import pytest
-
 from tests.support import access_commands, audit_trail
 from tests.support.http_client import Client, Credentials
 from tests.support.team import Team
-
-
-@pytest.fixture(scope="module")
-def watched(teams: dict[str, Team]) -> Team:
-    """The team that accepts requests from this machine only."""
-    return teams["watched"]
 
 
 def token_from(team: Team, network: str) -> Credentials:
@@ -22,19 +14,19 @@ def token_from(team: Team, network: str) -> Credentials:
     return Credentials(made["id"], made["secret"])
 
 
-def test_a_token_is_accepted_from_its_networks_and_refused_and_audited_from_others(watched: Team) -> None:
-    here, elsewhere = (token_from(watched, network) for network in ("127.0.0.0/8", "203.0.113.0/24"))
-    assert watched.client_with(here).request("GET", "/states/none").status == 204
+def test_a_token_is_accepted_from_its_networks_and_refused_and_audited_from_others(whole: Team) -> None:
+    here, elsewhere = (token_from(whole, network) for network in ("127.0.0.0/8", "203.0.113.0/24"))
+    assert whole.client_with(here).request("GET", "/states/none").status == 204
 
     forged = {"X-Forwarded-For": "203.0.113.5", "Forwarded": "for=203.0.113.5"}
-    refused = watched.client_with(elsewhere).request("GET", "/states/none", headers=forged)
+    refused = whole.client_with(elsewhere).request("GET", "/states/none", headers=forged)
 
     assert (refused.status, refused.json()) == (403, {"message": "Forbidden"})
-    [event] = audit_trail.wait_for_events(watched, 1, token=elsewhere.username)
+    [event] = audit_trail.wait_for_events(whole, 1, token=elsewhere.username)
     assert (event["event"], event["reason"], event["source_ip"]) == (
         *("sign_in.refused", "wrong_network", "127.0.0.1"),
     )
-    assert Client(watched.gateway.address, watched.tls, None).request("GET", "/health").status == 200
+    assert Client(whole.gateway.address, whole.tls, None).request("GET", "/health").status == 200
 
 
 def test_a_token_with_networks_is_not_made_for_a_team_without(strict: Team) -> None:

@@ -19,6 +19,7 @@ from tests.support.permissions_drive import drive
 from tests.support.permissions_judged import Roles, statements, unknown_callers
 from tests.support.permissions_judged import needed as needed_by
 from tests.support.team import Team
+from tests.support.watch import drive_watch
 
 Needed = Mapping[tuple[str, str], list[Demand]]
 
@@ -35,6 +36,7 @@ def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
             locks_retained=name == "whole",
             declared=name == "whole",
         )
+    drive_watch(aws, teams["watched"], "permissions/locks")
     for name in teams:
         sent = ("PutLogEvents", "PutObject", "Publish") if name == "watched" else ("PutLogEvents",)
         _wait_for_the_audit_trail(roles[name, "audit_trail"], sent)
