@@ -7,6 +7,7 @@ from typing import Final, Literal, cast
 
 from aws_cdk import Acknowledgment, ArnFormat, CfnResource, Duration, Stack, Validations
 from aws_cdk import aws_apigatewayv2 as apigatewayv2
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_apigatewayv2_authorizers import (
     HttpIamAuthorizer,
@@ -20,6 +21,7 @@ from gateway import authorizer_context
 from holdfast import audit
 from holdfast.team import CREDENTIALS_CACHED
 from infra.config import FEW_BURST, FEW_RATE, FIND_BURST, FIND_RATE, Target, TeamConfig, Throttling
+from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.lambdas import Functions, audit_log
 
@@ -153,7 +155,10 @@ ACCESS_LOG_LINE = {
 
 
 class Api(Construct):
-    """The API of one team; `address` is its base URL."""
+    """The API of one team; `address` is its base URL, `api_id` its ID.
+
+    `domain` is the domain of its own; None without one.
+    """
 
     def __init__(
         self, scope: Construct, construct_id: str, team: TeamConfig, target: Target, functions: Functions
@@ -165,6 +170,7 @@ class Api(Construct):
             api_name=f"holdfast-{team.name}",
             description=f"Holdfast: Terraform states of team {team.name}",
             create_default_stage=False,
+            disable_execute_api_endpoint=bool(team.domain and not team.domain.keep_default_endpoint) or None,
         )
         access_log = audit_log(self, "AccessLog", audit.access_log_group(team.name), days=team.log_retention)
         stage = apigatewayv2.HttpStage(
@@ -239,4 +245,22 @@ class Api(Construct):
                 )
         stage_resource.route_settings = settings
 
-        self.address = (target.api_address or api.api_endpoint).replace("{api}", api.api_id)
+        self.api_id = api.api_id
+        self.domain = team.domain and self._domain(team.domain, api, stage)
+        own = f"https://{team.domain.name}" if team.domain else None
+        self.address = (target.api_address or own or api.api_endpoint).replace("{api}", api.api_id)
+
+    def _domain(
+        self, domain: DomainSettings, api: apigatewayv2.HttpApi, stage: apigatewayv2.HttpStage
+    ) -> apigatewayv2.DomainName:
+        """Create the domain; its root leads to the API."""
+        made = apigatewayv2.DomainName(
+            self,
+            "Domain",
+            domain_name=domain.name,
+            certificate=acm.Certificate.from_certificate_arn(self, "Certificate", domain.certificate),
+            endpoint_type=apigatewayv2.EndpointType.REGIONAL,
+            security_policy=apigatewayv2.SecurityPolicy.TLS_1_2,
+        )
+        apigatewayv2.ApiMapping(self, "Root", api=api, stage=stage, domain_name=made)
+        return made

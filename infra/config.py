@@ -13,6 +13,8 @@ from botocore.loaders import create_loader
 
 from holdfast import team as names
 from holdfast.s3.retention import MAX_DAYS
+from infra.alarm_settings import TOPIC, AlarmSettings
+from infra.domain_settings import CERTIFICATE, DomainSettings
 from infra.functions import FunctionSpec, RoleSpec
 from infra.settings import (
     NamedTexts,
@@ -357,6 +359,27 @@ class TeamConfig:
         "The API serves [the console](console.md) at `/console/`, a page that shows the team's states.",
         default=True,
     )
+    domain: DomainSettings | None = setting(
+        Table(
+            DomainSettings,
+            '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
+            '1a2b3c4d-1111-4222-8333-444455556666" }',
+        ),
+        "The API has your domain.",
+        deployed="[Change the address of each client](networks.md#a-domain-of-your-own).",
+        unset="none",
+        default=None,
+    )
+    watch: bool = setting(flag(), "A function looks after the team every hour.", default=False)
+    alarms: AlarmSettings | None = setting(
+        Table(
+            AlarmSettings,
+            '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
+        ),
+        "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
+        unset="none",
+        default=None,
+    )
     tags: Mapping[str, str] = setting(
         NamedTexts(
             '{ cost-center = "42" }',
@@ -481,10 +504,14 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """Check settings that depend on the account and the region of a team, if they are known.
 
     A team without account or region in the file may have those of the credentials in use. `ConfigError` if a
-    region does not support a setting of its team, or if teams have the same account in two partitions.
+    region does not support a setting of its team, if teams have the same account in two partitions, or if
+    teams would share what each of them names.
     """
+    teams = tuple(teams)
+    _check_shared(teams, path)
     partition_of: dict[str, tuple[str, TeamConfig]] = {}
     for team in teams:
+        _check_arns(team, path)
         _check_keys(team, path)
         # The credentials may be for a region that the installed botocore does not know.
         partition = _partitions().get(team.region or "")
@@ -503,6 +530,39 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
                     f"{other.region} and {team.region}, but an account belongs to one partition of AWS; "
                     "write the account of each"
                 )
+
+
+def _check_arns(team: TeamConfig, path: Path) -> None:
+    """Check that what a team's ARNs name is in the team's account and region."""
+    named = {
+        "alarms.topic": team.alarms and TOPIC.fullmatch(team.alarms.topic),
+        "domain.certificate": team.domain and CERTIFICATE.fullmatch(team.domain.certificate),
+    }
+    for name, found in named.items():
+        for part, own in (("region", team.region), ("account", team.account)):
+            if found and own and found[part] != own:
+                raise ConfigError(
+                    f"{path}: team '{team.name}': {name} is in the {part} {found[part]}, but the team is in "
+                    f"{own}; write the ARN of one in the {part} {own}"
+                )
+
+
+def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
+    """Check that no two teams have the same domain, or dashboards that replace each other."""
+    of_domain: dict[str, TeamConfig] = {}
+    for team in teams:
+        if team.domain and (other := of_domain.setdefault(team.domain.name, team)) is not team:
+            raise ConfigError(
+                f"{path}: the teams '{other.name}' and '{team.name}' have the domain {team.domain.name}, "
+                "which leads to one API; write another domain.name for one of them"
+            )
+    places = {(team.account, team.region): team for team in teams if team.alarms}
+    unknown = [team for team in places.values() if not (team.account and team.region)]
+    if unknown and len(places) > 1:
+        raise ConfigError(
+            f"{path}: team '{unknown[0].name}': teams with alarms share a dashboard in an account and "
+            "region; write account and region for each team with alarms, or for none"
+        )
 
 
 def _check_keys(team: TeamConfig, path: Path) -> None:
@@ -556,6 +616,7 @@ class Target:
         api_address: the address of an API, with `{api}` for its ID; None if each API has its own host name.
         presign_endpoint: the beginning of presigned S3 addresses; None for S3's own endpoint.
         cloudtrail: whether CloudFormation can create trails in the target.
+        expressions: whether it can create alarms on more than one metric.
     """
 
     name: Literal["aws", "local"]
@@ -565,6 +626,7 @@ class Target:
     api_address: str | None = None
     presign_endpoint: str | None = None
     cloudtrail: bool = True
+    expressions: bool = True
 
     def place(self, team: TeamConfig) -> TeamConfig:
         return replace(team, account=self.account or team.account, region=self.region or team.region)
@@ -590,6 +652,8 @@ def local(endpoint: str) -> Target:
         presign_endpoint=endpoint.replace("//127.0.0.1", "//localhost"),
         # The local AWS's CloudFormation refuses a stack with a trail.
         cloudtrail=False,
+        # And a stack with an alarm on an expression.
+        expressions=False,
     )
 
 

@@ -39,12 +39,18 @@ _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "C
 }
 """A retention mode in teams.toml -> its name in S3."""
 
+SUBSCRIPTION: Final = "audit"
+"""The name of the subscription filter in each audited log group."""
+
 Bundles = Mapping[str, Bundle]
 """Function name -> its code."""
 
 
 class Functions(Construct):
-    """The functions of one team; `live` maps each function's name to the alias that callers invoke."""
+    """The functions of one team; `live` maps each function's name to the alias that callers invoke.
+
+    `named` maps each function's name to the name that Lambda gives it.
+    """
 
     def __init__(
         self,
@@ -128,6 +134,7 @@ class Functions(Construct):
             if SIGN_ADDRESSES in spec.grants:
                 self.live[spec.name].node.add_dependency(transfers)
         copying, _ = made["audit_trail"]
+        self.named = {name: function.function_name for name, (function, _) in made.items()}
         for spec in FUNCTIONS:
             if spec.audited:
                 self._subscribe(copying, made[spec.name][1], spec.construct_id)
@@ -148,7 +155,7 @@ class Functions(Construct):
             destination=LambdaDestination(copying, add_permissions=False),
             # In quotes: a term without quotes may have only letters, digits and underscores.
             filter_pattern=logs.FilterPattern.literal(f'"{audit.MARK}"'),
-            filter_name="audit",
+            filter_name=SUBSCRIPTION,
         )
         # CloudWatch tests whether it may call the function when the filter is created.
         marked_lines.node.add_dependency(copying.node.find_child(f"{construct_id}Log"))

@@ -8,8 +8,10 @@ from aws_cdk import CfnOutput, Environment, Stack, Validations
 from constructs import Construct
 
 from holdfast import team as names
+from infra.alarms import Alarms
 from infra.api import Api
 from infra.config import History, Target, TeamConfig, above_quota
+from infra.dashboard import dashboards
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.settings import as_toml
@@ -37,10 +39,23 @@ class TeamStack(Stack):
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
 
+        if team.alarms:
+            Alarms(self, "Alarms", team, team.alarms.topic, target, functions, api)
+
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")
         if retention := retention_of_each_write(team):
             CfnOutput(self, names.STATE_RETENTION, value=retention, description="Mode and days of each write")
+        if api.domain:
+            for name, value, description in (
+                ("DomainTarget", api.domain.regional_domain_name, "Target of the domain's DNS record"),
+                (
+                    "DomainTargetZone",
+                    api.domain.regional_hosted_zone_id,
+                    "Hosted zone of an alias record's target",
+                ),
+            ):
+                CfnOutput(self, name, value=value, description=description)
         if isinstance(team.token_trail, str):
             CfnOutput(
                 self,
@@ -58,17 +73,18 @@ class TeamStack(Stack):
 def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
-    """Create the stack of each team, and the stack of each trail that teams share.
+    """Create the stack of each team, and the stack of each trail and dashboard that teams share.
 
     Returns:
-        The teams' stacks. A team's stack depends on the stack of its trail, so that both are deployed.
+        The teams' stacks. A team's stack depends on those that it shares, so that all are deployed.
     """
-    trails = token_trails(scope, teams, target)
+    shared = (token_trails(scope, teams, target), dashboards(scope, teams, target))
     stacks = []
     for team in teams:
         stack = TeamStack(scope, team, target, bundles)
-        if trail := trails.get(team.name):
-            stack.add_stack_dependency(trail)
+        for one in shared:
+            if team.name in one:
+                stack.add_stack_dependency(one[team.name])
         stacks.append(stack)
     return stacks
 

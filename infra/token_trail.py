@@ -26,6 +26,7 @@ from constructs import Construct
 from holdfast.team import SHARED_TRAIL as NAME
 from infra import keys
 from infra.config import Target, TeamConfig
+from infra.shared_stacks import shared_stacks
 from infra.state_store import bucket_name, private_bucket
 
 
@@ -98,16 +99,10 @@ def token_trails(scope: Construct, teams: Sequence[TeamConfig], target: Target) 
     Returns:
         Team's name -> the stack of its trail, for these teams; empty if the target has no CloudTrail.
     """
-    sharing: dict[tuple[str | None, str | None], list[TeamConfig]] = {}
-    for team in map(target.place, teams):
-        if team.token_trail is True and target.cloudtrail:
-            sharing.setdefault((team.account, team.region), []).append(team)
-    trails = {}
-    for (account, region), together in sharing.items():
-        construct_id = NAME if len(sharing) == 1 else f"{NAME}-{account}-{region}"
-        stack = TokenTrailStack(scope, construct_id, together, target)
-        trails.update(dict.fromkeys([team.name for team in together], stack))
-    return trails
+    covered = [team for team in map(target.place, teams) if team.token_trail is True and target.cloudtrail]
+    return shared_stacks(
+        NAME, covered, lambda construct_id, together: TokenTrailStack(scope, construct_id, together, target)
+    )
 
 
 def record_selector(teams: Sequence[TeamConfig]) -> dict[str, Any]:

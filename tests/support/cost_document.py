@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
+from infra.alarm_settings import AlarmSettings
+from infra.alarms import DASHBOARD_PRICE
+from infra.alarms import price as alarms_price
 from infra.config import FEW_RATE, Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from infra.keep_warm import MINUTES
@@ -287,6 +290,8 @@ def dollars(amount: float) -> str:
 def document() -> str:
     team = TeamConfig(name="team")
     memory = team.memory
+    topic = "arn:aws:sns:us-east-1:123456789012:operations"
+    alarmed = replace(team, watch=True, alarms=AlarmSettings(topic=topic))
     smaller = snap_start_price(replace(memory, authorizer=512))
     plan, apply = (sum(map(len, command)) for command in (_PLAN, _APPLY))
     table = "\n".join(_table())
@@ -347,6 +352,8 @@ cold start, and S3's requests |
 | a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes |
 | `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, \
 {_LOG_GB_MONTH} dollars a month to store it |
+| `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
+{alarms_price(alarmed):.2f} with `watch`; {DASHBOARD_PRICE:.0f} for the dashboard |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
 {_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events, \
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |

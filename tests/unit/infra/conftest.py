@@ -13,6 +13,7 @@ import infra  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
 # isort: split
 from aws_cdk import App
 
+from infra.alarm_settings import AlarmSettings
 from infra.bundle import Bundle
 from infra.config import (
     AWS,
@@ -26,6 +27,7 @@ from infra.config import (
     load_teams,
     local,
 )
+from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
 from infra.team_stack import team_stacks
@@ -56,6 +58,14 @@ EVERY_SETTING = TeamConfig(
     snap_start=True,
     keep_warm=False,
     console=False,
+    domain=DomainSettings(
+        name="states.example.com",
+        certificate="arn:aws:acm:eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666",
+    ),
+    watch=True,
+    alarms=AlarmSettings(
+        topic="arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock="2d", slow=5000
+    ),
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""

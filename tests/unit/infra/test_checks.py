@@ -24,7 +24,10 @@ from tests.unit.infra.conftest import EVERY_SETTING, ROOT, new_app
 
 Fault = Callable[[Stack], object]
 
-STACKS: Final = {"Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"}
+STACKS: Final = {
+    *("Holdfast-platform", "Holdfast-payments", "Holdfast-ops"),
+    *("HoldfastTokenTrail", "HoldfastDashboard"),
+}
 
 
 def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:

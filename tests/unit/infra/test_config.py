@@ -10,6 +10,7 @@ import pytest
 from botocore.loaders import create_loader
 
 from holdfast.s3.store import deadline
+from infra.alarm_settings import AlarmSettings
 from infra.config import (
     AWS,
     LARGEST_STATE_MB,
@@ -27,11 +28,13 @@ from infra.config import (
     local,
     read_target,
 )
+from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.settings import SettingError, Texts, text
 from infra.teams_lock import placed
 
 ROOT = Path(__file__).resolve().parents[3]
+CERTIFICATE = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"
 
 
@@ -215,8 +218,14 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         snap_start = true
         keep_warm = false
         console = false
+        watch = true
         token_trail = "acme-security"
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
+        alarms = { topic = "arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock = "30m", slow = 100 }
+        [teams.a-1.domain]
+        name = "states.example.com"
+        certificate = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
+        keep_default_endpoint = true
         [teams.b]
         """,
     )
@@ -246,8 +255,15 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             snap_start=True,
             keep_warm=False,
             console=False,
+            watch=True,
             token_trail="acme-security",
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
+            alarms=AlarmSettings(
+                topic="arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock="30m", slow=100
+            ),
+            domain=DomainSettings(
+                name="states.example.com", certificate=CERTIFICATE, keep_default_endpoint=True
+            ),
         ),
         TeamConfig(name="b"),
     )
@@ -304,6 +320,45 @@ def test_a_wrong_file_is_named_in_one_line(tmp_path: Path, text: str, message: s
     assert wrong(tmp_path, text) == message
 
 
+PLACE = 'account = "012345678901"\nregion = "eu-central-1"\n'
+ELSEWHERE = CERTIFICATE.replace("eu-central-1", "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f'[teams.a]\n{PLACE}domain = {{ name = "a.example.com", certificate = "{ELSEWHERE}" }}',
+            "team 'a': domain.certificate is in the region us-east-1, but the team is in eu-central-1; "
+            "write the ARN of one in the region eu-central-1",
+        ),
+        (
+            f'[teams.a]\n{PLACE}alarms.topic = "arn:aws:sns:eu-central-1:123456789012:ops"',
+            "team 'a': alarms.topic is in the account 123456789012, but the team is in 012345678901; "
+            "write the ARN of one in the account 012345678901",
+        ),
+        (
+            "".join(
+                f'[teams.{team}]\ndomain = {{ name = "s.example.com", certificate = "{CERTIFICATE}" }}\n'
+                for team in "ab"
+            ),
+            "the teams 'a' and 'b' have the domain s.example.com, which leads to one API; write another "
+            "domain.name for one of them",
+        ),
+        (
+            f'[teams.a]\n{PLACE}alarms.topic = "arn:aws:sns:eu-central-1:012345678901:ops"\n'
+            '[teams.b]\nalarms.topic = "arn:aws:sns:eu-central-1:012345678901:ops"',
+            "team 'b': teams with alarms share a dashboard in an account and region; write account and "
+            "region for each team with alarms, or for none",
+        ),
+    ],
+)
+def test_what_is_elsewhere_or_is_another_teams_is_refused_in_one_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    assert wrong(tmp_path, text) == message
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -332,6 +387,8 @@ def test_the_largest_state_is_written_and_its_lock_read_again_before_requests_to
 ACCOUNT = 'the 12 digits of an AWS account in quotes, as in "123456789012"'
 DAYS = "a whole number from 1 to 36500"
 REGION = 'an AWS region in quotes, as in "eu-central-1"'
+TOPIC = 'the ARN of an SNS topic that is not FIFO, as in "arn:aws:sns:eu-central-1:123456789012:operations"'
+DOMAIN = 'a DNS name of yours in lower case, as in "states.example.com"'
 BUCKET = 'the name of a bucket, as in "acme-s3-logs"'
 LOG_RETENTION = (
     "1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, "
@@ -463,6 +520,34 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ('retention.mode = "compliance"', "retention.days is missing; write a whole number from 1 to 36500"),
         ("history.keep_versions = 3", "history.days is missing; write a whole number from 1 to 36500"),
         ('access_logs.prefix = "a"', f"access_logs.bucket is missing; write {BUCKET}"),
+        *(
+            not_allowed("alarms.topic", f'"{topic}"', TOPIC)
+            for topic in (
+                "ops",
+                "arn:aws:sns:eu-central-1:123456789012:ops.fifo",
+                "arn:aws:sqs:eu-central-1:123456789012:ops",
+                "arn:aws:sns:eu-central-1:1234:ops",
+            )
+        ),
+        *(
+            not_allowed("alarms.oldest_lock", f'"{one}"', 'minutes, hours or days, as in "30m", "1h" or "2d"')
+            for one in ("0h", "90s", "1.5h", "h", "-1h")
+        ),
+        not_allowed("alarms.slow", "99", "a whole number from 100 to 25000"),
+        ("alarms.slow = 100", f"alarms.topic is missing; write {TOPIC}"),
+        not_allowed("domain.name", '"States.example.com"', '"states.example.com"'),
+        *(
+            not_allowed("domain.name", f'"{name}"', DOMAIN)
+            for name in (
+                *("states", "https://states.example.com", "states.example.com.", "*.example.com", "a_b.c.de"),
+                *("abc.execute-api.eu-central-1.amazonaws.com", "10.0.0.1"),
+            )
+        ),
+        (
+            'domain.name = "states.example.com"',
+            'domain.certificate is missing; write the ARN of a certificate of ACM, as in "arn:aws:acm:'
+            'eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666"',
+        ),
         ("require_locks = true", "unknown setting 'require_locks'; write require_lock"),
         ("log-retention = 90", "unknown setting 'log-retention'; write log_retention"),
         ("Retention.days = 90", "unknown setting 'Retention'; write retention"),
@@ -485,7 +570,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, dynamodb_lock, max_state_mb, retention, history, key, "
             "previous_keys, key_administrators, access_logs, log_retention, audit_retention, token_trail, "
-            "throttling, memory, snap_start, keep_warm, console, tags",
+            "throttling, memory, snap_start, keep_warm, console, domain, watch, alarms, tags",
         ),
     ],
 )

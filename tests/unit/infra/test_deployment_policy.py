@@ -61,16 +61,25 @@ def needed(resource_type: str) -> frozenset[str]:
 
 def arn(resource_type: str, name: str) -> str:
     """Return the ARN of a resource that CloudFormation would make."""
-    return {
-        "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
-        "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
-        "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
-        "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
-        "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
-        "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
-        "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
-        "AWS::S3": f"arn:aws:s3:::{name}",
-    }[resource_type.rpartition("::")[0]]
+    of_type = {
+        "AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{REGION}::/domainnames/a/apimappings/b1",
+        "AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{REGION}::/domainnames/{name}",
+        "AWS::CloudWatch::Alarm": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
+        "AWS::CloudWatch::Dashboard": f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{name}",
+    }
+    return (
+        of_type.get(resource_type)
+        or {
+            "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
+            "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
+            "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
+            "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
+            "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
+            "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
+            "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
+            "AWS::S3": f"arn:aws:s3:::{name}",
+        }[resource_type.rpartition("::")[0]]
+    )
 
 
 # Actions on another resource.
@@ -94,7 +103,15 @@ CONTEXT: Final = {
 def name_of(stack: Synthesized, logical_id: str) -> str:
     """Return the name of a resource; CloudFormation derives a missing name from the stack's."""
     resource = stack.template["Resources"][logical_id]
-    for property_name in ("BucketName", "Bucket", "LogGroupName", "TrailName"):
+    for property_name in (
+        "BucketName",
+        "Bucket",
+        "LogGroupName",
+        "TrailName",
+        "DomainName",
+        "AlarmName",
+        "DashboardName",
+    ):
         match resource.get("Properties", {}).get(property_name):
             case {"Ref": str(other)}:
                 return name_of(stack, other)
@@ -107,12 +124,19 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
 
 
 @pytest.fixture(
-    scope="session", params=["Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastTokenTrail"]
+    scope="session",
+    params=[
+        "Holdfast-platform",
+        "Holdfast-payments",
+        "Holdfast-ops",
+        "HoldfastTokenTrail",
+        "HoldfastDashboard",
+    ],
 )
 def deployed(
     request: pytest.FixtureRequest, stacks: dict[str, Synthesized], synthesize: Synthesize
 ) -> Synthesized:
-    """Each example team's stack, and those of a team with every setting: its own and the shared trail."""
+    """Each example team's stack, and those of a team with every setting: its own and the shared ones."""
     name: str = request.param
     return (stacks if name in stacks else synthesize([EVERY_SETTING], AWS))[name]
 

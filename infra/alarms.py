@@ -1,0 +1,235 @@
+"""The alarms of a team, at most eight: what they watch, when they ring, and what they cost.
+
+CloudWatch bills each metric of an alarm. So no alarm has the errors and throttles of a function behind the
+API, which are 5xx of the API. And an alarm has the throttles of the audit function, not `DeliveryThrottling`
+of each log group: every group delivers to this function.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from holdfast import audit, watching
+from holdfast import team as names
+from infra.api import ROUTES, Api
+from infra.config import Target, TeamConfig
+from infra.functions import FUNCTIONS
+from infra.lambdas import SUBSCRIPTION, Functions
+
+ALARM_METRIC_PRICE: Final = 0.10
+"""Dollars a month for each metric of an alarm."""
+CUSTOM_METRIC_PRICE: Final = 0.30
+DASHBOARD_PRICE: Final = 3.00
+
+_MINUTES: Final = 60
+_HOUR: Final = 60 * _MINUTES
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of CloudWatch."""
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+
+    def of_cdk(self, statistic: str, seconds: int) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=self.namespace,
+            metric_name=self.name,
+            dimensions_map=self.dimensions,
+            statistic=statistic,
+            period=Duration.seconds(seconds),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmSpec:
+    """An alarm. It rings if the statistic, or the sum of several metrics, is above `above` in a period.
+
+    Attributes:
+        name: follows the stack's name in the alarm's.
+        says: the alarm's description, which is in its message.
+        missing: CloudWatch's treatment of a period without data.
+    """
+
+    name: str
+    says: str
+    metrics: tuple[Metric, ...]
+    above: int
+    seconds: int
+    statistic: str = "Sum"
+    missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING
+
+
+def alarm_name(team: str, alarm: str) -> str:
+    return f"{names.stack_name(team)}-{alarm}"
+
+
+def alarms_of(team: TeamConfig, api_id: str, named: Mapping[str, str]) -> tuple[AlarmSpec, ...]:
+    """Return the alarms of a team that has the setting.
+
+    Args:
+        named: the function's name -> the name that Lambda gives it, for each function of the team.
+    """
+    if team.alarms is None:
+        return ()
+    behind_the_api = {"authorizer", *(route.function for route in ROUTES)}
+    others = [one for one in named if one not in behind_the_api and one != "audit_trail"]
+    found = [
+        AlarmSpec(
+            name="api",
+            says="The API answered at least 3 requests with 5xx within 15 minutes.",
+            metrics=(Metric("AWS/ApiGateway", "5xx", {"ApiId": api_id}),),
+            above=2,
+            seconds=15 * _MINUTES,
+        ),
+        AlarmSpec(
+            name="slow",
+            says=f"1 % of an hour's requests, at least 1,000, took the backend over {team.alarms.slow} ms.",
+            metrics=(Metric("AWS/Lambda", "Duration", {"FunctionName": named["backend"]}),),
+            above=team.alarms.slow,
+            seconds=_HOUR,
+            statistic="p99",
+        ),
+        AlarmSpec(
+            name="audit",
+            says="Events did not reach the audit trail at once.",
+            metrics=(
+                *_failures(named["audit_trail"]),
+                *(delivery(team, spec.name, "DeliveryErrors") for spec in FUNCTIONS if spec.audited),
+            ),
+            above=0,
+            seconds=5 * _MINUTES,
+        ),
+    ]
+    if others:
+        found.append(
+            AlarmSpec(
+                name="functions",
+                says="A function that is not behind the API failed or was throttled.",
+                metrics=tuple(metric for one in others for metric in _failures(named[one])),
+                above=0,
+                seconds=_HOUR,
+            )
+        )
+    if team.watch:
+        found += _of_watch(team, team.alarms.oldest_lock, team.alarms.oldest_lock_seconds)
+    return tuple(found)
+
+
+def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
+    """Return the alarms on what the watch function writes each hour."""
+    return [
+        AlarmSpec(
+            name="oldest-lock",
+            says=f"A lock is held for more than {oldest_lock}.",
+            metrics=(_watched(team, watching.OLDEST_LOCK),),
+            above=seconds,
+            seconds=_HOUR,
+            statistic="Maximum",
+            # Without data nobody knows whether the lock was released.
+            missing=cloudwatch.TreatMissingData.IGNORE,
+        ),
+        AlarmSpec(
+            name="attention",
+            says="The watch function found something, or wrote nothing for two hours.",
+            metrics=(_watched(team, watching.ATTENTION),),
+            above=0,
+            # Two hours have data even if one run of each hour is a minute late.
+            seconds=2 * _HOUR,
+            statistic="Maximum",
+            missing=cloudwatch.TreatMissingData.BREACHING,
+        ),
+        AlarmSpec(
+            name="probe",
+            says="A request through the API failed.",
+            metrics=(_watched(team, watching.PROBE_FAILED),),
+            above=0,
+            seconds=_HOUR,
+            statistic="Maximum",
+            # A probe that was not enabled writes nothing. If the function is dead, "attention" rings.
+        ),
+    ]
+
+
+def price(team: TeamConfig) -> float:
+    """Return the dollars a month of a team's alarms and of the metrics that exist for them.
+
+    >>> price(TeamConfig(name="team"))
+    0.0
+    """
+    named = {spec.name: spec.name for spec in FUNCTIONS if team.has(spec)}
+    metrics = [metric for alarm in alarms_of(team, "", named) for metric in alarm.metrics]
+    own = [metric for metric in metrics if metric.namespace == watching.NAMESPACE]
+    return len(metrics) * ALARM_METRIC_PRICE + len(own) * CUSTOM_METRIC_PRICE
+
+
+def delivery(team: TeamConfig, function: str, name: str) -> Metric:
+    """Return a metric of the delivery from a function's log to the audit function."""
+    group = audit.function_log_group(team.name, function)
+    dimensions = {"LogGroupName": group, "DestinationType": "Lambda", "FilterName": SUBSCRIPTION}
+    return Metric("AWS/Logs", name, dimensions)
+
+
+def _failures(function: str) -> tuple[Metric, ...]:
+    return tuple(Metric("AWS/Lambda", name, {"FunctionName": function}) for name in ("Errors", "Throttles"))
+
+
+def _watched(team: TeamConfig, name: str) -> Metric:
+    return Metric(watching.NAMESPACE, name, {watching.DIMENSION: team.name})
+
+
+class Alarms(Construct):
+    """The alarms of a team; each tells the topic when it rings and when that is over."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        team: TeamConfig,
+        topic: str,
+        target: Target,
+        functions: Functions,
+        api: Api,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        publish = actions.SnsAction(sns.Topic.from_topic_arn(self, "Topic", topic))
+        for spec in alarms_of(team, api.api_id, functions.named):
+            if len(spec.metrics) > 1 and not target.expressions:
+                continue
+            percentile = spec.statistic.startswith("p")
+            alarm = cloudwatch.Alarm(
+                self,
+                spec.name.title().replace("-", ""),
+                alarm_name=alarm_name(team.name, spec.name),
+                alarm_description=f"{spec.says} What to do: docs/operate/watching.md",
+                metric=_together(spec),
+                threshold=spec.above,
+                evaluation_periods=1,
+                comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+                treat_missing_data=spec.missing,
+                # With few requests p99 is the slowest one.
+                evaluate_low_sample_count_percentile="ignore" if percentile else None,
+            )
+            alarm.add_alarm_action(publish)
+            alarm.add_ok_action(publish)
+
+
+def _together(spec: AlarmSpec) -> cloudwatch.IMetric:
+    """Return the metric of an alarm, or the sum of several; a metric without data counts as 0."""
+    metrics = [metric.of_cdk(spec.statistic, spec.seconds) for metric in spec.metrics]
+    if len(metrics) == 1:
+        return metrics[0]
+    using: dict[str, cloudwatch.IMetric] = {f"m{number}": metric for number, metric in enumerate(metrics)}
+    return cloudwatch.MathExpression(
+        expression=f"SUM([{', '.join(f'FILL({name}, 0)' for name in using)}])",
+        using_metrics=using,
+        period=Duration.seconds(spec.seconds),
+    )

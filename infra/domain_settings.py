@@ -1,0 +1,37 @@
+"""The table `domain` of a team's settings."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from infra.settings import flag, setting, text
+
+CERTIFICATE: Final = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):acm:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):(?P<account>[0-9]{12}):"
+    r"certificate/[0-9a-f-]{36}"
+)
+
+# API Gateway accepts no name below the domains of AWS's own endpoints.
+_NAME: Final = re.compile(
+    r"(?!.*(^|\.)(amazonaws\.com(\.cn)?|api\.aws|on\.aws|aws\.dev|cloudfront\.net)$)(?=.{4,253}$)"
+    r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainSettings:
+    """The API's name, in place of the generated name."""
+
+    name: str = setting(
+        text('a DNS name of yours in lower case, as in "states.example.com"', _NAME.fullmatch),
+        "The API's name.",
+    )
+    certificate: str = setting(
+        text(
+            'the ARN of a certificate of ACM, as in "arn:aws:acm:eu-central-1:123456789012:certificate/'
+            '1a2b3c4d-1111-4222-8333-444455556666"',
+            CERTIFICATE.fullmatch,
+        ),
+        "Its certificate, in the same account and region.",
+    )
+    keep_default_endpoint: bool = setting(flag(), "AWS's address works too.", default=False)
