@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,10 +12,12 @@ from typing import Any, Literal
 from botocore.loaders import create_loader
 
 from holdfast import team as names
+from holdfast.identity import networks
 from holdfast.s3.retention import MAX_DAYS
 from infra.alarm_settings import TOPIC, AlarmSettings
 from infra.domain_settings import CERTIFICATE, DomainSettings
 from infra.functions import FunctionSpec, RoleSpec
+from infra.notify_settings import AuditArchive, Notify
 from infra.settings import (
     NamedTexts,
     SettingError,
@@ -187,6 +189,29 @@ requests to S3 begin within 15 s (`holdfast.s3.store`).
 """
 
 
+# The characters of addresses; the library says what is wrong with their order.
+_NETWORK = re.compile("(?=.*[.:])[0-9A-Fa-f.:/]{2,60}")
+
+ENVIRONMENT_BYTES = 4096
+"""The most that AWS Lambda accepts as names and values of a function's variables."""
+_OTHER_VARIABLES = 596
+"""Bytes for the other variables of the functions that get the networks; a test counts them."""
+LONGEST_NETWORKS = ENVIRONMENT_BYTES - _OTHER_VARIABLES
+"""The most characters of a team's networks, with a comma between two.
+
+A bucket policy, of at most 20 KB, has room for more: a test makes the longest one.
+"""
+
+
+def _check_networks(texts: Sequence[str]) -> None:
+    networks.check(texts)
+    if (length := len(",".join(texts))) > LONGEST_NETWORKS:
+        raise ValueError(
+            f"has {length} characters with commas between them, and a function has room for "
+            f"{LONGEST_NETWORKS}; write fewer or wider networks"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessLogs:
     """The destination of S3's server access logs."""
@@ -350,6 +375,18 @@ class TeamConfig:
         deployed=_STAY,
         default=False,
     )
+    audit_archive: AuditArchive | None = setting(
+        Table(AuditArchive, "{ days = 365 }"),
+        "[A bucket under Object Lock](audit.md#the-archive) keeps the audit trail.",
+        unset="none",
+        default=None,
+    )
+    notify: Notify | None = setting(
+        Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
+        "An SNS topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        unset="none",
+        default=None,
+    )
     throttling: Throttling = setting(
         Table(Throttling, as_toml(asdict(Throttling()))),
         "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
@@ -388,7 +425,12 @@ class TeamConfig:
         unset="none",
         default=None,
     )
-    watch: bool = setting(flag(), "A function looks after the team every hour.", default=False)
+    watch: bool = setting(
+        flag(),
+        "A function looks every hour for [old locks and other findings](watching.md#watch), and writes three "
+        "metrics.",
+        default=False,
+    )
     alarms: AlarmSettings | None = setting(
         Table(
             AlarmSettings,
@@ -397,6 +439,18 @@ class TeamConfig:
         "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
         unset="none",
         default=None,
+    )
+    networks: tuple[str, ...] = setting(
+        Texts(
+            '["203.0.113.0/24", "2001:db8::/32"]',
+            values=text('a network in quotes, as in "203.0.113.0/24"', _NETWORK.fullmatch),
+            most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
+            check=_check_networks,
+        ),
+        "Credentials and presigned addresses are accepted [from these networks](networks.md) only.",
+        deployed="The first deployment of a list needs `-c address=`.",
+        unset="every address",
+        default=(),
     )
     tags: Mapping[str, str] = setting(
         NamedTexts(
@@ -573,6 +627,7 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 def _check_arns(team: TeamConfig, path: Path) -> None:
     """Check that what a team's ARNs name is in the team's account and region."""
     named = {
+        "notify.topic": team.notify and TOPIC.fullmatch(team.notify.topic),
         "alarms.topic": team.alarms and TOPIC.fullmatch(team.alarms.topic),
         "domain.certificate": team.domain and CERTIFICATE.fullmatch(team.domain.certificate),
     }

@@ -37,7 +37,7 @@ class Grant:
     sid: str
     actions: tuple[str, ...]
     on: tuple[Place, ...]
-    when: Literal["", "retention", "declared", "kms", "dynamodb_lock"] = ""
+    when: Literal["", "retention", "declared", "kms", "dynamodb_lock", "notify", "audit_archive"] = ""
     of_bucket: Place | None = None
 
     def also(self, place: Place) -> "Grant":
@@ -60,7 +60,7 @@ class RoleSpec:
     name: str
     purpose: str
     grants: tuple[Grant, ...]
-    setting: Literal["", "console"] = ""
+    setting: Literal["", "console", "watch"] = ""
 
     @property
     def construct_id(self) -> str:
@@ -82,6 +82,7 @@ class FunctionSpec(RoleSpec):
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
         kept_warm: whether a schedule keeps a process of it running, if the team enables that. A schedule
             cannot tell whether a function is in use, so only the two behind `backend "http"` are.
+        log_stays: whether its log stays when the team's setting leaves it out, or the stack is deleted.
         version_of: the function whose version it reports and after which it is deployed, or empty.
     """
 
@@ -93,6 +94,7 @@ class FunctionSpec(RoleSpec):
     snap_start: bool = True
     services: tuple[str, ...] = ("s3",)
     kept_warm: bool = False
+    log_stays: bool = True
     version_of: str = ""
 
 
@@ -103,8 +105,11 @@ STATE_BUCKET: Final = Place("StateBucket")
 STAGING_BUCKET: Final = Place("StagingBucket")
 STATE_KEY: Final = Place("StateKey")
 AUDIT_TRAIL: Final = Place("Audit")
+AUDIT_ARCHIVE: Final = Place("AuditArchive")
+NOTIFIED_TOPIC: Final = Place("NotifiedTopic")
 TRANSFERS_ROLE: Final = Place("Transfers")
 LOCK_TABLE: Final = Place("LockTable")
+METRICS: Final = Place("Metrics")
 STATES: Final = replace(STATE_BUCKET, keys=keys.STATES, reason=_SCOPED)
 IMPORTED: Final = replace(STATE_BUCKET, keys=keys.IMPORTED, reason=_SCOPED)
 LOCKS: Final = replace(STATE_BUCKET, keys=keys.LOCKS, reason=_SCOPED)
@@ -114,7 +119,9 @@ TOKENS: Final = replace(STATE_BUCKET, keys=keys.TOKENS, reason="The request name
 SESSIONS: Final = replace(STATE_BUCKET, keys=keys.SESSIONS, reason="The request names it, or its ID is new.")
 TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
 FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
+WATCH: Final = replace(STATE_BUCKET, keys=keys.WATCH, reason="Each token of the probe has a new random ID.")
 UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
+ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each delivery has a key of its own.")
 UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
 
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
@@ -133,6 +140,7 @@ LOCK_ITEMS: Final = Grant(
     (LOCK_TABLE,),
     when="dynamodb_lock",
 )
+NOTIFY: Final = Grant("Notify", ("sns:Publish",), (NOTIFIED_TOPIC,), when="notify")
 SIGN_ADDRESSES: Final = Grant("SignAddresses", ("sts:AssumeRole",), (TRANSFERS_ROLE,))
 
 
@@ -142,7 +150,8 @@ def _key(sid: str, *actions: str, of: Place = STATE_BUCKET) -> Grant:
 
 USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
-_BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT")
+_BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT", "HOLDFAST_NUMBERED")
+_SIGN_IN: Final = (*_BUCKET, "HOLDFAST_NETWORKS")
 _STATES: Final = (*_BUCKET, "HOLDFAST_DYNAMODB_LOCK")
 _LARGE_STATES: Final = (
     *(*_STATES, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
@@ -218,7 +227,7 @@ FUNCTIONS: Final = (
         memory="authorizer",
         # As long as API Gateway waits. The function ends earlier, by `time_limit.py`, which counts the init.
         seconds=10,
-        environment=_BUCKET,
+        environment=_SIGN_IN,
         grants=(
             Grant("ReadRecords", ("s3:GetObject",), (TOKENS, SESSIONS, TRUST)),
             MISSING_KEYS_ARE_404,
@@ -232,7 +241,7 @@ FUNCTIONS: Final = (
         purpose="Exchanges an ID token or an AWS identity for a session.",
         memory="authorizer",  # similar work: reads a record, writes another
         seconds=25,
-        environment=_BUCKET,
+        environment=_SIGN_IN,
         grants=(
             Grant("ReadTrust", ("s3:GetObject",), (TRUST,)),
             Grant("MakeSessions", ("s3:PutObject",), (SESSIONS,)),
@@ -270,11 +279,44 @@ FUNCTIONS: Final = (
         purpose="Copies events from the logs of the first five functions to the audit trail.",
         memory=256,
         seconds=60,  # no client waits for it
-        environment=("HOLDFAST_AUDIT_GROUP",),
-        grants=(Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),),
+        environment=(
+            *("HOLDFAST_AUDIT_GROUP", "HOLDFAST_NOTIFY_TOPIC", "HOLDFAST_NOTIFY_EVENTS"),
+            *("HOLDFAST_AUDIT_ARCHIVE", "HOLDFAST_AUDIT_ARCHIVE_OWNER"),
+        ),
+        grants=(
+            Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),
+            Grant("ArchiveAuditTrail", ("s3:PutObject",), (ARCHIVED,), when="audit_archive"),
+            NOTIFY,
+        ),
         audited=False,
         snap_start=False,
-        services=("logs",),
+        services=("logs", "s3", "sns"),
+    ),
+    FunctionSpec(
+        name="watch",
+        folder="watch",
+        purpose="Looks every hour for old locks, large states and ending tokens, and probes the API.",
+        memory=512,
+        seconds=180,  # three responses of the API, and lists of some 100,000 states
+        environment=(
+            *_SIGN_IN,
+            "HOLDFAST_TEAM",
+            "HOLDFAST_PROBED_API",
+            "HOLDFAST_OLD_LOCK",
+            "HOLDFAST_NOTIFY_TOPIC",
+        ),
+        grants=(
+            Grant("ReadLocksAndTokens", ("s3:GetObject",), (LOCKS, TOKENS, WATCH)),
+            Grant("List", ("s3:ListBucket",), (STATE_BUCKET,)),
+            Grant("WriteMetrics", ("cloudwatch:PutMetricData",), (METRICS,)),
+            NOTIFY,
+            _key("Decrypt", "Decrypt"),
+        ),
+        audited=False,
+        snap_start=False,
+        services=("cloudwatch", "s3", "sns"),
+        log_stays=False,
+        setting="watch",
     ),
 )
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from holdfast import watching
 from holdfast.cloud import staging
 from holdfast.identity import trust
 from holdfast.identity.sessions import session_key
@@ -32,6 +33,11 @@ TRUST: Final = trust.KEY
 WORKSPACES: Final = StateName("*").record_key
 FREEZES: Final = FROZEN_PATTERNS
 """The object that contains all frozen patterns."""
+
+WATCH: Final = watching.secret_key("*")
+"""The credentials of the probe of `watch`."""
+ARCHIVED: Final = "events/*"
+"""Events of the audit trail, in the archive."""
 
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
 """Uploaded states that are not committed yet, in the staging bucket."""

@@ -10,16 +10,19 @@ from aws_cdk import aws_logs as logs
 from aws_cdk.aws_logs_destinations import LambdaDestination
 from constructs import Construct
 
-from holdfast import __version__, audit
+from holdfast import __version__, audit, watching
 from holdfast import team as names
 from holdfast.audit import audit_log_group, function_log_group
 from holdfast.s3 import retention as object_lock
 from infra.bundle import Bundle
 from infra.config import Target, TeamConfig
 from infra.functions import (
+    AUDIT_ARCHIVE,
     AUDIT_TRAIL,
     FUNCTIONS,
     LOCK_TABLE,
+    METRICS,
+    NOTIFIED_TOPIC,
     RETAIN_STATES,
     SIGN_ADDRESSES,
     STAGING_BUCKET,
@@ -31,7 +34,7 @@ from infra.functions import (
     Grant,
     RoleSpec,
 )
-from infra.state_store import Staging, StateStore, fix_logical_id
+from infra.state_store import Staging, StateStore, audit_archive, fix_logical_id
 
 _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
     "governance": "GOVERNANCE",
@@ -47,9 +50,13 @@ Bundles = Mapping[str, Bundle]
 
 
 class Functions(Construct):
-    """The functions of one team; `live` maps each function's name to the alias that callers invoke.
+    """The functions of one team.
 
-    `named` maps each function's name to the name that Lambda gives it.
+    Attributes:
+        archive: the bucket of the setting `audit_archive`.
+        made: maps the name of each function to the function.
+        live: maps the name of each function, but of the one that copies events, to the alias that callers
+            invoke.
     """
 
     def __init__(
@@ -65,10 +72,13 @@ class Functions(Construct):
         super().__init__(scope, construct_id)
         self._team = team
         self.audit = audit_log(self, "Audit", audit_log_group(team.name), days=team.audit_retention)
+        self.archive = audit_archive(self, team.audit_archive) if team.audit_archive else None
         self._arns = {
             STATE_BUCKET.resource: store.bucket.bucket_arn,
             STAGING_BUCKET.resource: staging.bucket.bucket_arn,
             AUDIT_TRAIL.resource: self.audit.log_group_arn,
+            AUDIT_ARCHIVE.resource: self.archive.bucket_arn if self.archive else "",
+            NOTIFIED_TOPIC.resource: team.notify.topic if team.notify else "",
             # By its name: the role's own policy refers to the roles that may assume it.
             TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
                 service="iam", region="", resource="role", resource_name=_transfers_role(self, team)
@@ -76,6 +86,7 @@ class Functions(Construct):
             LOCK_TABLE.resource: Stack.of(self).format_arn(
                 service="dynamodb", resource="table", resource_name=team.dynamodb_lock or ""
             ),
+            METRICS.resource: "*",  # a metric is no resource; the namespace is the condition
         }
         self._key_arns = store.key_arns
         retention = retention_of_each_write(team)
@@ -85,13 +96,21 @@ class Functions(Construct):
             "declared": team.new_states == "declared",
             "kms": bool(store.key_arns),
             "dynamodb_lock": team.dynamodb_lock is not None,
+            "notify": team.notify is not None,
+            "audit_archive": self.archive is not None,
         }
         values = {
             "HOLDFAST_BUCKET": store.bucket.bucket_name,
             "HOLDFAST_ACCOUNT": Stack.of(self).account,
             "HOLDFAST_DYNAMODB_LOCK": team.dynamodb_lock,
+            "HOLDFAST_NETWORKS": ",".join(team.networks),
             "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
             "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
+            "HOLDFAST_AUDIT_ARCHIVE": self.archive.bucket_name if self.archive else None,
+            "HOLDFAST_AUDIT_ARCHIVE_OWNER": Stack.of(self).account if self.archive else None,
+            "HOLDFAST_NUMBERED": "true" if self.archive else None,
+            "HOLDFAST_NOTIFY_TOPIC": team.notify.topic if team.notify else None,
+            "HOLDFAST_NOTIFY_EVENTS": " ".join(team.notify.events) if team.notify else None,
             "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
             "HOLDFAST_NEW_STATES": team.new_states,
             "HOLDFAST_OWN_LOCKS": team.own_locks or "none",
@@ -100,13 +119,21 @@ class Functions(Construct):
             "HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint,
             "HOLDFAST_API_ADDRESS": target.api_address,
             "HOLDFAST_TRANSFERS_ROLE": self._arns[TRANSFERS_ROLE.resource],
+            "HOLDFAST_TEAM": team.name,
+            "HOLDFAST_PROBED_API": None,  # the API is made later
+            "HOLDFAST_OLD_LOCK": str(team.alarms.oldest_lock_seconds) if team.alarms else None,
         }
         self.live: dict[str, lambda_.Alias] = {}
         self.roles: dict[str, iam.Role] = {}
-        made: dict[str, tuple[lambda_.Function, logs.LogGroup]] = {}
+        self.made: dict[str, lambda_.Function] = {}
+        logs_of: dict[str, logs.LogGroup] = {}
         for spec in FUNCTIONS:
             log_name = function_log_group(team.name, spec.name)
-            log_group = audit_log(self, f"{spec.construct_id}Log", log_name, days=team.log_retention)
+            if not (team.has(spec) or spec.log_stays):
+                continue
+            log_group = audit_log(
+                self, f"{spec.construct_id}Log", log_name, days=team.log_retention, stays=spec.log_stays
+            )
             if not team.has(spec):
                 continue  # its log stays, so that the setting can change again
             environment = {
@@ -116,7 +143,7 @@ class Functions(Construct):
                 **{name: value for name in spec.environment if (value := values[name])},
             }
             function = self._function(spec, bundles[spec.name], environment, log_group)
-            made[spec.name] = function, log_group
+            self.made[spec.name], logs_of[spec.name] = function, log_group
             if spec.name == "audit_trail":
                 continue  # CloudWatch invokes this function without an alias
             # Lambda makes a snapshot of the version that the alias publishes.
@@ -133,11 +160,9 @@ class Functions(Construct):
         for spec in FUNCTIONS:
             if SIGN_ADDRESSES in spec.grants:
                 self.live[spec.name].node.add_dependency(transfers)
-        copying, _ = made["audit_trail"]
-        self.named = {name: function.function_name for name, (function, _) in made.items()}
         for spec in FUNCTIONS:
             if spec.audited:
-                self._subscribe(copying, made[spec.name][1], spec.construct_id)
+                self._subscribe(self.made["audit_trail"], logs_of[spec.name], spec.construct_id)
 
     def _subscribe(self, copying: lambda_.Function, log: logs.LogGroup, construct_id: str) -> None:
         """Subscribe the function that fills the audit trail to the marked lines of another function's log."""
@@ -218,6 +243,10 @@ class Functions(Construct):
         for place in dict.fromkeys(place for grant in grants for place in grant.on if place.reason):
             rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::<{place.resource}.Arn>/{place.keys}]"
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=place.reason))
+        if any(METRICS in grant.on for grant in grants):
+            rule = "AwsSolutions::AwsSolutions-IAM5[Resource::*]"
+            why = "PutMetricData knows no resource; a condition names the namespace."
+            Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=why))
         return role
 
     def _transfers(self) -> iam.Role:
@@ -258,6 +287,8 @@ class Functions(Construct):
             # The name of a deleted bucket is free for other accounts. The functions' own requests name the
             # owner that they expect, but an address that they sign does not.
             conditions = {"StringEquals": {"s3:ResourceAccount": Stack.of(self).account}}
+        elif METRICS in grant.on:
+            conditions = {"StringEquals": {"cloudwatch:namespace": watching.NAMESPACE}}
         return iam.PolicyStatement(
             sid=grant.sid, actions=[*grant.actions], resources=arns, conditions=conditions
         )
@@ -283,18 +314,21 @@ def retention_of_each_write(team: TeamConfig) -> str | None:
     return str(object_lock.Retention(_MODES[team.retention.mode], team.retention.days))
 
 
-def audit_log(scope: Construct, logical_id: str, name: str, *, days: int) -> logs.LogGroup:
+def audit_log(
+    scope: Construct, logical_id: str, name: str, *, days: int, stays: bool = True
+) -> logs.LogGroup:
     """Create a log group that is kept when the stack is deleted, because it says who did what.
 
     Args:
         logical_id: must not change: a new stack imports a kept log group by it.
         days: the number of days for which a line is kept.
+        stays: False for a log that says nothing about anybody.
     """
     log_group = logs.LogGroup(
         scope,
         logical_id,
         log_group_name=name,
-        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if stays else RemovalPolicy.DESTROY,
     )
     # The construct accepts only names such as THREE_MONTHS, not a number.
     cast("logs.CfnLogGroup", log_group.node.default_child).retention_in_days = days

@@ -12,9 +12,15 @@ from constructs import Construct
 
 from holdfast import team as names
 from infra import keys
-from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
+from infra.bucket_policy import (
+    deny_addresses_from_elsewhere,
+    deny_old_signatures,
+    deny_old_tls,
+    deny_statements,
+)
 from infra.config import History, Retention, TeamConfig
 from infra.key_policy import key_policy
+from infra.notify_settings import AuditArchive
 
 
 class StateStore(Construct):
@@ -93,7 +99,7 @@ class Staging(Construct):
         bucket: named by CloudFormation: a name like the state bucket's would be too long for S3.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None) -> None:
+    def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
         one_day = Duration.days(1)
         self.bucket = private_bucket(
@@ -110,7 +116,11 @@ class Staging(Construct):
             # with objects, so an upload that was not committed stops the deletion of the stack.
             removal_policy=RemovalPolicy.DESTROY,
         )
-        self.bucket.add_to_resource_policy(deny_old_signatures(self.bucket))
+        for statement in (
+            deny_old_signatures(self.bucket),
+            *deny_addresses_from_elsewhere(self.bucket, team),
+        ):
+            self.bucket.add_to_resource_policy(statement)
         Validations.of(self.bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
@@ -135,6 +145,41 @@ def state_key(scope: Construct, team: TeamConfig) -> kms.IKey:
     )
     fix_logical_id(key, "StateKey")
     return key
+
+
+def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
+    """Create the bucket of the audit trail's archive, which stays when the stack is deleted.
+
+    It has S3's own keys, because nobody can delete those. Its name is CloudFormation's, so a new stack
+    creates another archive beside it.
+    """
+    one_day = Duration.days(1)
+    bucket = private_bucket(
+        scope,
+        "AuditArchive",
+        "AuditArchive",
+        versioned=True,
+        object_lock_enabled=True,
+        # With governance, administrators could remove what they did.
+        object_lock_default_retention=s3.ObjectLockRetention.compliance(Duration.days(settings.days)),
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="events",
+                expiration=Duration.days(settings.days),
+                noncurrent_version_expiration=one_day,
+                abort_incomplete_multipart_upload_after=one_day,
+            ),
+            s3.LifecycleRule(id="markers-with-nothing-beneath", expired_object_delete_marker=True),
+        ],
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    )
+    Validations.of(bucket).acknowledge(
+        Acknowledgment(
+            id="AwsSolutions::AwsSolutions-S1",
+            reason="Only the audit function writes here, and nobody can replace what it wrote.",
+        )
+    )
+    return bucket
 
 
 def bucket_name(team: TeamConfig) -> str:

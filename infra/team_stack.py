@@ -14,10 +14,12 @@ from infra.config import History, Target, TeamConfig, above_quota
 from infra.dashboard import dashboards
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
+from infra.notifications import Notifications
 from infra.replica import ReplicaStack, replicate
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
+from infra.watch import SCHEDULE, Watch
 
 
 class TeamStack(Stack):
@@ -34,13 +36,18 @@ class TeamStack(Stack):
             termination_protection=target.termination_protection,
         )
         store = StateStore(self, "StateStore", team)
-        staging = Staging(self, "Staging", store.key)
+        staging = Staging(self, "Staging", store.key, team)
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
         if team.replica:
             replicate(store, team, team.replica)
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
+        if team.watch:
+            Watch(self, "Watch", functions, store.bucket, api.address)
+            CfnOutput(self, names.WATCHED, value=SCHEDULE, description="When the function watch runs")
+        if team.notify:
+            Notifications(self, "Notifications", team, team.notify.topic, store, functions)
 
         if team.alarms:
             Alarms(self, "Alarms", team, team.alarms.topic, target, functions, api)
@@ -59,6 +66,11 @@ class TeamStack(Stack):
                 ),
             ):
                 CfnOutput(self, name, value=value, description=description)
+        if functions.archive:
+            bucket = functions.archive.bucket_name
+            CfnOutput(self, "AuditArchiveName", value=bucket, description="Keeps the audit trail")
+        if team.networks:
+            CfnOutput(self, names.NETWORKS, value=",".join(team.networks), description="Accepted sources")
         if isinstance(team.token_trail, str):
             CfnOutput(
                 self,

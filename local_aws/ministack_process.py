@@ -214,15 +214,18 @@ def _name_log_groups_as_aws() -> None:
     vars(actions).update(extract_resource_arn=extract_resource_arn)
 
 
-def _name_callers_by_their_roles() -> None:
+def _resolve_conditions_as_aws() -> None:
     """Make MiniStack compare `aws:PrincipalArn` with the ARN of the caller's role, as AWS does.
 
-    MiniStack compares the ARN of the role's session.
+    MiniStack compares the ARN of the role's session. It does not know `cloudwatch:namespace`, which is in the
+    body of a request: every request has the namespace of Holdfast here.
     """
     evaluator = importlib.import_module("ministack.core.iam_evaluator")
     resolve = vars(evaluator)["_resolve_condition_key"]
 
     def resolve_condition_key(key: str, context: Any) -> Any:
+        if key.lower() == "cloudwatch:namespace":
+            return "Holdfast"
         found = resolve(key, context)
         if key.lower() != "aws:principalarn":
             return found
@@ -248,8 +251,9 @@ def _match_empty_rests_as_aws() -> None:
 def _hand_log_lines_over_together() -> None:
     """Collect log lines for half a second, and pass them to a subscription's function in one event.
 
-    CloudWatch does so. MiniStack runs the function for every single line, and starts a process for each run
-    that overlaps another run: on a busy machine these processes slow down the other functions.
+    CloudWatch does so for each log stream. Here an event has the lines of all streams, under the name of the
+    first. MiniStack runs the function for every single line, and starts a process for each run that overlaps
+    another run: on a busy machine these processes slow down the other functions.
     """
     logs = importlib.import_module("ministack.services.cloudwatch_logs")
     hand_over = vars(logs)["_fanout_to_subscription_filters"]
@@ -262,11 +266,11 @@ def _hand_log_lines_over_together() -> None:
             with contextlib.suppress(queue.Empty):
                 while True:
                     found.append(waiting.get_nowait())
-            groups: dict[str, list[Any]] = {}
-            for group, _, lines in found:
-                groups.setdefault(group, []).extend(lines)
-            for group, lines in groups.items():
-                hand_over(group, found[0][1], lines)
+            groups: dict[str, tuple[str, list[Any]]] = {}
+            for group, stream, lines in found:
+                groups.setdefault(group, (stream, []))[1].extend(lines)
+            for group, (stream, lines) in groups.items():
+                hand_over(group, stream, lines)
 
     def put(group: str, stream: str, lines: list[Any]) -> None:
         waiting.put((group, stream, lines))
@@ -285,7 +289,7 @@ def main() -> None:
     # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     _name_log_groups_as_aws()
-    _name_callers_by_their_roles()
+    _resolve_conditions_as_aws()
     _match_empty_rests_as_aws()
     _hand_log_lines_over_together()
     module = importlib.import_module("ministack.app")

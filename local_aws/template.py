@@ -12,6 +12,7 @@ _ARNS: Final = {
     "AWS::S3::Bucket": "arn:aws:s3:::{name}",
     "AWS::KMS::Key": "arn:aws:kms:{region}:{account}:key/{name}",
     "AWS::Logs::LogGroup": "arn:aws:logs:{region}:{account}:log-group:{name}:*",
+    "AWS::Lambda::Function": "arn:aws:lambda:{region}:{account}:function:{name}",
     "AWS::IAM::Role": "arn:aws:iam::{account}:role/{name}",
 }
 

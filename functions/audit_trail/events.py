@@ -1,19 +1,22 @@
 """Convert lines of the functions' logs to events of the audit trail, without sending requests.
 
 A line becomes an event if it is a JSON object with the mark of `holdfast.audit`. The event keeps only the
-fields that `holdfast.audit` lists.
+fields that `holdfast.audit` lists. S3's notifications about records become events, too.
 """
 
 import base64
 import gzip
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
+from urllib.parse import unquote_plus
 
 from holdfast import audit, audit_log
+from holdfast.audit import Event
 
 # Limits of one PutLogEvents request (API reference of CloudWatch Logs).
 MAX_EVENTS: Final = 10_000
@@ -37,21 +40,24 @@ class AuditEvent:
 
 
 def received(event: Mapping[str, Any]) -> list[AuditEvent]:
-    """Return the events in a delivery of a subscription filter, in their order.
+    """Return the events in a delivery of a subscription filter or of S3, in their order.
 
     Args:
-        event: Lambda's event; `awslogs` contains compressed lines of one log group.
+        event: Lambda's event; `awslogs` contains compressed lines of one log group, `Records` the
+            notifications of the bucket.
     """
+    if "awslogs" not in event:
+        return [_changed(record) for record in event.get("Records", [])]
     delivery = json.loads(gzip.decompress(base64.b64decode(event["awslogs"]["data"])))
     # CloudWatch also sends its own messages, to check whether the function can be reached.
     if delivery["messageType"] != "DATA_MESSAGE":
         return []
     function = delivery["logGroup"].rpartition("/")[2]
-    found = (_event(function, line) for line in delivery["logEvents"])
+    found = (_event(function, delivery["logStream"], line) for line in delivery["logEvents"])
     return [one for one in found if one is not None]
 
 
-def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
+def _event(function: str, log_stream: str, line: Mapping[str, Any]) -> AuditEvent | None:
     try:
         logged = json.loads(line["message"])
     except (ValueError, RecursionError):
@@ -61,12 +67,51 @@ def _event(function: str, line: Mapping[str, Any]) -> AuditEvent | None:
     when = datetime.fromtimestamp(line["timestamp"] / 1000, UTC)
     # CloudWatch may deliver a line twice, with the same ID.
     added = (line["id"], when.isoformat(timespec="milliseconds"), logged.get("message"), function)
+    if "number" in logged:
+        logged["stream"] = log_stream
     kept = {name: logged[name] for name in audit.FIELDS if _is_kept(logged.get(name))}
     return AuditEvent(
         audit_log.stream(function, line["timestamp"]),
         line["timestamp"],
         json.dumps(dict(zip(audit.ADDED_FIELDS, added, strict=True)) | kept),
     )
+
+
+def _changed(record: Mapping[str, Any]) -> AuditEvent:
+    """Return the event of a changed record. S3 may notify twice, with the same version and operation."""
+    changed, operation = record["s3"]["object"], record["eventName"]
+    when = datetime.fromisoformat(record["eventTime"])
+    folder, _, name = unquote_plus(changed["key"]).rpartition("/")
+    is_token = folder == "tokens"
+    fields = {
+        "id": _digest(changed["key"], operation, changed.get("versionId"), changed.get("sequencer")),
+        "time": when.isoformat(timespec="milliseconds"),
+        "event": Event.TOKEN_CHANGED if is_token else Event.TRUST_CHANGED,
+        "function": "audit_trail",
+        "principal": record["userIdentity"]["principalId"],
+        "operation": operation,
+        "version_id": changed.get("versionId"),
+        "token": name.removesuffix(".json") if is_token else None,
+        "source_ip": record["requestParameters"]["sourceIPAddress"],
+    }
+    timestamp = int(when.timestamp() * 1000)
+    return AuditEvent(
+        # A stream that the audit log has had on every day: a search may name only streams that exist.
+        audit_log.stream("authorizer", timestamp),
+        timestamp,
+        json.dumps({name: value for name, value in fields.items() if value}),
+    )
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
+
+
+def archived(events: Sequence[AuditEvent]) -> tuple[str, bytes]:
+    """Return key and content of the object with the events of a delivery; a repeated one has the same key."""
+    key = _digest(*(json.loads(event.message)["id"] for event in events))
+    lines = "".join(f"{event.message}\n" for event in events)
+    return f"events/{events[0].stream}/{key}.jsonl.gz", gzip.compress(lines.encode(), mtime=0)
 
 
 def _is_kept(value: object) -> bool:

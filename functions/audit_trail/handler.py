@@ -2,8 +2,12 @@
 
 CloudWatch invokes the function asynchronously. After any error Lambda invokes it again with the same lines,
 so an event is written at least once. The function's own log contains the number of events, never their text.
+
+After the audit log come the archive and the topic, if the team has them. If the archive fails, the topic is
+notified all the same; then the function raises, so all three get the events again, with the same IDs.
 """
 
+import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -13,7 +17,7 @@ from aws_lambda_powertools import Logger
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from audit_trail.events import AuditEvent, batches, received
+from audit_trail.events import AuditEvent, archived, batches, received
 from holdfast import audit_log
 
 if TYPE_CHECKING:
@@ -28,24 +32,41 @@ class LogsClient(Protocol):
     def create_log_stream(self, **request: Any) -> object: ...
 
 
+_CONFIG: Final = Config(
+    connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 5}
+)
+
+
 def connect() -> LogsClient:
     """Return a client that retries requests that CloudWatch Logs throttles."""
-    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 5})
-    client: LogsClient = boto3.Session().client("logs", config=config)
+    client: LogsClient = boto3.Session().client("logs", config=_CONFIG)
     return client
 
 
 _GROUP: Final = os.environ["HOLDFAST_AUDIT_GROUP"]
 
+_TEAM: Final = _GROUP.split("/")[2]
+_TOPIC: Final = os.environ.get("HOLDFAST_NOTIFY_TOPIC")
+_NOTIFIED: Final = frozenset(os.environ.get("HOLDFAST_NOTIFY_EVENTS", "").split())
+_ARCHIVE: Final = os.environ.get("HOLDFAST_AUDIT_ARCHIVE")
+
 _log = Logger()
 _logs = connect()
+_sns = None
+_s3: Any = None
+if _TOPIC:
+    from holdfast import notification
+
+    _sns = notification.connect()
+if _ARCHIVE:
+    _s3 = boto3.Session().client("s3", config=_CONFIG)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: ARG001 Lambda's signature
-    """Write the events of one delivery of a subscription filter.
+    """Write the events of one delivery of a subscription filter or of S3.
 
     Raises:
-        ClientError: CloudWatch Logs did not accept the events; some of the events may be written.
+        ClientError: CloudWatch Logs or S3 did not accept the events; some of the events may be written.
     """
     found = received(event)
     for batch in batches(found):
@@ -53,6 +74,38 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
             # A retry would be refused, too.
             _log.error("audit.refused", extra={"events": len(batch), **refused})
     _log.info("audit.written", extra={"events": len(found)})
+    try:
+        if _ARCHIVE and found:
+            _archive(_ARCHIVE, found)
+    finally:
+        if _sns and _TOPIC:
+            _notify(_sns, _TOPIC, found)
+
+
+def _archive(bucket: str, found: Sequence[AuditEvent]) -> None:
+    """Store events in one object, unless an earlier delivery stored it. The bucket adds the retention."""
+    key, content = archived(found)
+    try:
+        _s3.put_object(
+            Bucket=bucket,
+            ExpectedBucketOwner=os.environ["HOLDFAST_AUDIT_ARCHIVE_OWNER"],
+            Key=key,
+            Body=content,
+            ContentType="application/gzip",
+            ChecksumAlgorithm="SHA256",
+            IfNoneMatch="*",
+        )
+    except ClientError as error:
+        if _code(error) != "PreconditionFailed":
+            raise
+
+
+def _notify(sns: "notification.SnsClient", topic: str, found: Sequence[AuditEvent]) -> None:
+    """Publish the chosen events. A failure is logged and not raised: the events are written."""
+    events = (json.loads(one.message) for one in found)
+    told = [notification.of_event(_TEAM, event) for event in events if event["event"] in _NOTIFIED]
+    if failed := notification.publish(sns, topic, told):
+        _log.error("notify.failed", extra=failed)
 
 
 def _write(batch: Sequence[AuditEvent]) -> dict[str, int]:

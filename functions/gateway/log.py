@@ -1,11 +1,14 @@
 """A logger that writes the lines of Powertools' `Logger` without importing it, for a fast cold start."""
 
+import itertools
 import json
 import logging
 import os
 import sys
 import time
-from typing import Final
+from typing import Any, Final
+
+from holdfast import audit
 
 _OF_EVERY_RECORD: Final = frozenset(vars(logging.makeLogRecord({})))
 
@@ -34,12 +37,32 @@ class JsonLine(logging.Formatter):
         return json.dumps({name: value for name, value in line.items() if value is not None}, default=str)
 
 
+_numbers = itertools.count(1)
+
+
+def number(record: logging.LogRecord) -> bool:
+    """Number an audited line, so that a line that is missing in the audit trail is noticed.
+
+    The numbers begin with 1 in each process. A process that is restored from a snapshot has written no line.
+    """
+    if getattr(record, audit.MARK_FIELD, None) == audit.MARK:
+        record.number = next(_numbers)
+    return True
+
+
+def numbered(logger: Any) -> None:
+    """Number the audited lines of a logger, if the team has an archive."""
+    if os.environ.get("HOLDFAST_NUMBERED"):
+        logger.addFilter(number)
+
+
 def _log() -> logging.Logger:
     made = logging.getLogger(__name__)
     made.setLevel((os.environ.get("POWERTOOLS_LOG_LEVEL") or "INFO").upper())
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLine())
     made.addHandler(handler)
+    numbered(made)
     # The root logger has a handler of Lambda's runtime, which would write each line again.
     made.propagate = False
     return made

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.errors import TooLarge
+from holdfast.team import LAMBDA_PAYLOAD
 
-MAX_BYTES: Final = 6_291_456
-"""The maximum size of a function's event and of its response, as JSON, in bytes (Lambda quotas)."""
+MAX_BYTES: Final = LAMBDA_PAYLOAD
 
 _BESIDE_BODY: Final = 2048  # status, headers and punctuation of the response
 _WORTH_COMPRESSING: Final = 1024

@@ -61,6 +61,8 @@ class Event(StrEnum):
     STATE_UNFROZEN = "state.unfrozen"
     LOCKS_LISTED = "locks.listed"
     ACTIVITY_READ = "activity.read"
+    TOKEN_CHANGED = "token.changed"  # noqa: S105 an event
+    TRUST_CHANGED = "trust.changed"
     CALLER_DESCRIBED = "caller.described"
     REQUEST_REFUSED = "request.refused"
     REQUEST_FAILED = "request.failed"
@@ -106,6 +108,8 @@ def changed_a_state(event: Event) -> bool:
             | Event.STATE_UNFROZEN
             | Event.LOCKS_LISTED
             | Event.ACTIVITY_READ
+            | Event.TOKEN_CHANGED
+            | Event.TRUST_CHANGED
             | Event.CALLER_DESCRIBED
             | Event.REQUEST_REFUSED
             | Event.REQUEST_FAILED
@@ -114,6 +118,15 @@ def changed_a_state(event: Event) -> bool:
 
 
 WRITES: Final = tuple(filter(changed_a_state, Event))
+
+NOTIFIABLE: Final = tuple(one for one in Event if one not in (Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED))
+"""The events of which a topic may be notified. Strangers can cause the others, as often as they like."""
+
+NOTIFIED: Final = (
+    *(Event.LOCK_FORCE_UNLOCKED, Event.STATE_DELETED, Event.STATE_RESTORED, Event.STATE_UNDELETED),
+    *(Event.STATE_FROZEN, Event.STATE_UNFROZEN, Event.TOKEN_CHANGED, Event.TRUST_CHANGED),
+)
+"""The events of which a topic is notified by default."""
 
 FIELDS: Final = (
     *("principal", "owner", "subject", "source", "role", "trust"),
@@ -129,7 +142,7 @@ FIELDS: Final = (
         "freeze",
         "until",
     ),
-    *("token", "session", "reason", "error", "status", "source_ip", "request_id"),
+    *("token", "session", "reason", "error", "status", "source_ip", "request_id", "stream", "number"),
 )
 """The fields of a log line that the audit trail keeps in its event, beside `ADDED_FIELDS`."""
 

@@ -23,11 +23,18 @@ API_ADDRESS: Final = "ApiAddress"
 """The stack's output with the base URL of the API."""
 BUCKET_NAME: Final = "BucketName"
 """The stack's output with the name of the state bucket."""
+NETWORKS: Final = "Networks"
+"""The stack's output with the networks from which requests are accepted; missing without the setting."""
 STATE_RETENTION: Final = "StateRetention"
 """The stack's output with the retention of each write; missing without retention."""
+WATCHED: Final = "Watched"
+"""The stack's output with the schedule of the function `watch`; missing without it."""
 
 LAMBDA_PYTHON: Final = "3.14"
 """The Python of the stack's functions on AWS."""
+
+LAMBDA_PAYLOAD: Final = 6_291_456
+"""The maximum size of a function's event and of its response, as JSON, in bytes (Lambda quotas)."""
 
 CREDENTIALS_CACHED: Final = timedelta(seconds=60)
 """The time for which API Gateway caches an authentication. A revocation takes effect within this time."""

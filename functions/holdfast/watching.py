@@ -1,10 +1,298 @@
-"""Names of the metrics that the watch function writes and that alarms read."""
+"""Find what somebody should look at in a team's bucket, from lists, locks and token records.
 
-from typing import Final
+No state is read: a list has the size and the time of each. A freeze is a lock with a mark, so each lock is
+read. Trust records do not end, so they are not read either.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from holdfast import json_object, names
+from holdfast.access import Grant, Role
+from holdfast.errors import InvalidName
+from holdfast.identity import records, tokens
+from holdfast.identity.credentials import TokenCredentials
+from holdfast.identity.tokens import Token
+from holdfast.names import RESERVED, StateName
+from holdfast.s3.store import ListedKey, Store
+from holdfast.state import locks
+from holdfast.state.locks import HeldLock
+from holdfast.team import LAMBDA_PAYLOAD
 
 NAMESPACE: Final = "Holdfast"
 DIMENSION: Final = "Team"
-
+"""The dimension of each metric; its value is the team's name."""
 OLDEST_LOCK: Final = "OldestLockSeconds"
 ATTENTION: Final = "Attention"
 PROBE_FAILED: Final = "ProbeFailed"
+
+HOURS: Final = 1
+"""Hours between two looks."""
+OLD: Final = timedelta(hours=1)
+"""The age from which a lock is a finding, without the setting `alarms.oldest_lock`."""
+LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
+"""Bytes from which a state nears the limit of `backend "http"`. A state above the limit does not use it."""
+ENDS_SOON: Final = timedelta(days=14)
+"""The time before the end of a token in which it is a finding, unless it was made for a shorter time."""
+
+PROBE: Final = StateName(f"{RESERVED}/{'0' * 32}")
+"""The state whose lock the probe acquires and releases. Lists, freezes and declared names leave it out."""
+PROBE_GRANTS: Final = (Grant(Role.WRITER, (PROBE.value,)),)
+"""What the probe's token may do. No other token has these grants, so they identify it."""
+
+SECRETS: Final = "watch/"
+"""The prefix of the objects with the probe's credentials, which the bucket policy lets one function read."""
+
+_DAILY_HOUR: Final = 6
+"""The hour, in UTC, whose look sends every finding."""
+_NEW: Final = timedelta(hours=HOURS, minutes=5)
+"""The age up to which a finding is new. Looks are not exactly an hour apart: twice is better than never."""
+_AT_ONCE: Final = 8
+_STATES, _, _STATE = StateName("*").state_key.partition("*")
+_LOCK: Final = StateName("").lock_key.removeprefix(_STATES)
+_TOKENS: Final = tokens.token_key("").removesuffix(".json")
+
+_T = TypeVar("_T")
+_Read = TypeVar("_Read")
+
+
+class Kind(StrEnum):
+    """The kinds of findings, as the events of their messages."""
+
+    LOCK_HELD = "watch.lock_held"
+    STATE_LARGE = "watch.state_large"
+    TOKEN_ENDS = "watch.token_ends"  # noqa: S105 the name of an event
+    PROBE_ENDS = "watch.probe_ends"
+    PROBE_FAILED = "watch.probe_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that somebody should look at.
+
+    Attributes:
+        fields: what was found, for a message; somebody may have typed the values.
+        text: the same in one sentence, with the same care.
+        do: the command that shows more or helps, without anybody's text.
+        since: when it began to be a finding; None if that is not known, and then it always counts as new.
+    """
+
+    kind: Kind
+    fields: Mapping[str, object]
+    text: str
+    do: str
+    since: datetime | None
+
+    def is_due(self, now: datetime) -> bool:
+        """Return whether this look sends the finding: it is new, or it is the look of the day."""
+        return self.since is None or now - self.since <= _NEW or now.hour == _DAILY_HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look has seen.
+
+    Attributes:
+        locks: held locks by their states, without freezes, the oldest first.
+        frozen: the number of frozen states.
+        large: states near the limit of `backend "http"`.
+        tokens: the valid tokens that end, without the probe's; the one that ends first is the first.
+        probe: the probe's valid token that ends last; None if there is none.
+    """
+
+    locks: Sequence[tuple[StateName, HeldLock]]
+    frozen: int
+    large: Sequence[tuple[StateName, ListedKey]]
+    tokens: Sequence[Token]
+    probe: Token | None
+
+    @property
+    def oldest_lock(self) -> int:
+        """The age of the oldest lock in seconds, by S3's clock; 0 without a lock."""
+        return max((int(_age(lock).total_seconds()) for _, lock in self.locks), default=0)
+
+
+def look(store: Store, now: datetime) -> Seen:
+    """Look at a bucket: one request for each thousand keys, and one for each lock and token."""
+    locked, large = [], []
+    for entry in _listed(store, _STATES):
+        if name := _named(entry.key, _LOCK):
+            locked.append(name)
+        elif (name := _named(entry.key, _STATE)) and LARGE <= entry.size <= LAMBDA_PAYLOAD:
+            large.append((name, entry))
+    read = zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True)
+    held = [(name, lock) for name, lock in read if lock]
+    valid = [token for token in _tokens(store) if token.status(now) == "active"]
+    probes = [token for token in valid if token.grants == PROBE_GRANTS]
+    others = [token for token in valid if token.grants != PROBE_GRANTS]
+    return Seen(
+        locks=sorted(
+            ((name, lock) for name, lock in held if lock.freeze is None), key=lambda one: -_age(one[1])
+        ),
+        frozen=sum(lock.freeze is not None for _, lock in held),
+        large=large,
+        tokens=sorted((token for token in others if token.expires), key=_last),
+        probe=max(probes, key=_last, default=None),
+    )
+
+
+def findings(
+    seen: Seen, team: str, now: datetime, *, old: timedelta = OLD, failed: str = ""
+) -> list[Finding]:
+    """Return what somebody should look at.
+
+    Args:
+        old: the age from which a lock is a finding.
+        failed: why the probe failed; empty if it did not, or was not made.
+    """
+    found = [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
+    found += [_large(name, entry) for name, entry in seen.large]
+    found += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
+    if seen.probe and _ends_soon(seen.probe, now):
+        found.append(_probe_ends(seen.probe, team))
+    if failed:
+        text = f"The probe failed: {failed}."
+        found.append(
+            Finding(Kind.PROBE_FAILED, {"why": failed}, text, f"holdfast doctor --team {team}", None)
+        )
+    return found
+
+
+def secret_key(token_id: str) -> str:
+    """Return the key of the object with a probe's credentials. No key is written twice."""
+    return f"{SECRETS}{token_id}.json"
+
+
+def secret(token_id: str, value: str) -> bytes:
+    """Return the object with a probe's credentials."""
+    return json.dumps({"schema": 1, "id": token_id, "secret": value}).encode()
+
+
+def read_secret(store: Store) -> TokenCredentials | None:
+    """Return the newest credentials of the probe, or None.
+
+    Raises:
+        ValueError: the object is damaged, or of a later version.
+    """
+    newest = max(_listed(store, SECRETS), key=lambda entry: entry.last_modified, default=None)
+    stored = store.read(newest.key) if newest else None
+    if stored is None:
+        return None
+    try:
+        document = json_object.parse(stored.body)
+        if document["schema"] != 1:
+            raise ValueError("is of a later version")
+        return TokenCredentials(records.text(document["id"]), records.text(document["secret"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"the probe's credentials cannot be read: {error!r}") from error
+
+
+def attention(found: Iterable[Finding]) -> int:
+    """Return how many findings need somebody and have no metric of their own, as locks and the probe have."""
+    return sum(one.kind not in (Kind.LOCK_HELD, Kind.PROBE_FAILED) for one in found)
+
+
+def metrics(team: str, values: Mapping[str, float]) -> dict[str, object]:
+    """Return the arguments of PutMetricData."""
+    dimensions = [{"Name": DIMENSION, "Value": team}]
+    data = [
+        {"MetricName": name, "Dimensions": dimensions, "Value": value, "Unit": _unit(name)}
+        for name, value in values.items()
+    ]
+    return {"Namespace": NAMESPACE, "MetricData": data}
+
+
+def _unit(name: str) -> str:
+    return "Seconds" if name == OLDEST_LOCK else "Count"
+
+
+def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:
+    taken = lock.version.last_modified
+    fields = {"state": name, "held_by": lock.holder, "lock_id": lock.info.id, "since": _written(taken)}
+    text = f"{name} is locked since {_written(taken)} by {lock.holder or 'somebody'}."
+    return Finding(Kind.LOCK_HELD, fields, text, f"holdfast lock show {name}", taken + old)
+
+
+def _large(name: StateName, entry: ListedKey) -> Finding:
+    percent = entry.size * 100 // LAMBDA_PAYLOAD
+    text = f'{name} has {percent} % of the size that `backend "http"` carries.'
+    fields = {"state": name, "bytes": entry.size, "percent": percent}
+    return Finding(Kind.STATE_LARGE, fields, text, f"holdfast state resources {name}", entry.last_modified)
+
+
+def _ends(token: Token, team: str) -> Finding:
+    fields = {"token": token.id, "description": token.description, "owner": token.owner}
+    return Finding(
+        Kind.TOKEN_ENDS,
+        {**fields, "ends": _end(token)},
+        f"The token {token.id} ends on {_end(token)}: {token.description or 'without a description'}.",
+        f"holdfast token rotate {token.id} --team {team}",
+        _began(token),
+    )
+
+
+def _probe_ends(token: Token, team: str) -> Finding:
+    text = f"The probe's token {token.id} ends on {_end(token)}."
+    fields = {"token": token.id, "ends": _end(token)}
+    return Finding(Kind.PROBE_ENDS, fields, text, f"holdfast watch enable --team {team}", _began(token))
+
+
+def _ends_soon(token: Token, now: datetime) -> bool:
+    span, began = tokens.lifetime(token), _began(token)
+    return span is not None and span > ENDS_SOON and began is not None and began <= now
+
+
+def _last(token: Token) -> datetime:
+    return token.expires or datetime.max.replace(tzinfo=UTC)
+
+
+def _began(token: Token) -> datetime | None:
+    return token.expires - ENDS_SOON if token.expires else None
+
+
+def _end(token: Token) -> str:
+    return _written(token.expires) if token.expires else "never"
+
+
+def _written(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M} UTC"
+
+
+def _age(lock: HeldLock) -> timedelta:
+    return lock.read_at - lock.version.last_modified
+
+
+def _named(key: str, ending: str) -> StateName | None:
+    """Return the name in a state's or a lock's key; None for any other key."""
+    if key.endswith(ending):
+        with suppress(InvalidName):
+            return names.parse(key.removeprefix(_STATES).removesuffix(ending))
+    return None
+
+
+def _listed(store: Store, prefix: str) -> Iterator[ListedKey]:
+    after: str | None = ""
+    while after is not None:
+        page = store.keys_page(prefix, after=after)
+        yield from page.keys
+        after = page.last
+
+
+def _tokens(store: Store) -> Iterator[Token]:
+    """Yield the readable tokens; `holdfast token list` names the others."""
+    keys = [entry.key for entry in _listed(store, _TOKENS)]
+    for found in _at_once(store.read, keys):
+        with suppress(ValueError):
+            if found:
+                yield Token.from_json(found.body)
+
+
+def _at_once(read: Callable[[_T], _Read], of: Sequence[_T]) -> list[_Read]:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(read, of))

@@ -1,10 +1,11 @@
 """Reads a team's audit log. Reading raises `UnavailableError` while AWS does not respond."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from botocore.exceptions import ClientError
 
@@ -142,6 +143,37 @@ def of_team(session: "Session", team: str) -> Log:
     """Return the audit log of a team."""
     with as_command_errors():
         return Log(session.client("logs", config=CLIENT_CONFIG), team, session.region_name, session.clock)
+
+
+class Gap(NamedTuple):
+    """Events of one log stream that are missing, by their numbers; `before` and `after` are times."""
+
+    function: str
+    stream: str
+    first: int
+    last: int
+    before: str
+    after: str
+
+
+def gaps(events: Iterable[Event]) -> list[Gap]:
+    """Return the numbers that are missing between the numbered events of each log stream.
+
+    A process numbers its events from 1. Lambda may start another process with the same log stream.
+    """
+    streams: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for event in events:
+        if isinstance(event.get("number"), int):
+            streams.setdefault((event["function"], event["stream"]), []).append(
+                (event["time"], event["number"])
+            )
+    found = []
+    for (function, stream), numbered in streams.items():
+        for (before, previous), (after, number) in pairwise(sorted(numbered)):
+            expected = previous + 1 if number > previous else 1
+            if number > expected:
+                found.append(Gap(function, stream, expected, number - 1, before, after))
+    return found
 
 
 class Following:

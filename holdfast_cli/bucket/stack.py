@@ -24,12 +24,18 @@ CLIENT_CONFIG = Config(
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account."""
+    """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account.
+
+    `networks` are those of the team's setting, with commas between them; empty without it.
+    `watched` is whether it has the function `watch`.
+    """
 
     team: str
     api_address: str
     bucket: str
     account: str
+    networks: str = ""
+    watched: bool = False
 
 
 class Session(boto3.Session):
@@ -127,6 +133,8 @@ def _read(stack: "StackTypeDef") -> Stack:
             outputs[names.API_ADDRESS].rstrip("/"),
             outputs[names.BUCKET_NAME],
             arn.split(":")[4],
+            outputs.get(names.NETWORKS, ""),
+            names.WATCHED in outputs,
         )
     except KeyError as error:
         raise CommandError(

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -13,7 +14,7 @@ from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
 from holdfast_cli.bucket import audit, stack
 from holdfast_cli.config import arguments, rules, settings
-from holdfast_cli.errors import UnavailableError, UsageError
+from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, either, option
 
@@ -33,7 +34,10 @@ DETAILS = (
 )
 """The fields of an event that the last column of the table shows."""
 NOT_DETAILS = frozenset(
-    {"principal", "owner", "subject", "state", "source", "marker_left", "status", "request_id"}
+    {
+        *("principal", "owner", "subject", "state", "source", "marker_left", "status", "request_id"),
+        *("stream", "number"),
+    }
 )
 """The fields that have their own column, and the fields that only --json shows."""
 
@@ -95,6 +99,7 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
   holdfast audit --version-id 01d6982f-9fff-469a-92e6-8e752d47eade
   holdfast audit --writes --limit 20
   holdfast audit --writes --follow --limit 10
+  holdfast audit --gaps --since 7d
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
     option("--state", type=rules.state, metavar="STATE", help="only events of this state"),
@@ -115,6 +120,11 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
         metavar="COUNT",
         help="only the newest COUNT of the selected events, oldest first",
     ),
+    option(
+        "--gaps",
+        action="store_true",
+        help="only the numbers of missing events, for a team with audit_archive; 1 if there are some",
+    ),
     arguments.TEAM,
     arguments.as_json("one JSON object per line"),
 )
@@ -129,6 +139,9 @@ def _run(asked: argparse.Namespace) -> None:
         default = "" if asked.since and asked.until else f" By default they are {_SINCE.typed} ago and now."
         raise UsageError(f"--since must be before --until.{default}")
     search = selected(asked, since, until)
+    if asked.gaps:
+        _gaps(log, asked, search)
+        return
     if asked.follow:
         follow(log, search, asked, f"Waiting for events of the team {team}; Ctrl-C ends it.", _PAUSE)
     progress = output.Progress()
@@ -144,6 +157,32 @@ def _run(asked: argparse.Namespace) -> None:
             f"The audit log of the team {team} has no matching event since {output.moment(since)}; --since "
             "looks further back."
         )
+
+
+def _gaps(log: "Source", asked: argparse.Namespace, search: "Search") -> None:
+    """Print the numbers of missing events; raise `CommandError` if there are some."""
+    if search.fields or asked.writes or asked.limit or asked.follow:
+        raise UsageError("--gaps compares all events of a time: only --since and --until go with it.")
+    until = search.until or log.now() - audit.LATEST
+    events = log.read(replace(search, until=until), output.Progress()).values()
+    found = audit.gaps(events)
+    if found and asked.json:
+        output.write("\n".join(json.dumps(gap._asdict()) for gap in found))
+    elif found:
+        rows = [
+            [gap.function, gap.stream, f"{gap.first} to {gap.last}", gap.before, gap.after] for gap in found
+        ]
+        output.write(output.table(("FUNCTION", "STREAM", "MISSING", "AFTER", "BEFORE"), rows))
+    elif not asked.json:
+        numbered = sum("number" in event for event in events)
+        span = f"from {output.moment(search.since)} to {output.moment(until)}"
+        output.write(
+            f"No number is missing among {numbered} numbered events {span}. Events before the first or after "
+            "the last number of a log stream could be missing."
+        )
+    if found:
+        missing = sum(gap.last - gap.first + 1 for gap in found)
+        raise CommandError(f"The numbers show that {missing} events are missing in the audit log.")
 
 
 def selected(asked: argparse.Namespace, since: datetime, until: datetime | None = None) -> "Search":

@@ -1,25 +1,17 @@
 """`holdfast doctor`: finds problems of an account, a deployment or a configuration."""
 
 import argparse
-import json
 import os
-from collections import Counter
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
-from typing import Final
 
 from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, rules, settings
-from holdfast_cli.doctor import account, checks, configuration, team
-from holdfast_cli.doctor.findings import Finding, Level
-from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
-from holdfast_cli.terminal import output
+from holdfast_cli.doctor import account, checks, configuration, report, team
+from holdfast_cli.doctor.findings import Finding
+from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal.declaration import Command, option
-
-_WIDEST_LEVEL: Final = max(map(len, Level))
-_COLOURS: Final = {Level.OK: "green", Level.NOTE: "yellow", Level.PROBLEM: "red"}
 
 COMMAND = Command()
 
@@ -69,26 +61,8 @@ def _run(asked: argparse.Namespace) -> None:
         raise UsageError("--account looks at no API; leave --address out.")
     if asked.state is not None and None not in (asked.team, asked.address):
         raise UsageError("--team and --address both name the API of STATE; leave one of the two out.")
-    try:
-        _print(asked)
-    except OutputClosedError as closed:
-        # The exit code is about all findings, and some were not printed.
-        raise CommandError(f"{closed} Findings are lost: run the command again.") from closed
-
-
-def _print(asked: argparse.Namespace) -> None:
-    found: list[Finding] = []
     with closing(_look(asked)) as findings:  # the checks clean up even if the output breaks
-        for finding in findings:
-            found.append(finding)
-            if not asked.json:
-                output.write(_line(finding))
-    if asked.json:
-        output.write(_json(found))
-    if any(finding.level is Level.PROBLEM for finding in found):
-        raise CommandError(f"{_count(found)} Each problem says what to do.")
-    if not asked.json:
-        output.write(_count(found))
+        report.show(findings, as_json=asked.json)
 
 
 def _look(asked: argparse.Namespace) -> Generator[Finding]:
@@ -112,31 +86,3 @@ def _look(asked: argparse.Namespace) -> Generator[Finding]:
         yield from checks.attempt(
             "stack", lambda: team.check(stack.sign_in(chosen), chosen.team, asked.address)
         )
-
-
-def _line(finding: Finding) -> str:
-    words = " ".join(filter(None, (finding.text, finding.do)))
-    line = output.wrapped(
-        f"{finding.check}: {output.plain(words)}", head=f"{finding.level:<{_WIDEST_LEVEL}}  "
-    )
-    return output.coloured(finding.level, _COLOURS[finding.level]) + line.removeprefix(finding.level)
-
-
-def _count(found: list[Finding]) -> str:
-    counted = Counter(finding.level for finding in found)
-    notes, problems = (
-        f"{counted[level]} {level}{'' if counted[level] == 1 else 's'}"
-        for level in (Level.NOTE, Level.PROBLEM)
-    )
-    return f"{counted[Level.OK]} ok, {notes}, {problems}."
-
-
-def _json(found: list[Finding]) -> str:
-    counted = Counter(finding.level for finding in found)
-    return json.dumps(
-        {
-            "findings": [asdict(finding) for finding in found],
-            "summary": {level.value: counted[level] for level in Level},
-        },
-        indent=2,
-    )

@@ -74,6 +74,8 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
     for name in {team.dynamodb_lock for team in load_teams(TEAMS_FILE)} - {None}:
         create_lock_table(client(aws, "dynamodb"), str(name))
+    for topic in {team.notify.topic for team in load_teams(TEAMS_FILE) if team.notify}:
+        client(aws, "sns").create_topic(Name=topic.rpartition(":")[2])
     # The local AWS chooses the ID of a key.
     [given] = {team.key for team in load_teams(TEAMS_FILE) if team.key.startswith("arn:")}
     made = client(aws, "kms").create_key()["KeyMetadata"]["Arn"]
@@ -158,7 +160,7 @@ def whole(teams: dict[str, Team]) -> Team:
 
 @pytest.fixture(scope="session")
 def watched(teams: dict[str, Team]) -> Team:
-    """The team with a KMS key of its own."""
+    """The team whose operators are notified, with a KMS key of its own and an archive of the audit trail."""
     return teams["watched"]
 
 

@@ -19,6 +19,7 @@ from tests.support.permissions_drive import drive
 from tests.support.permissions_judged import Roles, statements, unknown_callers
 from tests.support.permissions_judged import needed as needed_by
 from tests.support.team import Team
+from tests.support.watch import drive_watch
 
 Needed = Mapping[tuple[str, str], list[Demand]]
 
@@ -35,15 +36,17 @@ def needed(aws: LocalAws, teams: dict[str, Team], roles: Roles) -> Needed:
             locks_retained=name == "whole",
             declared=name == "whole",
         )
+    drive_watch(aws, teams["watched"], "permissions/locks")
     for name in teams:
-        _wait_for_the_audit_trail(roles[name, "audit_trail"])
+        sent = ("PutLogEvents", "PutObject", "Publish") if name == "watched" else ("PutLogEvents",)
+        _wait_for_the_audit_trail(roles[name, "audit_trail"], sent)
     return {key: needed_by(aws, role) for key, role in roles.items()}
 
 
-def _wait_for_the_audit_trail(role: DeployedRole) -> None:
+def _wait_for_the_audit_trail(role: DeployedRole, sent: tuple[str, ...]) -> None:
     """Wait for the audit function's calls: they come after the responses."""
     ends = time.monotonic() + 60
-    while not any((call.operation, call.status) == ("PutLogEvents", 200) for call in role.calls()):
+    while not {*sent} <= {call.operation for call in role.calls() if call.status == 200}:
         assert time.monotonic() < ends, "nothing came to the audit trail"
         time.sleep(0.2)
 

@@ -11,6 +11,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from holdfast import watching
 from tests.support.iam_policy import Request, evaluate
 
 Statement = Mapping[str, Any]
@@ -18,11 +19,13 @@ Statement = Mapping[str, Any]
 OBJECTS: Final = (
     *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*", "imported/*/_/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json", "workspaces/*.json"),
-    "freezes/patterns.json",
+    *("freezes/patterns.json", "watch/*.json"),
 )
 """The kinds of objects, as patterns of a policy. Every key is of at most one kind."""
 STAGED: Final = ("uploads/*", "json/*")
 """The kinds of objects in the staging bucket."""
+ARCHIVED: Final = ("events/*",)
+"""The kind of objects in the audit trail's archive."""
 
 
 class UnknownCallError(Exception):
@@ -58,15 +61,19 @@ class Call:
         if target := line["headers"].get("x-amz-target"):
             return cls(target.rpartition(".")[2], "", "", *rest)
         operation = _OPERATIONS.get(line["method"], line["method"]) if key else _listing(line)
-        if (line["service"], line["method"]) == ("sts", "POST"):
-            return cls(
-                "AssumeRole", "", "", *rest
-            )  # its name is in the body, and the functions send no other
+        # Its name is in the body, and the functions send no other.
+        if only := _ONLY.get((line["service"], line["method"])):
+            return cls(only, "", "", *rest)
         if line["service"] != "s3" or not operation:
             return cls(f"{line['service']}: {line['method']} {line['path']}")
         return cls(operation, bucket, key, *rest)
 
 
+_ONLY: Final = {
+    ("monitoring", "POST"): "PutMetricData",
+    ("sts", "POST"): "AssumeRole",
+    ("sns", "POST"): "Publish",
+}
 _OPERATIONS: Final = {"GET": "GetObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 
 
@@ -87,7 +94,9 @@ class Reach:
     `bucket` holds the team's states, `staging_bucket` its uploads. `key_arn` names the KMS key that encrypts
     the bucket; it is None if S3 manages the keys. `log_group_arn` names the function's own log group, and
     `audit_group_arn` the team's audit trail. Both end in `:*`. `transfers_arn` names the role for transfers,
-    `table_arn` the table of `dynamodb_lock`. `other_keys` are those that objects may be under as well.
+    `table_arn` the table of `dynamodb_lock`, `topic_arn` the topic of `notify`. `archive_bucket` holds the
+    audit trail's archive.
+    `other_keys` are those that objects may be under as well.
     """
 
     bucket: str
@@ -98,6 +107,8 @@ class Reach:
     staging_bucket: str = ""
     transfers_arn: str = ""
     table_arn: str = ""
+    topic_arn: str = ""
+    archive_bucket: str = ""
     other_keys: tuple[str, ...] = ()
 
 
@@ -117,6 +128,10 @@ LOGS_PERMISSIONS: Final = (
 DYNAMODB_PERMISSIONS: Final = (
     "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html"
 )
+SNS_PERMISSIONS: Final = "https://docs.aws.amazon.com/sns/latest/api/API_Publish.html"
+METRIC_PERMISSIONS: Final = (
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html"
+)
 STS_PERMISSIONS: Final = "https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"
 
 
@@ -130,6 +145,8 @@ class On(Enum):
     AUDIT = "the team's audit trail"
     TRANSFERS = "the role for transfers"
     TABLE = "the table of `dynamodb_lock`"
+    TOPIC = "the topic of `notify`"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +177,7 @@ class Row:
             and (not self.query or self.query in call.query)
             and self.without not in call.query
             and (not self.statuses or call.status in self.statuses)
-            and (not self.encrypted or reach.key_arn is not None)
+            and (not self.encrypted or (reach.key_arn is not None and call.bucket != reach.archive_bucket))
         )
 
     @property
@@ -225,6 +242,8 @@ TABLE: Final = (
     Row("CreateLogStream", "logs:CreateLogStream", On.AUDIT, _STREAMS, LOGS_PERMISSIONS),
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
     Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
+    Row("Publish", "sns:Publish", On.TOPIC, "notifies the team", SNS_PERMISSIONS),
+    Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, "writes three metrics", METRIC_PERMISSIONS),
     Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
     *(
         Row(operation, f"dynamodb:{operation}", On.TABLE, why, DYNAMODB_PERMISSIONS)
@@ -263,6 +282,8 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "PutLogEvents": (*_SIGNATURE, "x-amz-target"),
     "FilterLogEvents": (*_SIGNATURE, "x-amz-target"),
     "AssumeRole": _SIGNATURE,
+    "Publish": _SIGNATURE,
+    "PutMetricData": (*_SIGNATURE, "x-amz-target"),
     **dict.fromkeys(("GetItem", "PutItem", "DeleteItem"), (*_SIGNATURE, "x-amz-target")),
 }
 
@@ -309,7 +330,7 @@ def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
 
 
 def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
-    if call.bucket not in ("", reach.bucket, reach.staging_bucket):
+    if call.bucket not in ("", reach.bucket, reach.staging_bucket, reach.archive_bucket):
         raise UnknownCallError(f"{call.operation} goes to {call.bucket}, the team's bucket is {reach.bucket}")
     resource, pattern, on = _place(row, call, reach)
     context = _context(call, row, reach, principal)
@@ -320,9 +341,10 @@ def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
     """Return the resource of a row's demand for a call, its pattern, and the pattern in words."""
     bucket = f"arn:aws:s3:::{call.bucket}"
     staged = call.bucket == reach.staging_bucket
+    of_bucket = {reach.staging_bucket: STAGED, reach.archive_bucket: ARCHIVED}.get(call.bucket, OBJECTS)
     match row.on:
         case On.OBJECT:
-            kinds = [kind for kind in (STAGED if staged else OBJECTS) if fnmatchcase(call.key, kind)]
+            kinds = [kind for kind in of_bucket if fnmatchcase(call.key, kind)]
             if len(kinds) != 1:
                 raise UnknownCallError(f"{call.operation} of {call.key}, which is of no known kind")
             return f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}", f"`{kinds[0]}`"
@@ -338,6 +360,10 @@ def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
             return f"{group.removesuffix('*')}log-stream:any", group, row.on.value
         case On.TRANSFERS:
             return reach.transfers_arn, reach.transfers_arn, row.on.value
+        case On.TOPIC:
+            return reach.topic_arn, reach.topic_arn, row.on.value
+        case On.METRICS:
+            return "*", "*", row.on.value
         case On.TABLE:
             return reach.table_arn, reach.table_arn, row.on.value
 
@@ -347,12 +373,16 @@ _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
 
 def _context(call: Call, row: Row, reach: Reach, principal: str) -> dict[str, str | list[str]]:
     """Return the condition keys that AWS sets for a call. The team's buckets belong to the role's account."""
-    context: dict[str, str | list[str]] = {"aws:SecureTransport": "true"}
+    account, _, role = principal.removeprefix("arn:aws:sts::").partition(":assumed-role/")
+    role_arn = f"arn:aws:iam::{account}:role/{role.partition('/')[0]}"
+    context: dict[str, str | list[str]] = {"aws:SecureTransport": "true", "aws:PrincipalArn": role_arn}
     if row.on is On.KEY:
         context["kms:ViaService"] = f"s3.{reach.region}.amazonaws.com"
         # The buckets have a bucket key, so S3 names the bucket and not the object.
         context["kms:EncryptionContext:aws:s3:arn"] = f"arn:aws:s3:::{call.bucket}"
         return context
+    if row.on is On.METRICS:
+        context["cloudwatch:namespace"] = watching.NAMESPACE  # in the body of the request
     if row.on in (On.OBJECT, On.BUCKET):
         context["s3:ResourceAccount"] = principal.split(":")[4]
     context["s3:TlsVersion"] = "1.2"

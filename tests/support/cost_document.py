@@ -74,6 +74,8 @@ _LOG_GB_MONTH: Final = 0.03
 _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
 _TRAIL_EVENT: Final = 0.10 / 100_000
+_METRIC: Final = 0.30
+_ALARM: Final = 0.10
 _SNAPSHOT_GB_SECOND: Final = 0.0000015046
 _RESTORED_GB: Final = 0.0001398
 """For each restore of a snapshot, by the function's memory."""
@@ -357,6 +359,9 @@ cold start, and S3's requests |
 | `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
 {_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events, \
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
+| `notify` | {_METRIC + _ALARM:.2f} dollars a month, and [SNS's](https://aws.amazon.com/sns/pricing/) \
+messages |
+| `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
 """
 

@@ -25,6 +25,9 @@ PLACES: Final = {
     "<OwnLog>": "the function's own log",
     "<Transfers>": "the role for transfers",
     "<LockTable>": "the table of `dynamodb_lock`",
+    "<Metrics>": "metrics of the namespace `Holdfast`",
+    "<AuditArchive.Arn>/events/*": "the archive of the audit trail",
+    "<NotifiedTopic>": "the topic of `notify`",
 }
 """Resources in words. The objects of a bucket go by the pattern of their keys."""
 

@@ -37,6 +37,7 @@ _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
 _IMPORTED: Final = ("imported/network/prod/_/*.tfstate",)
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
 _NAMES: Final = ("workspaces/*.json", "freezes/patterns.json")
+_WATCH: Final = ("watch/*.json",)
 _AUDIT: Final = "arn:aws:logs:{region}:{account}:log-group:/holdfast/{team}/audit:log-stream:any"
 _ANOTHERS_AUDIT: Final = (
     "arn:aws:logs:{region}:{account}:log-group:/holdfast/another-team/audit:log-stream:any"
@@ -157,6 +158,24 @@ REFUSED: Final = (
         ("kms:Decrypt", "kms:GenerateDataKey"),
         (KEY,),
         "a function's credentials decrypt only objects that S3 lets the function read",
+    ),
+    Refused(
+        ("watch",),
+        ("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:GetObjectVersion"),
+        (*_STATES, *_RECORDS, *_NAMES, *_STAGED, *_WATCH),
+        "who looks changes nothing",
+    ),
+    Refused(
+        ("watch",),
+        ("s3:GetObject",),
+        (_STATES[0], *_IMPORTED, *_RECORDS[1:], *_NAMES, *_STAGED),
+        "who looks reads no state",
+    ),
+    Refused(
+        tuple(function for function in _ALL if function != "watch"),
+        _USE,
+        _WATCH,
+        "the probe's secret is for one function",
     ),
     Refused(
         ("health", "console", "audit_trail"),

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from audit_trail.events import BYTES_BESIDE_EACH, MAX_BYTES, MAX_EVENTS, AuditEvent, batches, received
+from audit_trail.events import (
+    BYTES_BESIDE_EACH,
+    MAX_BYTES,
+    MAX_EVENTS,
+    AuditEvent,
+    archived,
+    batches,
+    received,
+)
+from infra import keys
 
 NOON = 1_795_262_400_123  # 2026-11-21T12:00:00.123Z
 GROUP = "/holdfast/platform/backend"
@@ -137,3 +146,73 @@ def test_a_batch_has_no_more_bytes_than_one_request_may_have() -> None:
     assert [len(batch) for batch in batches([half] * 3)] == [2, 1]
     more = event(size=MAX_BYTES // 2 - BYTES_BESIDE_EACH + 1)
     assert [len(batch) for batch in batches([half, more])] == [1, 1]
+
+
+def test_a_numbered_line_becomes_an_event_with_its_log_stream() -> None:
+    numbered, plain = received(delivery(json.dumps({**WRITTEN, "number": 7}), json.dumps(WRITTEN)))
+    event = json.loads(numbered.message)
+    assert (event["stream"], event["number"]) == ("2026/11/21/[1]abc", 7)
+    assert "stream" not in json.loads(plain.message)
+
+
+# --- changed records -------------------------------------------------------------------------------
+
+
+def changed(key: str, **more: Any) -> dict[str, Any]:
+    """The event with which the bucket calls the function."""
+    record = {
+        "eventTime": "2026-11-21T12:00:00.123Z",
+        "eventName": "ObjectCreated:Put",
+        "userIdentity": {"principalId": "AWS:AROAEXAMPLE:ada"},
+        "requestParameters": {"sourceIPAddress": "192.0.2.1"},
+        "s3": {"object": {"key": key, "versionId": "v1", "sequencer": "0055"}},
+    }
+    return {"Records": [{**record, **more}]}
+
+
+TOKEN = keys.TOKENS.replace("*", "k2v9x0q7m3c1d8f5a6b4")
+
+
+def test_a_changed_record_becomes_an_event_with_who_and_which_but_not_what() -> None:
+    (token,) = received(changed(TOKEN))
+    (trust,) = received(changed(keys.TRUST, eventName="ObjectRemoved:Delete"))
+
+    # In a stream that searches have always named.
+    assert (token.stream, token.timestamp) == ("authorizer/2026-11-21", NOON)
+    event = json.loads(token.message)
+    assert event.pop("id")
+    assert event == {
+        "time": "2026-11-21T12:00:00.123+00:00",
+        "event": "token.changed",
+        "function": "audit_trail",
+        "principal": "AWS:AROAEXAMPLE:ada",
+        "operation": "ObjectCreated:Put",
+        "version_id": "v1",
+        "token": "k2v9x0q7m3c1d8f5a6b4",
+        "source_ip": "192.0.2.1",
+    }
+    removed = json.loads(trust.message)
+    assert (removed["event"], removed["operation"]) == ("trust.changed", "ObjectRemoved:Delete")
+    assert "token" not in removed
+
+
+def test_a_change_has_the_same_id_each_time_and_no_other_change_has_it() -> None:
+    other = {"object": {"key": TOKEN, "versionId": "v2", "sequencer": "0056"}}
+    changes = [changed(TOKEN), changed(TOKEN), changed(keys.TRUST), changed(TOKEN, s3=other)]
+    ids = [json.loads(event.message)["id"] for one in changes for event in received(one)]
+    assert ids[0] == ids[1]
+    assert len({*ids}) == 3
+
+
+def test_a_test_of_the_bucket_is_no_event() -> None:
+    assert received({"Service": "Amazon S3", "Event": "s3:TestEvent"}) == []
+
+
+def test_a_repeated_delivery_is_archived_under_the_same_key_and_another_is_not() -> None:
+    line = json.dumps(WRITTEN)
+    key, content = archived(received(delivery(line, line)))
+    assert archived(received(delivery(line, line))) == (key, content)
+    assert archived(received(delivery(line)))[0] != key
+    assert key.startswith("events/backend/2026-11-21/")
+    lines = gzip.decompress(content).decode().splitlines()
+    assert [json.loads(one)["id"] for one in lines] == ["id0", "id1"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast.audit import FIELDS
+from holdfast_cli.bucket import audit
 from holdfast_cli.commands.audit import DETAILS, NOT_DETAILS
 from tests.support import api_stub
 from tests.support.api_stub import Reply
@@ -243,6 +244,56 @@ def test_a_reader_that_went_away_ends_it_quietly(aws: Aws) -> None:
 
 def test_every_audit_field_has_its_place_in_the_table_or_is_left_to_json() -> None:
     assert sorted([*DETAILS, *NOT_DETAILS]) == sorted(FIELDS)
+
+
+# --- gaps ------------------------------------------------------------------------------------------
+
+
+def numbered(minutes_ago: float, number: int, stream: str = "one") -> dict[str, object]:
+    name = f"{stream} {minutes_ago} {number}"
+    return event(name, minutes_ago, "state.read", stream=stream, number=number)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "missing"),
+    [
+        ([7, 8, 9], []),
+        ([7, 9], [(8, 8)]),
+        ([1, 5, 6, 9], [(2, 4), (7, 8)]),
+        ([1, 2, 1, 2], []),  # another process with the same log stream
+        ([3, 4, 2, 3], [(1, 1)]),
+        ([], []),
+    ],
+)
+def test_a_number_that_is_missing_between_two_events_of_a_stream_is_a_gap(
+    numbers: list[int], missing: list[tuple[int, int]]
+) -> None:
+    events: list[dict[str, Any]] = [numbered(60 - at, number) for at, number in enumerate(numbers)]
+    others = [numbered(60 - at, at + 4, "two") for at in range(9)]
+
+    assert [(gap.first, gap.last) for gap in audit.gaps([READ, *events, *others])] == missing
+
+
+def test_gaps_are_named_and_are_a_failure_and_the_newest_minutes_are_left_out(aws: Aws) -> None:
+    aws.make_audit_log("payments", numbered(60, 1), numbered(50, 2), READ, numbered(20, 3), numbered(1, 9))
+    assert aws.output("audit", "--gaps").startswith("No number is missing among 3 numbered events")
+    assert aws.output("audit", "--gaps", "--json") == ""
+    aws.make_audit_log("other", numbered(60, 1), numbered(50, 2), numbered(20, 5))
+
+    done = aws.run("audit", "--gaps", "--team", "other")
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1].split()[:5] == ["backend", "one", "3", "to", "4"]
+    assert "2 events are missing" in done.stderr
+    (gap,) = aws.run("audit", "--gaps", "--team", "other", "--json").stdout.splitlines()
+    assert (json.loads(gap)["first"], json.loads(gap)["last"]) == (3, 4)
+
+
+@pytest.mark.parametrize("more", [["--state", "a"], ["--writes"], ["--limit", "1"], ["--follow"]])
+def test_gaps_are_of_all_events(aws: Aws, more: list[str]) -> None:
+    done = aws.run("audit", "--gaps", *more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--gaps compares all events" in done.stderr
 
 
 # --- what moto does not do: pages, and responses that are cut short --------------------------------

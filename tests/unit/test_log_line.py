@@ -1,6 +1,7 @@
 """The functions' own log line, compared with that of Powertools' `Logger`."""
 
 import io
+import itertools
 import json
 import logging
 from functools import partial
@@ -10,7 +11,8 @@ from uuid import uuid4
 import pytest
 from aws_lambda_powertools import Logger
 
-from gateway.log import JsonLine, log
+from gateway import log as log_module
+from gateway.log import JsonLine, log, numbered
 from holdfast import audit
 
 EXTRAS: dict[str, dict[str, Any]] = {
@@ -75,3 +77,25 @@ def test_a_line_is_written_once_with_the_place_of_the_call_as_powertools_does(
     told, wanted = json.loads(written.getvalue()), json.loads(expected)
     assert told | {"timestamp": ""} == wanted | {"timestamp": ""}
     assert by_the_runtime.getvalue() == ""
+
+
+def test_audited_lines_are_numbered_from_1_if_the_team_has_an_archive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_module, "_numbers", itertools.count(1))
+    lines = io.StringIO()
+    logger = Logger(stream=lines)
+    numbered(logger)
+    logger.info("not numbered", extra=EXTRAS["those of a request"])
+    monkeypatch.setenv("HOLDFAST_NUMBERED", "true")
+    numbered(logger)
+    for extra in (
+        {},
+        {audit.MARK_FIELD: audit.MARK},
+        {audit.MARK_FIELD: None},
+        {audit.MARK_FIELD: audit.MARK},
+    ):
+        logger.info("state.read", extra=extra)
+
+    found = [json.loads(line).get("number") for line in lines.getvalue().splitlines()]
+    assert found == [None, None, 1, None, 2]

@@ -536,7 +536,7 @@ class Store:
         return self.decided("DeleteObject", delete, outcomes)
 
     def discard(self, key: str) -> Deleted:
-        """Delete an object without a condition, in a bucket without versioning.
+        """Delete an object without a condition; a bucket with versioning keeps its versions.
 
         Use it only for objects with random keys, which are never written twice.
         """

@@ -31,6 +31,7 @@ from infra.config import (
 from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
+from infra.notify_settings import AuditArchive, Notify
 from infra.team_stack import team_stacks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,9 +66,12 @@ EVERY_SETTING = TeamConfig(
         certificate="arn:aws:acm:eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666",
     ),
     watch=True,
+    audit_archive=AuditArchive(days=400),
+    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
     alarms=AlarmSettings(
         topic="arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock="2d", slow=5000
     ),
+    networks=("203.0.113.0/24", "2001:db8::/32"),
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""
@@ -154,7 +158,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     (code / "handler.py").touch()
     return {
         spec.name: Bundle(spec.folder, code, digit * 64)
-        for spec, digit in zip(FUNCTIONS, "bf9ace8d", strict=True)
+        for spec, digit in zip(FUNCTIONS, "bf9ace8d7", strict=True)
     }
 
 

@@ -31,6 +31,7 @@ from infra.config import (
 )
 from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
+from infra.notify_settings import AuditArchive, Notify
 from infra.settings import SettingError, Texts, text
 from infra.teams_lock import placed
 
@@ -221,7 +222,10 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         keep_warm = false
         console = false
         watch = true
+        audit_archive = { days = 36500 }
+        notify = { topic = "arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events = ["state.written"] }
         token_trail = "acme-security"
+        networks = ["0.0.0.0/0", "2001:db8::/32"]
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         alarms = { topic = "arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock = "30m", slow = 100 }
         [teams.a-1.domain]
@@ -259,7 +263,10 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             keep_warm=False,
             console=False,
             watch=True,
+            audit_archive=AuditArchive(days=36500),
+            notify=Notify(topic="arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events=("state.written",)),
             token_trail="acme-security",
+            networks=("0.0.0.0/0", "2001:db8::/32"),
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
             alarms=AlarmSettings(
                 topic="arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock="30m", slow=100
@@ -451,6 +458,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("snap_start", '"no"', "true or false"),
         not_allowed("keep_warm", '"off"', "true or false"),
         not_allowed("console", '"off"', "true or false"),
+        not_allowed("watch", "{}", "true or false"),
         not_allowed("token_trail", '"True"', "true"),
         not_allowed("snap_start", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),
@@ -586,8 +594,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "days = 100",
-            "unknown setting 'days'; it stands inside retention and history: "
-            "write retention.days or history.days",
+            "unknown setting 'days'; it stands inside retention and history and audit_archive: "
+            "write retention.days or history.days or audit_archive.days",
         ),
         (
             "throttling.seconds = 100",
@@ -598,7 +606,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, dynamodb_lock, max_state_mb, retention, history, key, "
             "previous_keys, key_administrators, replica, access_logs, log_retention, audit_retention, "
-            "token_trail, throttling, memory, snap_start, keep_warm, console, domain, watch, alarms, tags",
+            "token_trail, audit_archive, notify, throttling, memory, snap_start, keep_warm, console, domain, "
+            "watch, alarms, networks, tags",
         ),
     ],
 )

@@ -35,7 +35,7 @@ UNUSED: Final = re.compile(
     # AWS::S3::Bucket: replication, website, inventories, metadata tables, ACLs
     r"|s3:(Create|Delete|Update)Bucket(Analytics|Cors|Encryption|Lifecycle|Metadata|Metrics|Replication|Website).*"
     r"|s3:Put(Accelerate|Analytics|Inventory|IntelligentTiering|Metrics|ObjectLock)Configuration"
-    r"|s3:PutBucket(Abac|Acl|CORS|Notification|Replication|Website)"
+    r"|s3:PutBucket(Abac|Acl|CORS|Replication|Website)"
     r"|s3:(DeleteObject|PutObjectAcl|REST.PUT.OBJECT)",
     re.IGNORECASE,
 )
@@ -64,22 +64,20 @@ def arn(resource_type: str, name: str) -> str:
     of_type = {
         "AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{REGION}::/domainnames/a/apimappings/b1",
         "AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{REGION}::/domainnames/{name}",
-        "AWS::CloudWatch::Alarm": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
         "AWS::CloudWatch::Dashboard": f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{name}",
     }
-    return (
-        of_type.get(resource_type)
-        or {
-            "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
-            "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
-            "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
-            "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
-            "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
-            "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
-            "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
-            "AWS::S3": f"arn:aws:s3:::{name}",
-        }[resource_type.rpartition("::")[0]]
-    )
+    of_service = {
+        "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
+        "AWS::CloudWatch": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
+        "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
+        "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
+        "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
+        "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
+        "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
+        "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
+        "AWS::S3": f"arn:aws:s3:::{name}",
+    }
+    return of_type.get(resource_type) or of_service[resource_type.rpartition("::")[0]]
 
 
 # Actions on another resource.
@@ -187,13 +185,14 @@ def test_the_deployment_policy_cannot_schedule_the_deletion_of_a_key() -> None:
 
 
 def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized) -> None:
-    context = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
+    context = {"kms:ViaService": f"s3.{REGION}.amazonaws.com", "cloudwatch:namespace": "Holdfast"}
 
     def as_deployed(resource: str) -> str:
-        if "StagingBucket" not in deployed.template["Resources"]:
-            return resource
         # By its logical ID alone, where a deployment has the stack's name in front.
-        return resource.replace(":::stagingbucket", f":::{name_of(deployed, 'StagingBucket')}")
+        for logical_id in ("StagingBucket", "AuditArchive"):
+            if f":::{logical_id.lower()}" in resource:
+                resource = resource.replace(logical_id.lower(), name_of(deployed, logical_id))
+        return resource
 
     beyond = {
         (action, resource)

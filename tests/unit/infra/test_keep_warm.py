@@ -38,4 +38,4 @@ def test_every_five_minutes_the_aliases_that_the_api_invokes_get_the_constant_by
 
 
 def test_without_the_setting_there_is_no_schedule(settled: Synthesized) -> None:
-    assert "AWS::Events" not in json.dumps(settled.template)
+    assert "KeepWarm" not in json.dumps(settled.template)

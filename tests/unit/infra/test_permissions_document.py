@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import LOCK_TABLE, ROLES, STATE_KEY, TRANSFERS_ROLE
+from infra.functions import LOCK_TABLE, METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
+from infra.notify_settings import AuditArchive, Notify
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed
@@ -23,6 +24,9 @@ FULL: Final = TeamConfig(
     new_states="declared",
     key="kms",
     dynamodb_lock="locks",
+    watch=True,
+    audit_archive=AuditArchive(days=30),
+    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast"),
 )
 """A team with every setting that adds a permission to a role."""
 WITHOUT: Final = {
@@ -35,6 +39,8 @@ WITHOUT: Final = {
     '`new_states = "declared"`': (replace(FULL, name="any-name", new_states="any"),),
     "`key` is a KMS key": (replace(FULL, name="no-key", key="s3"),),
     "`dynamodb_lock` is set": (replace(FULL, name="no-table", dynamodb_lock=None),),
+    "`audit_archive` is set": (replace(FULL, name="no-archive", audit_archive=None),),
+    "`notify` is set": (replace(FULL, name="no-topic", notify=None),),
 }
 """Settings that add permissions, each with teams that lack it."""
 WHEN: Final = {
@@ -44,11 +50,16 @@ WHEN: Final = {
     frozenset({"retention"}): " if `retention` is set",
     ALL - {"s3"}: " if `key` is a KMS key",
     frozenset({"s3"}): ' if `key = "s3"`',
+    frozenset({"networks"}): " if set",
 }
 """The setting that decides for which teams a statement is, in words."""
 
 
-BY_ARN: Final = ((":dynamodb:", LOCK_TABLE.resource), (":kms:", f"{STATE_KEY.resource}.Arn"))
+BY_ARN: Final = {
+    ":dynamodb:": f"<{LOCK_TABLE.resource}>",
+    ":sns:": f"<{NOTIFIED_TOPIC.resource}>",
+    ":kms:": f"<{STATE_KEY.resource}.Arn>",
+}
 """Resources that a team's settings may name by their ARNs."""
 
 
@@ -63,9 +74,10 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
         names = {
             f"<{spec.construct_id}Log.Arn>": "<OwnLog>",
             stack.role_arn("transfers"): f"<{TRANSFERS_ROLE.resource}>",
+            "*": f"<{METRICS.resource}>",
         }
         found[spec.name] = [
-            (action, names.get(on, next((f"<{name}>" for part, name in BY_ARN if part in on), on)))
+            (action, names.get(on) or next((place for kind, place in BY_ARN.items() if kind in on), on))
             for action, on in allowed(stack.resolve(policy["PolicyDocument"]["Statement"]))
         ]
     return found

@@ -1,16 +1,29 @@
 """The conditions of the roles' statements, and who may assume the role for transfers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from infra.config import AWS, load_teams
 from infra.functions import FUNCTIONS, ROLES, SIGN_ADDRESSES, RoleSpec
 from tests.support.aws_permissions import allowed
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
-from tests.unit.infra.conftest import Synthesized
+from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized
 
 each_role = pytest.mark.parametrize("spec", ROLES, ids=lambda spec: str(spec.name))
+
+
+@pytest.fixture(scope="module")
+def stacks(synthesize: Synthesize) -> dict[str, Synthesized]:
+    """The two example teams, with every function."""
+    return synthesize([replace(team, watch=True) for team in load_teams(ROOT / "teams.toml")], AWS)
+
+
+@pytest.fixture(scope="module")
+def stack(stacks: dict[str, Synthesized], team: str) -> Synthesized:
+    return stacks[f"Holdfast-{team}"]
 
 
 def statements(stack: Synthesized, spec: RoleSpec) -> list[Statement]:

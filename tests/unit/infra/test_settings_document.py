@@ -64,12 +64,12 @@ def test_each_table_that_a_row_shows_is_taken(tmp_path: Path) -> None:
             "history",
             "replica",
             "access_logs",
+            "audit_archive",
+            "notify",
             "throttling",
             "memory",
-            "domain",
-            "alarms",
-            "tags",
         ),
+        *("domain", "alarms", "tags"),
     ]
     path = tmp_path / "teams.toml"
     path.write_text(

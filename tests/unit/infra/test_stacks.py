@@ -53,7 +53,7 @@ def test_nothing_is_bound_to_the_commercial_partition(synthesize: Synthesize, re
     for stack in synthesize([team], AWS).values():
         # Service principals, and a value that a policy compares with `kms:ViaService`.
         known = (
-            r"(apigateway|cloudtrail|events|lambda|logs|logging\.s3|s3|s3\.(<AWS::Region>|[a-z0-9-]+))"
+            r"(apigateway|cloudtrail|events|lambda|logs|s3|logging\.s3|s3\.(<AWS::Region>|[a-z0-9-]+))"
             r"\.amazonaws\.com"
         )
         text = json.dumps(stack.resolve(stack.template))
@@ -186,10 +186,11 @@ def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
     team = replace(EVERY_SETTING, account="000000000000", region="us-east-1")
     on_aws = synthesize([team], AWS)["Holdfast-ops"]
     signing = [on_this_machine.function(f"{name}.handler.handle") for name in ("cloud", "management")]
+    watching = on_this_machine.function("watch.handler.handle")
     different = set(differing_paths(on_aws.template, on_this_machine.template))
     # A version's logical ID has a digest of the function's settings in it.
     versions = {path for path in different if re.fullmatch(r"/Resources/\w+CurrentVersion\w+", path)}
-    assert len(versions) == 2 * len(signing)
+    assert len(versions) == 2 * len([*signing, watching])
     assert different - versions == {
         "/Outputs/ApiAddress/Value",
         *(
@@ -204,8 +205,9 @@ def test_the_local_aws_gets_the_same_stack_but_for_place_address_and_protection(
         f"/Resources/{signing[0][0]}/Properties/Environment/Variables/HOLDFAST_API_ADDRESS",
         *(
             f"/Resources/{live_alias(on_aws, function['Handler'])}/Properties/FunctionVersion/Fn::GetAtt"
-            for _, function in signing
+            for _, function in (*signing, watching)
         ),
+        f"/Resources/{watching[0]}/Properties/Environment/Variables/HOLDFAST_PROBED_API",
     }
     # Clients send credentials to the API's host name alone.
     for _, function in signing:

@@ -1,0 +1,86 @@
+"""Look at the team's bucket and API, and write metrics. It only translates; `holdfast.watching` decides.
+
+If the bucket cannot be read, the function fails after the probe's metric is written. Lambda then invokes it
+again, and its errors are a metric of AWS.
+"""
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import botocore.session
+from botocore.config import Config
+
+from gateway import function
+from gateway.log import log
+from holdfast import notification, watching
+from holdfast.errors import HoldfastError
+from holdfast.s3.store import Store
+from watch import probe
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+_TEAM: Final = os.environ["HOLDFAST_TEAM"]
+_TOPIC: Final = os.environ.get("HOLDFAST_NOTIFY_TOPIC")
+_ADDRESS: Final = os.environ["HOLDFAST_PROBED_API"]
+_OLD: Final = timedelta(seconds=float(os.environ.get("HOLDFAST_OLD_LOCK", watching.OLD.total_seconds())))
+_RESERVE: Final = 15.0
+"""Seconds at the end for metrics and messages, and for the last request to S3."""
+
+_function = function.start(watching.secret_key(""))
+_networks = function.networks()
+
+
+def _connect() -> Any:
+    config = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
+    return botocore.session.get_session().create_client("cloudwatch", config=config)
+
+
+_cloudwatch = _connect()
+_sns = notification.connect() if _TOPIC else None
+
+
+def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  # noqa: ARG001 Lambda's signature
+    """Look once, and return what the log says, for people who invoke the function.
+
+    Raises:
+        HoldfastError: the bucket cannot be read.
+    """
+    ends = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
+    store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
+    failed = _probe(store)
+    if failed is not None:
+        _put({watching.PROBE_FAILED: float(failed != "")})
+    now = datetime.now(UTC)
+    seen = watching.look(store, now)
+    found = watching.findings(seen, _TEAM, now, old=_OLD, failed=failed or "")
+    attention = watching.attention(found)
+    _put({watching.OLDEST_LOCK: seen.oldest_lock, watching.ATTENTION: attention})
+    due = [notification.message(_TEAM, one.kind, one.fields, one.do) for one in found if one.is_due(now)]
+    unsent = notification.publish(_sns, _TOPIC, due) if _sns and _TOPIC else {}
+    looked = {
+        "oldest_lock": seen.oldest_lock,
+        "attention": attention,
+        "frozen": seen.frozen,
+        "findings": [one.kind for one in found],
+        "probe": failed,
+        **unsent,
+        "s3_requests": len(store.requests),
+    }
+    log.info("watch.looked", extra=looked)
+    return looked
+
+
+def _probe(store: Store) -> str | None:
+    """Return why the probe failed, empty if it did not, and None if no probe is enabled."""
+    try:
+        credentials = watching.read_secret(store)
+    except (HoldfastError, ValueError) as error:
+        return f"its credentials cannot be read: {type(error).__name__}"
+    return None if credentials is None else probe.run(_ADDRESS, credentials, outside=bool(_networks))
+
+
+def _put(values: dict[str, float]) -> None:
+    _cloudwatch.put_metric_data(**watching.metrics(_TEAM, values))

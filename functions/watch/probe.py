@@ -1,0 +1,68 @@
+"""Acquire and release the lock of the probe through the API, as a client would."""
+
+import json
+import os
+import ssl
+from base64 import b64encode
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Final
+from urllib.parse import urlsplit
+
+from holdfast import __version__, watching
+from holdfast.identity.credentials import TokenCredentials
+
+SECONDS: Final = 30.0
+"""How long a response may take: API Gateway ends every request by then."""
+
+# The same in every run, so that a probe acquires the lock that a killed one left.
+_LOCK: Final = json.dumps(
+    {"ID": "holdfast-watch", "Operation": "probe", "Info": "", "Who": "holdfast watch"}
+).encode()
+
+
+def run(address: str, credentials: TokenCredentials, *, outside: bool = False) -> str:
+    """Acquire and release the lock, and return why one of the two failed; empty if neither did.
+
+    The acquire is sent a second time after no response, a 429 or a 5xx, which clients repeat, too.
+
+    Args:
+        outside: whether the team has `networks`. A Lambda function has no fixed address, so the authorizer
+            may refuse it, for which it reads the token's record. Then nothing is locked.
+    """
+    failed, again = _send(address, credentials, "PUT", "locks")
+    if outside and failed.startswith("403 "):
+        return ""
+    if failed and again:
+        failed, _ = _send(address, credentials, "PUT", "locks")
+    if not failed:
+        failed, _ = _send(address, credentials, "POST", "unlocks")
+    return failed
+
+
+def _send(address: str, credentials: TokenCredentials, method: str, route: str) -> tuple[str, bool]:
+    """Send a request, and return why it failed, and whether a client would repeat it."""
+    parts = urlsplit(address)
+    authorization = b64encode(f"{credentials.token_id}:{credentials.secret}".encode()).decode()
+    headers = {
+        "Authorization": f"Basic {authorization}",
+        "Content-Type": "application/json",
+        "User-Agent": f"holdfast/{__version__}",
+    }
+    try:
+        with closing(_connection(parts.scheme, parts.hostname or "", parts.port)) as connection:
+            connection.request(method, f"{parts.path}/{route}/{watching.PROBE}", _LOCK, headers)
+            status = connection.getresponse().status
+    except (OSError, HTTPException) as error:
+        return f"no response to {method} /{route}: {type(error).__name__}", True
+    if status == 200:
+        return "", False
+    return f"{status} for {method} /{route}", status == 429 or status >= 500
+
+
+def _connection(scheme: str, host: str, port: int | None) -> HTTPConnection:
+    if scheme == "http":
+        return HTTPConnection(host, port, timeout=SECONDS)
+    # The variable of the SDK, so that API and S3 are trusted alike.
+    context = ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))
+    return HTTPSConnection(host, port, timeout=SECONDS, context=context)

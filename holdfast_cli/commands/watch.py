@@ -1,0 +1,125 @@
+"""`holdfast watch`: enables the hourly probe, and shows what the watch would find now."""
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from holdfast.identity.tokens import DEFAULT_LIFETIME
+from holdfast_cli.bucket import stack, watch
+from holdfast_cli.config import arguments, rules, settings
+from holdfast_cli.doctor import report
+from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.terminal import output
+from holdfast_cli.terminal.declaration import Command, option
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from holdfast.watching import Seen
+    from holdfast_cli.bucket.stack import Stack
+
+_NEEDS: Final = """\
+Needs AWS credentials that may {what} the
+team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
+
+COMMAND = Command(
+    "A function looks at the team every hour, with the setting `watch = true`.",
+    """\
+  holdfast watch status
+  holdfast watch enable
+  holdfast watch enable --help
+""",
+)
+
+
+@COMMAND.add(
+    "status",
+    "show what needs somebody now",
+    f"""\
+Show old locks, large states and ending tokens, as the function finds them, but
+make no probe. The exit code is 1 where something must be done.
+{_NEEDS.format(what="list and read")}""",
+    """\
+  holdfast watch status
+  holdfast watch status --team payments --json
+""",
+    arguments.TEAM,
+    arguments.as_json(),
+)
+def _status(asked: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(asked))
+    seen = watch.look(session, found)
+    report.show(_findings(seen, found, session.clock.now()), as_json=asked.json)
+
+
+@COMMAND.add(
+    "enable",
+    "let the function probe the API, or renew its token",
+    f"""\
+Create a token that may acquire the lock of one reserved name alone, and store it
+where the function alone may read it. It expires after {DEFAULT_LIFETIME.days} days, or when --expires
+says; run the command again before. A token from before is revoked.
+{_NEEDS.format(what="list, read and write")}""",
+    """\
+  holdfast watch enable
+  holdfast watch enable --expires 365d --team payments
+""",
+    option(
+        "--expires",
+        type=rules.expiry,
+        metavar="WHEN",
+        help=f"when the token expires: {arguments.FROM_NOW}, or never; default: "
+        f"{rules.shown(DEFAULT_LIFETIME)}",
+    ),
+    arguments.TEAM,
+)
+def _enable(asked: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(asked))
+    token = watch.enable(session, found, asked.expires)
+    ends = output.moment(token.expires) if token.expires else "never"
+    done = f"The probe of the team {found.team} is enabled; its token {token.id} expires: {ends}."
+    with output.after(done):
+        output.write(output.wrapped(done))
+
+
+@COMMAND.add(
+    "disable",
+    "revoke the token of the probe",
+    f"""\
+Revoke the token of the probe, and remove it from the bucket. The function goes on
+to look at the bucket. {_NEEDS.format(what="list, read and write")}""",
+    """\
+  holdfast watch disable
+  holdfast watch disable --team payments
+""",
+    arguments.TEAM,
+)
+def _disable(asked: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(asked))
+    count = watch.disable(session, found)
+    done = f"The probe of the team {found.team} is disabled; revoked tokens: {count}."
+    with output.after(done):
+        output.write(output.wrapped(done))
+
+
+def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding]:
+    from holdfast import watching  # it loads the AWS SDK, which the help does not need
+
+    found = watching.findings(seen, stack.team, now)
+    for kind, nothing in (
+        (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(watching.OLD)}."),
+        (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
+        (watching.Kind.TOKEN_ENDS, f"No token ends within {rules.shown(watching.ENDS_SOON)}."),
+    ):
+        if all(one.kind is not kind for one in found):
+            yield ok(kind, nothing)
+    for one in found:
+        yield problem(one.kind, one.text, f"Run `{one.do}`.")
+    if seen.frozen:
+        yield note("watch.frozen", f"Frozen states: {seen.frozen}.", "`holdfast lock list` shows them.")
+    if not stack.watched:
+        yield note("watch.probe", "No function watches this team.", "The setting `watch` adds it.")
+    elif seen.probe is None:
+        yield note("watch.probe", "No probe is made.", f"Run `holdfast watch enable --team {stack.team}`.")
+    elif seen.probe.expires:
+        yield ok("watch.probe", f"The probe's token ends on {output.moment(seen.probe.expires, now)}.")

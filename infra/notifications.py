@@ -1,0 +1,96 @@
+"""The notifications that come from no function's line: changed records, and many refused sign-ins."""
+
+from typing import Final, cast
+
+from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from holdfast.audit import Event
+from infra import keys
+from infra.config import TeamConfig
+from infra.lambdas import Functions
+from infra.state_store import StateStore, bucket_name
+
+NAMESPACE: Final = "Holdfast"
+REFUSED: Final = 10
+"""Refused sign-ins of a minute, of all sources together, at which the alarm rings."""
+_QUIET_MINUTES: Final = 5
+"""Minutes without so many, after which the alarm may ring again."""
+
+
+class Notifications(Construct):
+    """The bucket's notifications of records, and the alarm on refused sign-ins."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        team: TeamConfig,
+        topic: str,
+        store: StateStore,
+        functions: Functions,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        # People change records with AWS credentials and without the API, so no function logs it.
+        stack, audit_trail = Stack.of(self), functions.made["audit_trail"]
+        audit_trail.add_permission(
+            "ChangedRecords",
+            principal=iam.ServicePrincipal("s3.amazonaws.com"),
+            # By its name: the bucket itself comes after the permission.
+            source_arn=stack.format_arn(service="s3", region="", account="", resource=bucket_name(team)),
+            source_account=stack.account,
+        )
+        bucket = cast("s3.CfnBucket", store.bucket.node.default_child)
+        # S3 tests whether it may call the function.
+        bucket.node.add_dependency(audit_trail.node.find_child("ChangedRecords"))
+        # By hand: the construct's own way is a function that may change the notifications of every bucket.
+        bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+            lambda_configurations=[
+                s3.CfnBucket.LambdaConfigurationProperty(
+                    event=f"s3:{kind}:*",
+                    function=audit_trail.function_arn,
+                    filter=s3.CfnBucket.NotificationFilterProperty(
+                        s3_key=s3.CfnBucket.S3KeyFilterProperty(
+                            rules=[s3.CfnBucket.FilterRuleProperty(name="prefix", value=keys.folder(key))]
+                        )
+                    ),
+                )
+                for key in (keys.TOKENS, keys.TRUST)
+                for kind in ("ObjectCreated", "ObjectRemoved")
+            ]
+        )
+        # A dimension could only be a field of the event, and events do not name their team.
+        metric = f"RefusedSignIns-{team.name}"
+        logs.CfnMetricFilter(
+            self,
+            "RefusedSignIns",
+            log_group_name=functions.audit.log_group_name,
+            filter_pattern=f'{{ $.event = "{Event.SIGN_IN_REFUSED}" }}',
+            metric_transformations=[
+                logs.CfnMetricFilter.MetricTransformationProperty(
+                    metric_namespace=NAMESPACE, metric_name=metric, metric_value="1"
+                )
+            ],
+        )
+        cloudwatch.CfnAlarm(
+            self,
+            "ManyRefusedSignIns",
+            alarm_description=f"Team {team.name}: {REFUSED} sign-ins were refused within a minute. "
+            f"holdfast audit --team {team.name} --event {Event.SIGN_IN_REFUSED} shows them.",
+            namespace=NAMESPACE,
+            metric_name=metric,
+            statistic="Sum",
+            period=60,
+            # One minute is enough to ring, and the alarm ends after five quiet ones: at most one message in
+            # five minutes.
+            evaluation_periods=_QUIET_MINUTES,
+            datapoints_to_alarm=1,
+            threshold=REFUSED,
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            treat_missing_data="notBreaching",
+            alarm_actions=[topic],
+        )

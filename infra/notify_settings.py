@@ -1,0 +1,38 @@
+"""The settings about who else gets the events of the audit trail: a topic, and an archive."""
+
+from dataclasses import dataclass
+
+from holdfast.audit import NOTIFIABLE, NOTIFIED
+from holdfast.s3.retention import MAX_DAYS
+from infra.alarm_settings import TOPIC
+from infra.settings import Texts, setting, text, whole_number, word_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify:
+    """The topic that is notified of events of the audit trail."""
+
+    topic: str = setting(
+        text(
+            'the ARN of a standard topic, as in "arn:aws:sns:eu-central-1:123456789012:holdfast"',
+            TOPIC.fullmatch,
+        ),
+        "It is in the same account and region.",
+    )
+    events: tuple[str, ...] = setting(
+        Texts(
+            '["lock.force_unlocked"]',
+            word_of('the name of an event, as in "state.written"', lambda: tuple(map(str, NOTIFIABLE))),
+            len(NOTIFIABLE),
+        ),
+        "[Events](audit.md#events), except `sign_in.refused` and `sign_in.failed`.",
+        unset="[these](watching.md#notifications)",
+        default=tuple(map(str, NOTIFIED)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditArchive:
+    """For how long S3 Object Lock protects the audit trail's archive."""
+
+    days: int = setting(whole_number(1, MAX_DAYS), "Days of each event.")

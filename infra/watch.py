@@ -1,0 +1,41 @@
+"""The schedule of the function `watch`, and what only this function may read."""
+
+from typing import Final
+
+from aws_cdk import aws_events as events
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from holdfast import watching
+from infra.bucket_policy import deny_to_others
+from infra.lambdas import Functions
+
+SCHEDULE: Final = f"rate({watching.HOURS} hour)"
+
+
+class Watch(Construct):
+    """A rule of EventBridge, as `KeepWarm` has one."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, functions: Functions, bucket: s3.IBucket, api_address: str
+    ) -> None:
+        super().__init__(scope, construct_id)
+        functions.made["watch"].add_environment("HOLDFAST_PROBED_API", api_address)
+        function_arn = functions.live["watch"].function_arn
+        rule = events.CfnRule(
+            self,
+            "Rule",
+            description="Looks at a team of Holdfast",
+            schedule_expression=SCHEDULE,
+            targets=[events.CfnRule.TargetProperty(id="Watch", arn=function_arn)],
+        )
+        lambda_.CfnPermission(
+            self,
+            "Permission",
+            action="lambda:InvokeFunction",
+            function_name=function_arn,
+            principal="events.amazonaws.com",
+            source_arn=rule.attr_arn,
+        )
+        bucket.add_to_resource_policy(deny_to_others(bucket, functions.roles["watch"].role_arn))

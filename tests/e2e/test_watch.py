@@ -1,0 +1,186 @@
+"""The function `watch` of the deployed team `watched`: its metrics, its messages and its probe."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from holdfast import watching
+from holdfast.access import Role
+from holdfast.watching import Kind
+from local_aws.server import ACCOUNT, REGION, LocalAws
+from tests.support import access_commands, documents
+from tests.support.access_records import new_token
+from tests.support.deployed import client, function_name, new_user, policy, route_through
+from tests.support.http_client import Credentials
+from tests.support.team import Team
+from tests.support.waiting import wait_until
+from tests.support.watch import look
+
+TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:watched"
+OLD = "HOLDFAST_OLD_LOCK"
+
+
+def holdfast(team: Team, *arguments: str) -> str:
+    return access_commands.holdfast(team, "watch", *arguments)
+
+
+def newest(aws: LocalAws, metric: str) -> float:
+    """Return the highest value of a metric in the last minutes."""
+    now = datetime.now(UTC)
+    points = client(aws, "cloudwatch").get_metric_statistics(
+        Namespace=watching.NAMESPACE,
+        MetricName=metric,
+        Dimensions=[{"Name": watching.DIMENSION, "Value": "watched"}],
+        StartTime=now - timedelta(minutes=10),
+        EndTime=now + timedelta(minutes=1),
+        Period=3600,
+        Statistics=["Maximum"],
+    )["Datapoints"]
+    return max(float(point["Maximum"]) for point in points)
+
+
+@pytest.fixture
+def messages(aws: LocalAws, watched: Team) -> Iterator[Any]:  # noqa: ARG001 the topic comes with the team
+    """Returns the messages about a kind of finding, from a queue that subscribes to the topic."""
+    sqs, sns = client(aws, "sqs"), client(aws, "sns")
+    url = sqs.create_queue(QueueName="findings")["QueueUrl"]
+    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:findings"
+    may_send = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": arn,
+    }
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy(may_send)})
+    subscription = sns.subscribe(TopicArn=TOPIC, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
+    found: list[dict[str, Any]] = []
+
+    def about(kind: Kind) -> list[str]:
+        for one in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
+            found.append(json.loads(one["Body"]))
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
+        return [one["Message"] for one in found if one["Subject"] == f"Holdfast: {kind} in team watched"]
+
+    yield about
+    sns.unsubscribe(SubscriptionArn=subscription)
+
+
+@pytest.fixture
+def patient(aws: LocalAws, watched: Team) -> Iterator[None]:
+    """Let the function take every lock for an old one."""
+    name = function_name(aws, f"Holdfast-{watched.name}", "watch")
+    lambda_ = client(aws, "lambda")
+    before = lambda_.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
+    lambda_.update_function_configuration(FunctionName=name, Environment={"Variables": {**before, OLD: "0"}})
+    route_through(aws, [name], None)
+    yield
+    lambda_.update_function_configuration(FunctionName=name, Environment={"Variables": before})
+    route_through(aws, [name], None)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_lock_that_was_left_behind_is_a_metric_and_a_message(
+    aws: LocalAws, watched: Team, state: str, messages: Any
+) -> None:
+    frozen = f"{state}-frozen"
+    access_commands.holdfast(
+        watched, "state", "freeze", frozen, "--reason", "x", environment=maintainer(watched)
+    )
+    held = documents.lock_info(who="<!channel> ada@laptop")
+    assert watched.client("writer").lock(state, held).status == 200
+
+    looked = look(aws, watched.name)
+
+    assert (looked["findings"].count(Kind.LOCK_HELD), looked["frozen"]) == (1, 1)
+    assert newest(aws, watching.OLDEST_LOCK) >= looked["oldest_lock"]
+    wait_until(lambda: any(state in text for text in messages(Kind.LOCK_HELD)), "the message")
+    (text,) = messages(Kind.LOCK_HELD)
+    assert f"More: holdfast lock show {state}" in text
+    assert documents.lock_id(held) in text
+    assert not any(word in text for word in ("<!", "ada@", frozen))
+
+
+def maintainer(team: Team) -> dict[str, str]:
+    token = team.token("maintainer")
+    return {
+        "TF_HTTP_USERNAME": token.username,
+        "TF_HTTP_PASSWORD": token.password,
+        "HOLDFAST_ADDRESS": team.gateway.address,
+    }
+
+
+def test_a_token_that_ends_is_a_finding_of_the_function_and_of_the_command(
+    aws: LocalAws, watched: Team, messages: Any
+) -> None:
+    token, _ = new_token(watched, Role.READER)
+    now = datetime.now(UTC)
+    ending = replace(token, created=now - timedelta(days=80), expires=now + watching.ENDS_SOON)
+    watched.put(token.key, ending.to_json())
+
+    looked = look(aws, watched.name)
+    status = access_commands.run(watched, "watch", "status", "--json")
+
+    assert looked["attention"] == newest(aws, watching.ATTENTION) == 1
+    wait_until(lambda: any(token.id in text for text in messages(Kind.TOKEN_ENDS)), "the message")
+    assert status.returncode == 1, status
+    (problem,) = [one for one in json.loads(status.stdout)["findings"] if one["level"] == "problem"]
+    assert problem["do"] == f"Run `holdfast token rotate {token.id} --team watched`."
+    watched.s3.delete_object(Bucket=watched.bucket, Key=token.key)
+    assert look(aws, watched.name)["attention"] == 0
+
+
+def test_the_probe_passes_and_fails_for_a_revoked_token_and_a_wrong_secret(
+    aws: LocalAws, watched: Team, messages: Any
+) -> None:
+    assert look(aws, watched.name)["probe"] is None
+    assert "enabled" in holdfast(watched, "enable")
+    assert look(aws, watched.name)["probe"] == ""
+    assert newest(aws, watching.PROBE_FAILED) == 0
+
+    # A probe that was killed leaves its lock, which the next one acquires again.
+    (key,) = probe_keys(watched)
+    stored = json.loads(watched.object(key) or b"")
+    left = json.dumps({"ID": "holdfast-watch", "Operation": "probe", "Info": "", "Who": "holdfast watch"})
+    probing = watched.client_with(Credentials(stored["id"], stored["secret"]))
+    assert probing.lock(watching.PROBE.value, left.encode()).status == 200
+    assert probing.read("network/prod").status == 403
+    assert look(aws, watched.name)["probe"] == ""
+    assert watched.object(watching.PROBE.lock_key) is None
+
+    watched.put("watch/newer.json", watching.secret(stored["id"], "holdfast_wrong"))
+    assert look(aws, watched.name)["probe"] == "403 for PUT /locks"
+    assert newest(aws, watching.PROBE_FAILED) == 1
+    wait_until(lambda: messages(Kind.PROBE_FAILED), "the message")
+
+    holdfast(watched, "enable", "--expires", "30d")
+    (renewed,) = probe_keys(watched)
+    assert renewed not in (key, "watch/newer.json")
+    access_commands.holdfast(watched, "token", "revoke", renewed.removeprefix("watch/").removesuffix(".json"))
+    assert look(aws, watched.name)["probe"] == "403 for PUT /locks"
+
+    assert "is disabled" in holdfast(watched, "disable")
+    assert (probe_keys(watched), look(aws, watched.name)["probe"]) == ([], None)
+
+
+def probe_keys(team: Team) -> list[str]:
+    listed = team.s3.list_objects_v2(Bucket=team.bucket, Prefix=watching.SECRETS)
+    return [one["Key"] for one in listed.get("Contents", [])]
+
+
+def test_not_even_somebody_who_may_read_the_whole_bucket_reads_the_probes_secret(
+    aws: LocalAws, watched: Team
+) -> None:
+    reads = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{watched.bucket}/*"}
+    reader = client(aws, "s3", new_user(client(aws, "iam"), "reads-all", reads))
+    watched.put("watch/any.json", b"{}")
+    watched.put("probes/any", b"{}")
+
+    reader.get_object(Bucket=watched.bucket, Key="probes/any")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        reader.get_object(Bucket=watched.bucket, Key="watch/any.json")
+    watched.s3.delete_object(Bucket=watched.bucket, Key="watch/any.json")

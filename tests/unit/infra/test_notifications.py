@@ -1,0 +1,163 @@
+"""The settings `notify` and `audit_archive`: what they accept, and what they add to the template."""
+
+import json
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit_trail.events import archived, received
+from holdfast.audit import NOTIFIED, Event
+from infra.config import AWS, ConfigError, TeamConfig, check_places, load_teams
+from infra.keys import ARCHIVED
+from infra.notify_settings import AuditArchive, Notify
+from tests.unit.infra.conftest import Synthesize, Synthesized
+from tests.unit.test_audit_events import WRITTEN, delivery
+
+TOPIC = "arn:aws:sns:eu-central-1:123456789012:holdfast"
+
+
+def wrong(folder: Path, notify: str) -> str:
+    path = folder / "teams.toml"
+    path.write_text(f"[teams.a]\nnotify = {notify}\n")
+    with pytest.raises(ConfigError) as error:
+        load_teams(path)
+    return str(error.value).removeprefix(f"{path}: team 'a': ")
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        f"{TOPIC}.fifo",
+        f"{TOPIC}\n",
+        "arn:aws:sns:eu-central-1:12345:holdfast",
+        "arn:aws:sqs:eu-central-1:123456789012:holdfast",
+        "holdfast",
+    ],
+)
+def test_only_the_arn_of_a_standard_topic_is_accepted(tmp_path: Path, topic: str) -> None:
+    line = wrong(tmp_path, f"{{ topic = {topic!r} }}".replace("'", '"'))
+    assert line.endswith(f'is not allowed; write the ARN of a standard topic, as in "{TOPIC}"')
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ('["state.wirtten"]', 'notify.events[0] = "state.wirtten" is not allowed; write "state.written"'),
+        ("[]", 'notify.events = [] is not allowed; write a list of 1 to 38, as in ["lock.force_unlocked"]'),
+        *(
+            (f'["{event}"]', f'notify.events[0] = "{event}" is not allowed; write ')
+            for event in (Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED)
+        ),
+    ],
+)
+def test_an_event_that_cannot_be_chosen_is_refused(tmp_path: Path, events: str, message: str) -> None:
+    assert wrong(tmp_path, f'{{ topic = "{TOPIC}", events = {events} }}').startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({"account": "999999999999"}, "account 123456789012, but the team is in 999999999999"),
+        ({"region": "eu-west-1"}, "region eu-central-1, but the team is in eu-west-1"),
+        ({"region": "nowhere-1"}, "region eu-central-1, but the team is in nowhere-1"),
+    ],
+)
+def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str) -> None:
+    team = TeamConfig(name="a", notify=Notify(topic=TOPIC))
+    check_places(
+        [
+            replace(team, account=account, region=region)
+            for account in (None, "123456789012")
+            for region in (None, "eu-central-1")
+        ],
+        Path("teams.toml"),
+    )
+    with pytest.raises(ConfigError, match=f"^teams.toml: team 'a': notify.topic is in the {message}; write"):
+        check_places([replace(team, **place)], Path("teams.toml"))
+
+
+@pytest.fixture(scope="module")
+def notified(synthesize: Synthesize) -> Synthesized:
+    """A team with the two settings and no other."""
+    team = TeamConfig(name="ops", notify=Notify(topic=TOPIC), audit_archive=AuditArchive(days=30))
+    return synthesize([team], AWS)["Holdfast-ops"]
+
+
+def test_a_team_without_the_settings_has_nothing_of_them(default: Synthesized) -> None:
+    text = str(default.template)
+    for word in ("Notif", "Archive", "AWS::CloudWatch", "MetricFilter", "sns", "NUMBERED"):
+        assert word not in text
+
+
+def test_the_function_gets_the_topic_and_the_events(notified: Synthesized) -> None:
+    _, function = notified.function("audit_trail.handler.handle")
+    environment = function["Environment"]["Variables"]
+    assert environment["HOLDFAST_NOTIFY_TOPIC"] == TOPIC
+    assert environment["HOLDFAST_NOTIFY_EVENTS"].split() == list(NOTIFIED)
+
+
+def test_the_bucket_tells_of_tokens_and_trust_records_and_may_invoke_the_function(
+    notified: Synthesized,
+) -> None:
+    name, _ = notified.function("audit_trail.handler.handle")
+    bucket = notified.template["Resources"]["StateBucket"]
+    told = notified.resolve(bucket["Properties"]["NotificationConfiguration"])["LambdaConfigurations"]
+    (permission,) = (
+        logical_id
+        for logical_id, one in notified.resources("AWS::Lambda::Permission").items()
+        if one["Properties"]["Principal"] == "s3.amazonaws.com"
+    )
+
+    assert [(one["Function"], one["Event"], one["Filter"]["S3Key"]["Rules"][0]["Value"]) for one in told] == [
+        (f"<{name}.Arn>", f"s3:{kind}:*", folder)
+        for folder in ("tokens/", "trust/")
+        for kind in ("ObjectCreated", "ObjectRemoved")
+    ]
+    assert permission in bucket["DependsOn"]
+    allowed = notified.resolve(notified.template["Resources"][permission]["Properties"])
+    assert (allowed["SourceAccount"], allowed["SourceArn"]) == (
+        "<AWS::AccountId>",
+        "arn:<AWS::Partition>:s3:::holdfast-ops-<AWS::AccountId>-<AWS::Region>",
+    )
+
+
+def test_ten_refused_sign_ins_in_a_minute_ring_at_most_once_in_five_minutes(notified: Synthesized) -> None:
+    """The local AWS makes no metric of a filter, so the pattern is compared with an event here."""
+    (filter_,) = (one["Properties"] for one in notified.resources("AWS::Logs::MetricFilter").values())
+    (alarm,) = (one["Properties"] for one in notified.resources("AWS::CloudWatch::Alarm").values())
+    (transformation,) = filter_["MetricTransformations"]
+
+    assert filter_["LogGroupName"] == {"Ref": "Audit"}
+    (event,) = received(delivery(json.dumps({**WRITTEN, "message": "sign_in.refused"})))
+    assert filter_["FilterPattern"] == f'{{ $.event = "{json.loads(event.message)["event"]}" }}'
+    assert transformation == {
+        "MetricNamespace": alarm["Namespace"],
+        "MetricName": alarm["MetricName"],
+        "MetricValue": "1",
+    }
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["Period"]) == ("Sum", 10, 60)
+    # Once it rings it stays for five minutes, and only a change to ALARM is a message.
+    assert (alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (5, 1)
+    assert alarm["TreatMissingData"] == "notBreaching"
+    assert (alarm["AlarmActions"], "OKActions" in alarm) == ([TOPIC], False)
+
+
+def test_the_archive_keeps_each_event_for_its_days_and_outlives_the_stack(notified: Synthesized) -> None:
+    bucket = notified.template["Resources"]["AuditArchive"]
+    properties = bucket["Properties"]
+
+    assert properties["ObjectLockConfiguration"]["Rule"]["DefaultRetention"] == {
+        "Days": 30,
+        "Mode": "COMPLIANCE",
+    }
+    assert properties["LifecycleConfiguration"]["Rules"][0]["ExpirationInDays"] == 30
+    assert bucket["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert notified.template["Outputs"]["AuditArchiveName"]["Value"] == {"Ref": "AuditArchive"}
+
+
+def test_the_function_may_write_what_it_archives() -> None:
+    key, _ = archived(received(delivery(json.dumps(dict(WRITTEN)))))
+    assert fnmatch(key, ARCHIVED)

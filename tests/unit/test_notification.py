@@ -1,0 +1,144 @@
+"""Messages that anybody's text cannot suppress or use, and how they are published."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+from holdfast import notification
+from holdfast.audit import Event
+from holdfast.notification import LONGEST, Message
+
+WORST = {
+    "line breaks": "a\r\nMore: holdfast delete\u2028\x0b\x00",
+    "emoji": "\N{FIRE}" * LONGEST,
+    "half of a pair": "\ud83d",
+    "10 KB": "x" * 10_000,
+    "mention": "<!channel> @here <@U123> &lt;!channel&gt;",
+    "link": "http://example.com///x [text](//example.com) `$(id)`",
+}
+HELD: dict[str, object] = {
+    "id": "3812",
+    "event": "lock.force_unlocked",
+    "state": "network/prod",
+    "principal": "token:0123",
+    "reason": "left behind",
+    "serial": 4,
+}
+
+
+def test_a_message_says_what_happened_and_how_to_see_more() -> None:
+    told = notification.of_event("payments", HELD)
+
+    assert told.subject == "Holdfast: lock.force_unlocked in team payments"
+    assert told.body.splitlines() == [
+        told.subject,
+        "",
+        'id: "3812"',
+        'state: "network/prod"',
+        'principal: "token:0123"',
+        'reason: "left behind"',
+        "serial: 4",
+        "",
+        "More: holdfast audit --team payments --state network/prod",
+    ]
+
+
+@pytest.mark.parametrize("text", WORST.values(), ids=WORST)
+@pytest.mark.parametrize("field", HELD)
+def test_a_text_can_neither_suppress_a_message_nor_mention_link_or_format_anything(
+    field: str, text: str
+) -> None:
+    fields = {**HELD, "event": "state.deleted", field: text}
+    if field == "event":  # it is always one of ours
+        with pytest.raises(ValueError, match="name of an event"):
+            notification.of_event("payments", fields)
+        return
+    told = notification.of_event("payments", fields)
+
+    assert told.subject == "Holdfast: state.deleted in team payments"
+    assert told.body.isascii()
+    assert not re.search(r"[<>&@`\[\]]|//", told.body)
+    lines = told.body.split("\n")
+    assert len(lines) == len(fields) + 3
+    (line,) = (line for line in lines if line.startswith(f"{field}: "))
+    shown = json.loads(line.partition(": ")[2])
+    assert shown.removesuffix("...") == text[:LONGEST]
+    assert len(line) < 13 * LONGEST
+    assert lines[-1].removeprefix("More: ") in {
+        "holdfast audit --team payments --state network/prod",
+        "holdfast audit --team payments --event state.deleted",
+    }
+
+
+@pytest.mark.parametrize("event", Event)
+def test_sns_accepts_the_subject_of_every_event(event: Event) -> None:
+    subject = notification.message("a" * 25, event, {}, "").subject
+    assert subject.isascii()
+    assert subject.isprintable()
+    assert len(subject) < 100
+
+
+class Sns:
+    """A stub of SNS, which raises the given errors in turn."""
+
+    def __init__(self, *errors: Exception | None) -> None:
+        self.errors = list(errors)
+        self.published: list[dict[str, Any]] = []
+
+    def publish(self, **request: Any) -> None:
+        if self.errors and (error := self.errors.pop(0)):
+            raise error
+        self.published.append(request)
+
+
+REFUSED = ClientError({"Error": {"Code": "InvalidParameter", "Message": "secret"}}, "Publish")
+SILENT = ConnectTimeoutError(endpoint_url="https://sns.example.com")
+ONE = Message("state.deleted", "subject", "body")
+
+
+def test_a_message_is_published_with_its_event_to_filter_by() -> None:
+    sns = Sns()
+    assert notification.publish(sns, "topic", [ONE]) == {}
+    assert sns.published == [
+        {
+            "TopicArn": "topic",
+            "Subject": "subject",
+            "Message": "body",
+            "MessageAttributes": {"event": {"DataType": "String", "StringValue": "state.deleted"}},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("errors", "failed", "published"),
+    [
+        ([REFUSED], {"messages": 1, "error": "InvalidParameter"}, 2),
+        ([None, SILENT], {"messages": 2, "error": "ConnectTimeoutError"}, 1),
+        ([REFUSED, SILENT], {"messages": 3, "error": "ConnectTimeoutError"}, 0),
+    ],
+)
+def test_a_failure_is_returned_and_never_raised(
+    errors: list[Exception | None], failed: dict[str, Any], published: int
+) -> None:
+    sns = Sns(*errors)
+    assert notification.publish(sns, "topic", [ONE] * 3) == failed
+    assert len(sns.published) == published
+
+
+def test_no_request_begins_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 1.0, 1.9, 2.1])
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    sns = Sns()
+    assert notification.publish(sns, "topic", [ONE] * 9) == {"messages": 7, "error": "TooMany"}
+    assert len(sns.published) == 2
+
+
+def test_a_request_gives_up_after_two_seconds_and_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    client: Any = notification.connect()
+    config = client.meta.config
+    assert config.connect_timeout + config.read_timeout == 2
+    assert config.retries["total_max_attempts"] == 1
