@@ -96,14 +96,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look has seen.
+    """The result of a look.
 
     Attributes:
         locks: held locks by their states, without freezes, the oldest first.
         frozen: the number of frozen states.
         large: states near the limit of `backend "http"`.
-        tokens: the valid tokens that end, without the probe's; the one that ends first is the first.
-        probe: the probe's valid token that ends last; None if there is none.
+        tokens: the valid tokens that end, without the probe's; sorted by their ends.
+        probe: the probe's last valid token; None if there is none.
     """
 
     locks: Sequence[tuple[StateName, HeldLock]]
