@@ -44,7 +44,7 @@ ENDS_SOON: Final = timedelta(days=14)
 PROBE: Final = StateName(f"{RESERVED}/{'0' * 32}")
 """The state whose lock the probe acquires and releases. Lists, freezes and declared names leave it out."""
 PROBE_GRANTS: Final = (Grant(Role.WRITER, (PROBE.value,)),)
-"""What the probe's token may do. No other token has these grants, so they identify it."""
+"""The grants of the probe's token. No other token has these grants, so they identify it."""
 
 SECRETS: Final = "watch/"
 """The prefix of the objects with the probe's credentials, which the bucket policy lets one function read."""
@@ -103,7 +103,7 @@ class Seen:
         frozen: the number of frozen states.
         large: states near the limit of `backend "http"`.
         tokens: the valid tokens that end, without the probe's; sorted by their ends.
-        probe: the probe's last valid token; None if there is none.
+        probe: the probe's last valid token, or None.
     """
 
     locks: Sequence[tuple[StateName, HeldLock]]
