@@ -18,25 +18,7 @@ LOCK = "states/network/prod.tfstate.tflock"
 @pytest.fixture
 def left(aws: Aws) -> Aws:
     """An account with the bucket of a region that is left, whose replica has a lock and a token of it."""
-    s3 = aws.client("s3")
-    s3.create_bucket(Bucket=OLD, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
-    s3.put_bucket_versioning(Bucket=OLD, VersioningConfiguration={"Status": "Enabled"})
-    s3.put_bucket_replication(
-        Bucket=OLD,
-        ReplicationConfiguration={
-            "Role": f"arn:aws:iam::{ACCOUNT}:role/x",
-            "Rules": [
-                {
-                    "ID": "x",
-                    "Priority": 0,
-                    "Status": "Enabled",
-                    "Filter": {"Prefix": ""},
-                    "DeleteMarkerReplication": {"Status": "Enabled"},
-                    "Destination": {"Bucket": f"arn:aws:s3:::{bucket('payments')}"},
-                }
-            ],
-        },
-    )
+    aws.replicate(OLD, "payments")
     document = json.loads(lock_info("one")) | {"Path": f"{OLD}/states/network/prod.tfstate"}
     aws.put_record("payments", LOCK, json.dumps(document).encode())
     aws.put_record("payments", "tokens/k2v9x0q7m3c1d8f5a6b4.json", b"{}")
