@@ -32,10 +32,14 @@ def main() -> None:
         bytecode = app.node.try_get_context("without_bytecode") not in (True, "true")
         bundles = {spec.name: bundle(spec.folder, target.name, bytecode=bytecode) for spec in FUNCTIONS}
         stacks = team_stacks(app, teams, target, bundles)
+        # True for a stack that a command deploys, compares or synthesizes, but not with `cdk bootstrap`, `cdk
+        # ls` and `cdk destroy`.
+        made = [team for team, stack in zip(where, stacks, strict=True) if stack.bundling_required]
+        if lock:
+            lock.check_networks(made, app.node.try_get_context("address"))
         app.synth()
-        # True for a command that deploys or synthesizes stacks, false for `cdk bootstrap` and `cdk ls`.
-        if lock and any(stack.bundling_required for stack in stacks):
-            if lock.record(where):
+        if lock and made:
+            if lock.record(where, {team.name for team in made}):
                 sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
             if not bytecode:
                 sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")

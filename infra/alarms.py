@@ -201,7 +201,8 @@ class Alarms(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         publish = actions.SnsAction(sns.Topic.from_topic_arn(self, "Topic", topic))
-        for spec in alarms_of(team, api.api_id, functions.named):
+        named = {name: function.function_name for name, function in functions.made.items()}
+        for spec in alarms_of(team, api.api_id, named):
             if len(spec.metrics) > 1 and not target.expressions:
                 continue
             percentile = spec.statistic.startswith("p")

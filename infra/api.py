@@ -210,7 +210,11 @@ class Api(Construct):
                 "Token",
                 functions.live["authorizer"],
                 response_types=[HttpLambdaResponseType.SIMPLE],
-                identity_source=["$request.header.Authorization"],
+                # The key of the cache: what is decided for one address is not used for another.
+                identity_source=[
+                    "$request.header.Authorization",
+                    *(["$context.identity.sourceIp"] if team.networks else []),
+                ],
                 results_cache_ttl=Duration.seconds(CREDENTIALS_CACHED.seconds),
             ),
             "iam": HttpIamAuthorizer(),

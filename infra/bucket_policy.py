@@ -60,6 +60,7 @@ def deny_statements(
         _deny("RefuseToTagStates", ["s3:PutObjectTagging", "s3:PutObjectVersionTagging"], [states]),
         _deny("RefuseToBypassGovernance", "s3:BypassGovernanceRetention", [states]),
         _deny_retention(bucket, team),
+        *deny_addresses_from_elsewhere(bucket, team),
     ]
 
 
@@ -80,6 +81,21 @@ def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
         _deny("RefuseWithoutTls", "s3:*", everything, {"Bool": {"aws:SecureTransport": "false"}}),
         _deny("RefuseTlsBefore12", "s3:*", everything, {"NumericLessThan": {"s3:TlsVersion": "1.2"}}),
     ]
+
+
+def deny_addresses_from_elsewhere(bucket: s3.IBucket, team: TeamConfig) -> list[iam.PolicyStatement]:
+    """Return the statement that denies presigned addresses outside the team's networks, if it has networks.
+
+    It does not apply to the functions, which sign headers and no addresses. `NotIpAddress` also holds for a
+    request through a VPC endpoint, which has no public address.
+    """
+    if not team.networks:
+        return []
+    conditions = {
+        "StringEquals": {"s3:authType": "REST-QUERY-STRING"},
+        "NotIpAddress": {"aws:SourceIp": list(team.networks)},
+    }
+    return [_deny("RefuseAddressesFromElsewhere", "s3:*", [bucket.arn_for_objects("*")], conditions)]
 
 
 def deny_old_signatures(bucket: s3.IBucket) -> iam.PolicyStatement:

@@ -3,7 +3,7 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Literal
 from botocore.loaders import create_loader
 
 from holdfast import team as names
+from holdfast.identity import networks
 from holdfast.s3.retention import MAX_DAYS
 from infra.alarm_settings import TOPIC, AlarmSettings
 from infra.domain_settings import CERTIFICATE, DomainSettings
@@ -186,6 +187,29 @@ A commit reads a state from S3 and writes it again, at an assumed 50 MB a second
 processor time for each megabyte (measured). With 300 MB this takes 14.4 s. Then the lock is read again, and
 requests to S3 begin within 15 s (`holdfast.s3.store`).
 """
+
+
+# The characters of addresses; the library says what is wrong with their order.
+_NETWORK = re.compile("(?=.*[.:])[0-9A-Fa-f.:/]{2,60}")
+
+ENVIRONMENT_BYTES = 4096
+"""The most that AWS Lambda accepts as names and values of a function's variables."""
+_OTHER_VARIABLES = 596
+"""Bytes for the other variables of the functions that get the networks; a test counts them."""
+LONGEST_NETWORKS = ENVIRONMENT_BYTES - _OTHER_VARIABLES
+"""The most characters of a team's networks, with a comma between two.
+
+A bucket policy, of at most 20 KB, has room for more: a test makes the longest one.
+"""
+
+
+def _check_networks(texts: Sequence[str]) -> None:
+    networks.check(texts)
+    if (length := len(",".join(texts))) > LONGEST_NETWORKS:
+        raise ValueError(
+            f"has {length} characters with commas between them, and a function has room for "
+            f"{LONGEST_NETWORKS}; write fewer or wider networks"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +421,18 @@ class TeamConfig:
         "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
         unset="none",
         default=None,
+    )
+    networks: tuple[str, ...] = setting(
+        Texts(
+            '["203.0.113.0/24", "2001:db8::/32"]',
+            values=text('a network in quotes, as in "203.0.113.0/24"', _NETWORK.fullmatch),
+            most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
+            check=_check_networks,
+        ),
+        "Credentials and presigned addresses are accepted [from these networks](networks.md) only.",
+        deployed="The first deployment of a list needs `-c address=`.",
+        unset="every address",
+        default=(),
     )
     tags: Mapping[str, str] = setting(
         NamedTexts(

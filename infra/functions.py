@@ -151,6 +151,7 @@ def _key(sid: str, *actions: str, of: Place = STATE_BUCKET) -> Grant:
 USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT", "HOLDFAST_NUMBERED")
+_SIGN_IN: Final = (*_BUCKET, "HOLDFAST_NETWORKS")
 _STATES: Final = (*_BUCKET, "HOLDFAST_DYNAMODB_LOCK")
 _LARGE_STATES: Final = (
     *(*_STATES, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
@@ -226,7 +227,7 @@ FUNCTIONS: Final = (
         memory="authorizer",
         # As long as API Gateway waits. The function ends earlier, by `time_limit.py`, which counts the init.
         seconds=10,
-        environment=_BUCKET,
+        environment=_SIGN_IN,
         grants=(
             Grant("ReadRecords", ("s3:GetObject",), (TOKENS, SESSIONS, TRUST)),
             MISSING_KEYS_ARE_404,
@@ -240,7 +241,7 @@ FUNCTIONS: Final = (
         purpose="Exchanges an ID token or an AWS identity for a session.",
         memory="authorizer",  # similar work: reads a record, writes another
         seconds=25,
-        environment=_BUCKET,
+        environment=_SIGN_IN,
         grants=(
             Grant("ReadTrust", ("s3:GetObject",), (TRUST,)),
             Grant("MakeSessions", ("s3:PutObject",), (SESSIONS,)),
@@ -298,7 +299,7 @@ FUNCTIONS: Final = (
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
         environment=(
-            *_BUCKET,
+            *_SIGN_IN,
             "HOLDFAST_TEAM",
             "HOLDFAST_PROBED_API",
             "HOLDFAST_OLD_LOCK",

@@ -57,7 +57,6 @@ class Functions(Construct):
         made: maps the name of each function to the function.
         live: maps the name of each function, but of the one that copies events, to the alias that callers
             invoke.
-        named: maps the name of each function to the name that Lambda gives it.
     """
 
     def __init__(
@@ -104,6 +103,7 @@ class Functions(Construct):
             "HOLDFAST_BUCKET": store.bucket.bucket_name,
             "HOLDFAST_ACCOUNT": Stack.of(self).account,
             "HOLDFAST_DYNAMODB_LOCK": team.dynamodb_lock,
+            "HOLDFAST_NETWORKS": ",".join(team.networks),
             "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
             "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
             "HOLDFAST_AUDIT_ARCHIVE": self.archive.bucket_name if self.archive else None,
@@ -160,7 +160,6 @@ class Functions(Construct):
         for spec in FUNCTIONS:
             if SIGN_ADDRESSES in spec.grants:
                 self.live[spec.name].node.add_dependency(transfers)
-        self.named = {name: function.function_name for name, function in self.made.items()}
         for spec in FUNCTIONS:
             if spec.audited:
                 self._subscribe(self.made["audit_trail"], logs_of[spec.name], spec.construct_id)

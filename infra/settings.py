@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
@@ -283,11 +283,13 @@ class Texts:
         example: an example of the list.
         values: the kind that checks each text.
         most: the largest number of texts.
+        check: checks the texts together; its `ValueError` says what is wrong and what to write.
     """
 
     example: str
     values: Scalar
     most: int
+    check: Callable[[Sequence[str]], object] = tuple
 
     @property
     def written(self) -> str:
@@ -304,6 +306,10 @@ class Texts:
             self.values.read(f"{name}[{number}]", member)
             if member in value[:number]:
                 raise SettingError(f"{name} has {as_toml(member)} twice; write it once")
+        try:
+            self.check(value)
+        except ValueError as error:
+            raise SettingError(f"{name}: {error}") from None
         return tuple(value)
 
 

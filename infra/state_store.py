@@ -12,7 +12,12 @@ from constructs import Construct
 
 from holdfast import team as names
 from infra import keys
-from infra.bucket_policy import deny_old_signatures, deny_old_tls, deny_statements
+from infra.bucket_policy import (
+    deny_addresses_from_elsewhere,
+    deny_old_signatures,
+    deny_old_tls,
+    deny_statements,
+)
 from infra.config import History, Retention, TeamConfig
 from infra.key_policy import key_policy
 from infra.notify_settings import AuditArchive
@@ -108,7 +113,7 @@ class Staging(Construct):
         bucket: named by CloudFormation: a name like the state bucket's would be too long for S3.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None) -> None:
+    def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
         one_day = Duration.days(1)
         self.bucket = private_bucket(
@@ -125,7 +130,11 @@ class Staging(Construct):
             # with objects, so an upload that was not committed stops the deletion of the stack.
             removal_policy=RemovalPolicy.DESTROY,
         )
-        self.bucket.add_to_resource_policy(deny_old_signatures(self.bucket))
+        for statement in (
+            deny_old_signatures(self.bucket),
+            *deny_addresses_from_elsewhere(self.bucket, team),
+        ):
+            self.bucket.add_to_resource_policy(statement)
         Validations.of(self.bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",

@@ -35,7 +35,7 @@ class TeamStack(Stack):
             termination_protection=target.termination_protection,
         )
         store = StateStore(self, "StateStore", team)
-        staging = Staging(self, "Staging", store.key)
+        staging = Staging(self, "Staging", store.key, team)
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
         if team.keep_warm:
@@ -66,6 +66,8 @@ class TeamStack(Stack):
         if functions.archive:
             bucket = functions.archive.bucket_name
             CfnOutput(self, "AuditArchiveName", value=bucket, description="Keeps the audit trail")
+        if team.networks:
+            CfnOutput(self, names.NETWORKS, value=",".join(team.networks), description="Accepted sources")
         if isinstance(team.token_trail, str):
             CfnOutput(
                 self,

@@ -4,14 +4,17 @@ teams.lock is beside the teams file, in the same form; both are committed. A buc
 account and region, so a renamed or moved team is a new stack with a new, empty bucket: the next `terraform
 apply` would create everything a second time. The functions cannot read objects under a KMS key that they
 may not use. And S3 may use a bucket's new key before the functions may: it is deployed among `previous_keys`
-first.
+first. It also records the `networks` that were checked against the address of who deploys, so that the same
+list is not checked again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 
+from holdfast.identity.networks import covers
 from infra.config import LOCAL_ACCOUNT, ConfigError, TeamConfig, read_teams
 from infra.settings import as_toml
 
@@ -20,7 +23,10 @@ _HEADER = """\
 # It stops a renamed or moved team, which would start with an empty store and leave its states behind.
 # Remove an entry only if its stack is gone or was never deployed.
 """
-_REMEMBERED = ("account", "region", "key", "previous_keys")
+_REMEMBERED = ("account", "region", "key", "previous_keys", "networks")
+
+ELSEWHERE = "elsewhere"
+"""The word that takes the place of an address for who deploys from outside the networks."""
 
 
 class TeamsLock:
@@ -46,9 +52,25 @@ class TeamsLock:
                     f"{self.path}"
                 )
 
-    def record(self, teams: Sequence[TeamConfig]) -> bool:
-        """Write the teams' recorded settings; return whether the file changed."""
-        now = _recorded(teams, self._known)
+    def check_networks(self, teams: Iterable[TeamConfig], address: object) -> None:
+        """Raise `ConfigError` if new or changed networks would lock out who deploys.
+
+        Args:
+            teams: those that are deployed.
+            address: the value of `-c address`; None without it.
+        """
+        checked = {team.name: team.networks for team in self._known}
+        for team in teams:
+            if team.networks and team.networks != checked.get(team.name) and address != ELSEWHERE:
+                _check_address(team, address)
+
+    def record(self, teams: Sequence[TeamConfig], deployed: Collection[str]) -> bool:
+        """Write the teams' recorded settings; return whether the file changed.
+
+        Args:
+            deployed: the names of the teams whose networks were checked.
+        """
+        now = _recorded(teams, self._known, deployed)
         if now == self._known:
             return False
         try:
@@ -99,6 +121,28 @@ def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
     return None
 
 
+def _check_address(team: TeamConfig, address: object) -> None:
+    """Raise `ConfigError` unless an address is in a team's networks."""
+    or_else = f"or -c address={ELSEWHERE} if you need no access yourself"
+    if address is None:
+        raise ConfigError(
+            f"team '{team.name}': networks = {as_toml(team.networks)} is not deployed yet and may lock you "
+            "out; write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints, "
+            f"{or_else}"
+        )
+    try:
+        ip_address(str(address))
+    except ValueError:
+        raise ConfigError(
+            f"-c address={address} is not an address, as 203.0.113.5 is; write one, {or_else}"
+        ) from None
+    if not covers(team.networks, str(address)):
+        raise ConfigError(
+            f"team '{team.name}': networks = {as_toml(team.networks)} does not include {address} and would "
+            f"lock you out; write {address}/{ip_address(str(address)).max_prefixlen} too, {or_else}"
+        )
+
+
 def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
     renamed = [team for team in new if team.account == old.account]
     renamed = renamed or [team for team in new if team.account is None]
@@ -112,7 +156,9 @@ def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
     )
 
 
-def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> tuple[TeamConfig, ...]:
+def _recorded(
+    teams: Iterable[TeamConfig], known: Iterable[TeamConfig], deployed: Collection[str]
+) -> tuple[TeamConfig, ...]:
     """Return the file's records, sorted by name: a record for each team whose account is known."""
     before = {team.name: team for team in known}
     recorded = []
@@ -120,6 +166,7 @@ def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> 
         old = before.get(team.name, TeamConfig(name=team.name))
         account, region = team.account or old.account, team.region or old.region
         if account:
+            networks = team.networks if team.name in deployed else old.networks
             recorded.append(
                 TeamConfig(
                     name=team.name,
@@ -127,6 +174,7 @@ def _recorded(teams: Iterable[TeamConfig], known: Iterable[TeamConfig] = ()) -> 
                     region=region,
                     key=team.key,
                     previous_keys=team.previous_keys,
+                    networks=networks,
                 )
             )
     return tuple(recorded)
@@ -148,7 +196,7 @@ def _read(path: Path) -> tuple[TeamConfig, ...]:
         teams = read_teams(path)
     except ConfigError as error:
         raise ConfigError(f"{error}; restore it as it was committed") from None
-    known = _recorded(teams)
+    known = _recorded(teams, (), {team.name for team in teams})
     if {team.name: team for team in known} != {team.name: team for team in teams}:
         raise ConfigError(f"{path}: is not as it was written; restore it as it was committed")
     return known

@@ -16,8 +16,8 @@ What MiniStack leaves out, and what replaces it:
 - Limits, verbs and renamed headers of API Gateway and Lambda: `tests/support/aws_gateway.py`.
 - The `:*` at the end of a log group's ARN, a role's own ARN as `aws:PrincipalArn`, and several log lines in
   one event of a subscription: `ministack_process` adds them.
-- Permissions on KMS and tags, `s3:signatureAge` and bucket policies are not enforced: tests compare roles
-  with `tests/support/aws_permissions.py`.
+- Permissions on KMS and tags, `s3:signatureAge`, `s3:authType` and bucket policies are not enforced: tests
+  compare roles with `tests/support/aws_permissions.py`.
 - An ETag under a KMS key is a digest of the bytes, unlike on AWS.
 - `ExpectedBucketOwner` is not checked: tests check it in every request. There is no CloudTrail.
 - After a SIGKILL, the control plane and the logs are as at the last stop: `make up` stops and starts

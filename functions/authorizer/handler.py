@@ -12,6 +12,7 @@ from holdfast import audit
 from holdfast.audit import Event
 from holdfast.identity import credentials, trust
 from holdfast.identity.authentication import Authenticated, Denied, refused
+from holdfast.identity.networks import Origin
 from holdfast.identity.sign_in import load_for_id_tokens, sign_in
 from holdfast.identity.time_limit import TimeLimit, init_began
 from holdfast.s3.store import Store
@@ -25,6 +26,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-des
 """
 
 _function = function.start(trust.KEY, load=load_for_id_tokens, read_timeout=_READ_TIMEOUT)
+_networks = function.networks()
 _time_limit = TimeLimit(init_began())  # last, because it ends the init
 
 
@@ -39,12 +41,15 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     ends = _time_limit.ends(context.get_remaining_time_in_millis() / 1000)
     if event == function.WARM_UP:
         return {"isAuthorized": False}
-    # The identity source is the key of API Gateway's cache, so the response may depend on it alone.
-    (authorization,) = event["identitySource"]
+    # The identity sources are the key of API Gateway's cache, so the response may depend on them alone: with
+    # the address among them, also on that. During a deployment the API may still lack it.
+    authorization, *others = event["identitySource"]
+    address = event["requestContext"]["http"].get("sourceIp") or ""
+    origin = Origin(address, _networks, decides_alone=bool(_networks) and others == [address])
     sent = credentials.parse(authorization)
     store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
     try:
-        outcome = authorizer_context.bounded(sign_in(sent, store, ends))
+        outcome = authorizer_context.bounded(sign_in(sent, store, origin, ends))
     except Exception as error:
         # Lambda logs the error with its text.
         log.error(

@@ -95,6 +95,19 @@ def own_locks() -> OwnLocks:
     return OwnLocks(os.environ["HOLDFAST_OWN_LOCKS"])
 
 
+def networks() -> tuple[str, ...]:
+    """Return the networks from which the team accepts requests; empty for every address."""
+    value = os.environ.get("HOLDFAST_NETWORKS")
+    if not value:
+        return ()
+    from holdfast.identity.networks import check
+
+    try:
+        return check(value.split(","))
+    except ValueError as error:
+        raise ValueError(f"HOLDFAST_NETWORKS: {error}") from None
+
+
 def write_retention() -> retention.Retention | None:
     """Return the retention with which states are written; None means the bucket's default."""
     value = os.environ.get("HOLDFAST_RETENTION")

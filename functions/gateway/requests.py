@@ -88,6 +88,11 @@ class Request:
         return arn if isinstance(arn, str) and arn else None
 
     @property
+    def address(self) -> str:
+        """The source address, as the gateway saw it; empty if it is unknown."""
+        return self.event["requestContext"]["http"].get("sourceIp") or ""
+
+    @property
     def query(self) -> Mapping[str, str]:
         """The query's parameters, decoded by the gateway; `InvalidRequest` if a parameter is not Unicode."""
         found: Mapping[str, str] = self.event.get("queryStringParameters") or {}

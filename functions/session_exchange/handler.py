@@ -14,12 +14,14 @@ from holdfast.access import described
 from holdfast.audit import Event
 from holdfast.identity import session_exchange, sessions, trust
 from holdfast.identity.authentication import Authenticated
+from holdfast.identity.networks import Origin
 from holdfast.identity.records import written
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 _function = function.start(trust.KEY)
+_networks = function.networks()
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
@@ -34,7 +36,8 @@ def _for_id_token(request: Request) -> Response:
 
 def _for_aws_role(request: Request) -> Response:
     records = partial(trust.read, request.store)
-    return _create(request, session_exchange.for_aws_role(request.signer, _function.account, records))
+    origin = Origin(request.address, _networks, decides_alone=bool(_networks))
+    return _create(request, session_exchange.for_aws_role(request.signer, _function.account, records, origin))
 
 
 def _create(request: Request, bearer: Authenticated) -> Response:

@@ -30,6 +30,7 @@ _RESERVE: Final = 15.0
 """Seconds at the end for metrics and messages, and for the last request to S3."""
 
 _function = function.start(watching.secret_key(""))
+_networks = function.networks()
 
 
 def _connect() -> Any:
@@ -78,7 +79,7 @@ def _probe(store: Store) -> str | None:
         credentials = watching.read_secret(store)
     except (HoldfastError, ValueError) as error:
         return f"its credentials cannot be read: {type(error).__name__}"
-    return None if credentials is None else probe.run(_ADDRESS, credentials)
+    return None if credentials is None else probe.run(_ADDRESS, credentials, outside=bool(_networks))
 
 
 def _put(values: dict[str, float]) -> None:

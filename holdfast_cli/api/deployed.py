@@ -18,6 +18,19 @@ _SINCE: Final = "0.3.0"
 """The release that reads the schema of several grants, and skips a trust record that it cannot read."""
 
 
+def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
+    """Raise `CommandError` if a record has networks and the deployed stack does not decide by address.
+
+    Only stacks of a release that reads the schema of such a record have the output.
+    """
+    if networks and not stack.networks:
+        raise CommandError(
+            f"The deployed stack of the team {stack.team} has no setting `networks`, so that callers are "
+            'refused: write networks = ["0.0.0.0/0", "::/0"] or fewer in '
+            f"[teams.{stack.team}] and deploy it with `npx cdk deploy {team.stack_name(stack.team)}`."
+        )
+
+
 def check_grants(stack: "Stack", grants: Sequence[Grant]) -> None:
     """Raise `CommandError` if the deployed code is too old for grants, or does not say its version.
 

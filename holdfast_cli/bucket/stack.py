@@ -26,6 +26,7 @@ CLIENT_CONFIG = Config(
 class Stack:
     """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account.
 
+    `networks` are those of the team's setting, with commas between them; empty without it.
     `watched` is whether it has the function `watch`.
     """
 
@@ -33,6 +34,7 @@ class Stack:
     api_address: str
     bucket: str
     account: str
+    networks: str = ""
     watched: bool = False
 
 
@@ -131,6 +133,7 @@ def _read(stack: "StackTypeDef") -> Stack:
             outputs[names.API_ADDRESS].rstrip("/"),
             outputs[names.BUCKET_NAME],
             arn.split(":")[4],
+            outputs.get(names.NETWORKS, ""),
             names.WATCHED in outputs,
         )
     except KeyError as error:

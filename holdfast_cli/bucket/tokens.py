@@ -47,6 +47,7 @@ def create(
     description: str,
     expiry: "When | None",
     owner: str,
+    networks: Sequence[str],
 ) -> tuple[Token, str]:
     """Create a token in a team's bucket. Return its record and its secret, which is not stored."""
     unknown = "run the command again. A record that was stored all the same is of no use without its secret."
@@ -64,6 +65,7 @@ def create(
                 now=now,
                 expires=expiry.after(now) if expiry else now + tokens.DEFAULT_LIFETIME,
                 owner=owner,
+                networks=networks,
             )
         except ValueError as error:
             raise CommandError(f"The token cannot be created: {error}.") from error

@@ -12,6 +12,8 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import versions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import boto3
 
     from holdfast.identity.trust import Trust
@@ -68,8 +70,9 @@ def update(
     change_grants: Change,
     description: str | None,
     owner: str | None,
+    networks: "Sequence[str] | None",
 ) -> "tuple[Trust, Trust]":
-    """Change a record's grants, description or owner; None is no change. Return the record before and after.
+    """Change a record's values; None is no change. Return the record before and after.
 
     The write is retried only after concurrent changes of other records. After another update of the same
     record, a retry could grant again what that update had removed.
@@ -105,6 +108,7 @@ def update(
                     change=change_grants,
                     description=description,
                     owner=owner,
+                    networks=networks,
                     updated_by=identity,
                     now=datetime.now(UTC),
                 )

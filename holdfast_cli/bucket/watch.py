@@ -33,7 +33,7 @@ def enable(session: "Session", stack: "Stack", expiry: "When | None") -> Token:
             f"Nothing watches the team {stack.team}: write `watch = true` in its settings, and deploy it."
         )
     token, secret = tokens.create(
-        session, stack, watching.PROBE_GRANTS, "the probe of holdfast watch", expiry, ""
+        session, stack, watching.PROBE_GRANTS, "the probe of holdfast watch", expiry, "", ()
     )
     again = "run the command again; it revokes this token."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):

@@ -57,20 +57,25 @@ when --expires says. {_NEEDS.format(what="write to")}""",
   holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
   holdfast token create --grant writer:'apps/*' --grant outputs:'network/*' --expires 12h
   holdfast token create --role writer --scope 'apps/*' --for bea@example.com
+  holdfast token create --role writer --scope 'apps/*' --from 203.0.113.0/24
   holdfast token create --role maintainer --scope '*' --expires never --json
 """,
     arguments.grants(),
     _expires_option(f"default: {rules.shown(DEFAULT_LIFETIME)}"),
+    arguments.networks(),
     arguments.description(),
     arguments.owner(),
     arguments.TEAM,
     arguments.as_json(),
 )
 def _create(asked: argparse.Namespace) -> None:
-    grants = arguments.granted(asked)
+    grants, networks = arguments.granted(asked), arguments.networks_of(asked) or ()
     session, found = stack.open_team(settings.resolve(asked))
     deployed.check_grants(found, grants)
-    token, secret = tokens.create(session, found, grants, asked.description, asked.expires, asked.owner)
+    deployed.check_networks(found, networks)
+    token, secret = tokens.create(
+        session, found, grants, asked.description, asked.expires, asked.owner, networks
+    )
     with output.after(
         f"The token {token.id} was created and its secret is lost: revoke it with "
         f"`holdfast token revoke {token.id} --team {found.team}`."
@@ -226,6 +231,7 @@ def _document(token: "Token", now: datetime) -> dict[str, Any]:
         "expires": _time(token.expires),
         "description": token.description,
         "owner": token.owner,
+        "from": token.networks,
         "created": _time(token.created),
         "created_by": token.created_by,
         "rotated": _time(token.rotated),
@@ -245,6 +251,7 @@ def _with_secret(stack: "Stack", token: "Token", secret: str) -> dict[str, Any]:
         "team": stack.team,
         "description": token.description,
         "owner": token.owner,
+        "from": token.networks,
         "address": stack.api_address,
         "cloud": cloud_config.credentials_document(stack.api_address, token.id, secret),
     }
@@ -303,6 +310,7 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
         ("expires", _expires(token, now)),
         ("description", token.description or "-"),
         ("for", token.owner or "-"),
+        ("from", ", ".join(token.networks) or arguments.ANYWHERE),
         ("created", f"{output.moment(token.created, now)} by {token.created_by}"),
     ]
     if token.rotated is not None:
@@ -323,9 +331,10 @@ def _table(shown: "list[Token]", now: datetime) -> str:
             output.word(token.expires, now) if token.expires else "never",
             token.status(now),
             token.owner,
+            token.networks,
             token.description,
         ]
         for token in shown
     ]
-    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", "DESCRIPTION")
+    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", "FROM", "DESCRIPTION")
     return output.table(headings, rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.access import described
 from holdfast.identity import trust
-from holdfast.identity.trust import AwsTrust, OidcTrust, Unreadable
+from holdfast.identity.trust import AwsTrust, Change, OidcTrust, Unreadable
 from holdfast_cli.api import deployed
 from holdfast_cli.bucket import stack, trust_records
 from holdfast_cli.config import arguments, rules, settings
@@ -108,6 +108,7 @@ claims applies.
         metavar="NAME=VALUE",
         help="a claim that the ID tokens have; may be repeated, then they have all of them",
     ),
+    arguments.networks(),
     arguments.description(),
     arguments.owner(),
     arguments.TEAM,
@@ -118,6 +119,7 @@ def _add(asked: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(asked))
     deployed.check_grants(found, record.grants)
+    deployed.check_networks(found, record.networks)
     if isinstance(record, OidcTrust) and asked.audience is None:
         record = replace(record, audience=found.api_address)
     record = trust_records.add(session, found, record)
@@ -150,8 +152,11 @@ def _list(asked: argparse.Namespace) -> None:
     if asked.json:
         text = _json([_document(record) for record in shown])
     elif shown:
-        rows = [[record.name, *granted.cells(record.grants), record.owner, _who(record)] for record in shown]
-        text = output.table(("NAME", "ROLE", "SCOPE", "FOR", "WHO"), rows)
+        rows = [
+            [record.name, *granted.cells(record.grants), record.owner, record.networks, _who(record)]
+            for record in shown
+        ]
+        text = output.table(("NAME", "ROLE", "SCOPE", "FOR", "FROM", "WHO"), rows)
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
     try:
@@ -169,8 +174,8 @@ def _list(asked: argparse.Namespace) -> None:
     "update",
     "change a trust record; its sessions stay valid",
     f"""\
-Change what a trust record grants, its description or owner. Who signed in by it stays
-signed in, and has the new grants within 60 seconds.
+Change what a trust record grants and from where, its description or owner. Who signed
+in by it stays signed in, and has the change within 60 seconds.
 
 Who may sign in by it cannot be changed, because a session would outlive the
 condition that it was granted under: add a record, then remove this one.
@@ -179,10 +184,11 @@ condition that it was granted under: add a record, then remove this one.
   holdfast trust update network-main --role reader
   holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
   holdfast trust update network-main --grant writer:'network/*' --grant outputs:'dns/*'
-  holdfast trust update network-main --for 'network team'
+  holdfast trust update network-main --for 'network team' --from 203.0.113.0/24
 """,
     option("name", metavar="NAME", help="the record's name"),
     arguments.grants(replace=True),
+    arguments.networks(replace=True),
     arguments.description(default=None),
     arguments.owner(default=None),
     *(
@@ -193,12 +199,15 @@ condition that it was granted under: add a record, then remove this one.
     arguments.as_json(),
 )
 def _update(asked: argparse.Namespace) -> None:
-    if {asked.role, asked.description, asked.owner} == {None} and not (asked.scope or asked.grant):
-        raise UsageError("There is nothing to change: name --role, --scope, --grant, --description or --for.")
-    change = arguments.changed_grants(asked)
+    change, networks = arguments.changed_grants(asked), arguments.networks_of(asked)
+    if change == Change() and {asked.description, asked.owner, networks} == {None}:
+        raise UsageError(
+            "There is nothing to change: name --role, --scope, --grant, --from, --description or --for."
+        )
 
     session, found = stack.open_team(settings.resolve(asked))
     deployed.check_grants(found, change.new)
+    deployed.check_networks(found, networks or ())
     before, after = trust_records.update(
         session,
         found,
@@ -206,6 +215,7 @@ def _update(asked: argparse.Namespace) -> None:
         change_grants=change,
         description=asked.description,
         owner=asked.owner,
+        networks=networks,
     )
     record = f"the trust record {after.name} of the team {found.team}"
     done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
@@ -247,6 +257,7 @@ def _new(asked: argparse.Namespace) -> "Trust":
         "grants": arguments.granted(asked),
         "description": asked.description,
         "owner": asked.owner,
+        "networks": arguments.networks_of(asked) or (),
         "created_by": "",
         "now": datetime.now(UTC),
     }
@@ -290,6 +301,7 @@ def _document(record: "Trust | Unreadable") -> Any:
         **described(record.grants),
         "description": record.description,
         "owner": record.owner,
+        "from": record.networks,
         "created": record.created.isoformat(timespec="seconds"),
         "created_by": record.created_by,
         "updated": record.updated and record.updated.isoformat(timespec="seconds"),
@@ -313,7 +325,12 @@ def _changes(before: "Trust", after: "Trust", done: str) -> str:
     """Return the text `done`, followed by a line for each changed field with its old and new value."""
     old, new = (
         dict(
-            [*granted.fields(one.grants), ("description", one.description or "-"), ("for", one.owner or "-")]
+            [
+                *granted.fields(one.grants),
+                ("from", ", ".join(one.networks) or arguments.ANYWHERE),
+                ("description", one.description or "-"),
+                ("for", one.owner or "-"),
+            ]
         )
         for one in (before, after)
     )

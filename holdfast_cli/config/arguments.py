@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.access import Grant, Role, check_grants
+from holdfast.identity import records
 from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import Change
 from holdfast.state import operator
@@ -198,6 +199,40 @@ def changed_grants(asked: argparse.Namespace) -> Change:
 def _check_scope(asked: argparse.Namespace) -> None:
     if asked.grant and asked.scope:
         raise UsageError(f"--scope goes with --role: add `--grant {asked.grant[0].role}:PATTERN` instead.")
+
+
+ANYWHERE: Final = "anywhere"
+"""The word of --from that removes a restriction."""
+
+
+def networks(*, replace: bool = False) -> Option:
+    """Return the option --from, which can remove a restriction if `replace` is true."""
+    more = f"; replaces all; '{ANYWHERE}' removes them" if replace else ""
+    return option(
+        "--from",
+        dest="networks",
+        action="append",
+        type=_network_or_anywhere if replace else rules.network,
+        metavar="CIDR",
+        help="from where it may be used, as 203.0.113.0/24, if the team has the setting `networks`; may be "
+        f"repeated{more}",
+    )
+
+
+def _network_or_anywhere(value: str) -> str:
+    return value if value == ANYWHERE else rules.network(value)
+
+
+def networks_of(asked: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the networks of --from, empty for anywhere; None if it is not given."""
+    if asked.networks is None:
+        return None
+    if asked.networks == [ANYWHERE]:
+        return ()
+    try:
+        return records.check_networks(asked.networks)
+    except ValueError as error:
+        raise UsageError(f"The networks are not valid: {error}.") from error
 
 
 def description(*, default: str | None = "") -> Option:

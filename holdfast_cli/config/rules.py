@@ -13,7 +13,7 @@ from holdfast import names
 from holdfast import team as teams
 from holdfast.access import Grant, Role, check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
-from holdfast.identity import records
+from holdfast.identity import networks, records
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli.config import backend_config
@@ -125,6 +125,14 @@ def team(value: str) -> str:
     if not teams.is_name(value):
         raise argparse.ArgumentTypeError(f"{value!r} is not a valid team name: {teams.NAME_RULE}")
     return value
+
+
+def network(value: str) -> str:
+    """Check a network in CIDR notation, and return it."""
+    try:
+        return networks.check([value])[0]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def grant(value: str) -> Grant:

@@ -323,11 +323,14 @@ class _At:
     def keys(self) -> Iterator[Finding]:
         """Yield whether S3 can encrypt with the KMS keys that the teams' settings name."""
         for team in self.teams:
-            previous = team.get("previous_keys")
-            for key in (team.get("key"), *(previous if isinstance(previous, list) else ())):
-                if isinstance(key, str) and key.startswith("arn:"):
-                    kms = self.client("kms")
-                    yield from attempt("keys.usable", partial(kms_keys.usable, kms, key, self.account))
+            key, previous = team.get("key"), team.get("previous_keys")
+            kms, cloudformation = self.client("kms"), self.client("cloudformation")
+            for one in (key, *(previous if isinstance(previous, list) else ())):
+                if _is_arn(one):
+                    yield from attempt("keys.usable", partial(kms_keys.usable, kms, one, self.account))
+            if _is_arn(key) and team.name:
+                look = partial(_deployed_first, cloudformation, team.name, key)
+                yield from attempt("keys.deployed", look)
 
     def bucket(self, team: str) -> Iterator[Finding]:
         """Yield whether a team's bucket name is free or belongs to the bucket of the team's stack."""
@@ -390,6 +393,29 @@ def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Te
         )
     else:
         yield ok("token_trail", f"The trail {name} logs.")
+
+
+def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Finding]:
+    """Yield whether the functions of a deployed stack may use a key that becomes the bucket's."""
+    stack = names.stack_name(team)
+    try:
+        template = cloudformation.get_template(StackName=stack)["TemplateBody"]
+    except ClientError as error:
+        if code_of(error) != "ValidationError":
+            raise
+        return  # there is no stack, and nobody writes yet
+    if key in json.dumps(template):
+        yield ok("keys.deployed", f"The functions of {stack} may use the key {key} already.")
+    else:
+        yield problem(
+            "keys.deployed",
+            f"The functions of {stack} may not use the key {key} yet: writes would fail during a deployment.",
+            f'First deploy the key that the team has with previous_keys = ["{key}"].',
+        )
+
+
+def _is_arn(setting: object) -> bool:
+    return isinstance(setting, str) and setting.startswith("arn:")
 
 
 def _numbers(table: object) -> dict[str, float]:

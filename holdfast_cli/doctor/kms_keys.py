@@ -114,7 +114,7 @@ def _policies(kms: Any, template: DeployedTemplate) -> Iterator[Finding]:
 def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> Iterator[Finding]:
     """Yield under which keys the current objects are, and which of them the functions cannot read."""
     where: Any = {"Bucket": bucket, "ExpectedBucketOwner": owner}
-    names = [
+    listed = [
         found["Key"]
         for page in s3.get_paginator("list_objects_v2").paginate(**where)
         for found in page.get("Contents", [])
@@ -133,8 +133,8 @@ def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> 
     progress = Progress()
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
-        for count, (name, key) in enumerate(zip(names, pool.map(key_of, names), strict=True), start=1):
-            progress.show(f"Looking at the keys of objects: {count} of {len(names)}")
+        for count, (name, key) in enumerate(zip(listed, pool.map(key_of, listed), strict=True), start=1):
+            progress.show(f"Looking at the keys of objects: {count} of {len(listed)}")
             if key is not None:
                 under.setdefault(key, []).append(name)
     finally:

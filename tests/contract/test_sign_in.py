@@ -309,6 +309,11 @@ def _token_with_long_scope(functions: Functions) -> str:
     return basic(token.id, secret)
 
 
+def _token_from_somewhere(functions: Functions) -> str:
+    token, secret = stored_token(functions, networks=["127.0.0.0/8"])
+    return basic(token.id, secret)
+
+
 def _record_of_tomorrow(functions: Functions) -> str:
     functions.trust(record())
     stored = json.loads(functions.get(trust.KEY))
@@ -347,6 +352,7 @@ ATTEMPTS: dict[str, tuple[Callable[[Functions], str], str, int]] = {
         1,
     ),
     "a token whose context would be too large": (_token_with_long_scope, "too_large", 1),
+    "a token with networks in a team without": (_token_from_somewhere, "wrong_network", 1),
     "an ID token whose trust record is newer than the function": (
         *(_record_of_tomorrow, "trust_unreadable", 1),
     ),

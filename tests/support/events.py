@@ -8,6 +8,7 @@ from uuid import uuid4
 from gateway import authorizer_context
 from holdfast.access import Caller
 from holdfast.identity.authentication import Authenticated, AuthMethod
+from holdfast.identity.networks import Origin
 
 DOMAIN: Final = "abc123.execute-api.eu-central-1.amazonaws.com"
 """The host name of the API."""
@@ -40,6 +41,7 @@ def request(
     query: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     path: str | None = None,
+    address: str = "127.0.0.1",
 ) -> dict[str, Any]:
     """Return the event of a request to a route such as `/states/{name+}`.
 
@@ -48,7 +50,7 @@ def request(
     context: dict[str, Any] = {
         "apiId": "abc123",
         "domainName": DOMAIN,
-        "http": {"method": method, "path": route, "sourceIp": "127.0.0.1"},
+        "http": {"method": method, "path": route, "sourceIp": address},
         "requestId": str(uuid4()),
     }
     if caller:
@@ -103,15 +105,19 @@ def _below(
     return event
 
 
-def sign_in(authorization: str) -> dict[str, Any]:
-    """Return a REQUEST authorizer's event."""
+ANYWHERE = Origin("127.0.0.1")
+"""Where a request comes from, in a stack without networks."""
+
+
+def sign_in(authorization: str, *address: str) -> dict[str, Any]:
+    """Return a REQUEST authorizer's event, with the address in the key of the cache if it is given."""
     return {
         "version": "2.0",
         "type": "REQUEST",
-        "identitySource": [authorization],
+        "identitySource": [authorization, *address],
         "headers": {"authorization": authorization},
         "requestContext": {
-            "http": {"method": "GET", "path": "/", "sourceIp": "127.0.0.1"},
+            "http": {"method": "GET", "path": "/", "sourceIp": (*address, "127.0.0.1")[0]},
             "requestId": str(uuid4()),
         },
     }

@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
 from typing import Any, Final, Literal
 
 from local_aws.template import resolve
@@ -138,6 +139,7 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "StringLike": _like,
     "ArnEquals": _arn,
     "ArnLike": _arn,
+    "NotIpAddress": lambda wanted, found: ip_address(found) not in ip_network(wanted),
     "ArnNotEquals": lambda wanted, found: not _arn(wanted, found),
     "NumericLessThan": lambda wanted, found: float(found) < float(wanted),
     "NumericGreaterThan": lambda wanted, found: float(found) > float(wanted),
@@ -153,7 +155,7 @@ def _condition(name: str, found: Value | None, wanted: list[str]) -> bool:
     compare = _OPERATORS.get(name)
     if compare is None:
         raise ValueError(f"unknown condition operator {name}")
-    negated = name in ("StringNotEquals", "ArnNotEquals")
+    negated = name in ("StringNotEquals", "ArnNotEquals", "NotIpAddress")
     if found is None or found == []:
         return negated
     if isinstance(found, list):

@@ -80,7 +80,7 @@ def found(tmp_path: Path) -> Any:
         (tmp_path / "teams.toml").write_text(f"[teams.payments]\n{settings}\n")
         changed = {name.replace("__", "."): answer for name, answer in answers.items()}
         with ExitStack() as stubs:
-            session = cast("boto3.Session", Session({**RIGHT, **changed}, region, stubs))
+            session = cast("boto3.Session", Session({**changed, **RIGHT, **changed}, region, stubs))
             return list(account.check(lambda: session, tmp_path, team))
 
     return find
@@ -133,12 +133,13 @@ SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666"
 
 
-def kms(state: str = "Enabled", account: str = ACCOUNT) -> dict[str, Answer]:
+def kms(state: str = "Enabled", account: str = ACCOUNT, template: str = "") -> dict[str, Answer]:
     use = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "kms:*"}
     metadata = {"KeySpec": "SYMMETRIC_DEFAULT", "KeyUsage": "ENCRYPT_DECRYPT", "KeyState": state}
     return {
         "kms__describe_key": {"KeyMetadata": {"KeyId": KEY, **metadata}},
         "kms__get_key_policy": {"Policy": json.dumps({"Statement": [use]})},
+        "cloudformation__get_template": {"TemplateBody": template} if template else ("ValidationError", 400),
     }
 
 
@@ -176,6 +177,10 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         "keys.usable",
         f"Allow both to arn:aws:iam::{ACCOUNT}:root",
     ),
+    "a key that the functions may not use yet": (
+        *(f'key = "{KEY}"', kms(template="{}"), "keys.deployed"),
+        f'First deploy the key that the team has with previous_keys = ["{KEY}"].',
+    ),
     "a bucket that stayed": ("", {"s3__head_bucket": {}}, "bucket.name", "an earlier stack left it"),
     "a bucket that a deployment which failed does not have": (
         *("", {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")}),
@@ -201,6 +206,11 @@ FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
     "room for a trail": ("token_trail = true", {}, "token_trail"),
     "a trail that logs": ('token_trail = "trail-1"', FULL, "token_trail"),
     "a key of the team's own": (f'key = "{KEY}"', kms(), "keys.usable"),
+    "a key that was deployed first": (
+        f'key = "{KEY}"',
+        kms(template=json.dumps({"Resource": KEY})),
+        "keys.deployed",
+    ),
     "the bucket of its stack": ("", {"s3__head_bucket": {}, **IN_A_STACK}, "bucket.name"),
 }
 

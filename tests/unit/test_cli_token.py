@@ -55,6 +55,7 @@ def for_a_client(token_id: str, secret: str, **more: object) -> dict[str, object
         "grants": [{"role": "writer", "scope": more["scope"]}],
         "team": "payments",
         "owner": "",
+        "from": [],
         "address": "https://payments.example.com",
     }
     return {**own, "cloud": cloud, **more}
@@ -67,7 +68,9 @@ def lets_in(token: Token, secret: str) -> bool:
 
 def deployed(account: Aws, stub: ApiStub, version: str = "0.3.0+1a2b3c") -> Aws:
     """Deploy the team's stack, whose API says that it has this version."""
-    account.deploy("payments", ApiAddress=stub.address, BucketName={"Ref": "Bucket"})
+    account.deploy(
+        "payments", ApiAddress=stub.address, BucketName={"Ref": "Bucket"}, Networks="0.0.0.0/0,::/0"
+    )
     stub.reply(Reply(200, json.dumps({"status": "ok", "version": version}).encode()))
     return account
 
@@ -152,7 +155,7 @@ def test_a_token_is_for_somebody_and_for_nobody_whose_name_deceives(aws: Aws) ->
 
     assert made["owner"] == "Zoë Müller"
     assert "  for          Zoë Müller\n" in aws.output("token", "show", made["id"])
-    assert "  active  Zoë Müller  -\n" in aws.output("token", "list")
+    assert "  active  Zoë Müller  -     -\n" in aws.output("token", "list")
     before = aws.records("payments")
     for name in ("bea\nadmin", "\x1b[31mbea", "\u202ebea", "<b>", "x" * 201, "holdfast_" + "0" * 49):
         done = aws.run(*CREATE, "--for", name, AWS_ENDPOINT_URL="http://127.0.0.1:1")

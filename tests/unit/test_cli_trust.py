@@ -109,6 +109,7 @@ def test_the_json_of_a_record_is_the_same_from_every_command(
         "grants": [{"role": "writer", "scope": ["network/*"]}],
         "description": "x",
         "owner": "",
+        "from": [],
         "created_by": MOTOS_ARN,
         "updated": None,
         "updated_by": "",
@@ -183,7 +184,7 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
         ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
         (["trust", "add"], "NAME"),
         (["trust", "remove"], "NAME"),
-        (["trust", "update", "x"], "--scope, --grant, --description or --for"),
+        (["trust", "update", "x"], "--scope, --grant, --from, --description or --for"),
         *(
             (["trust", "update", "x", "--role", "reader", option, "a=b"], "add another record, then remove")
             for option in ("--issuer", "--audience", "--claim", "--aws-role")
@@ -215,10 +216,10 @@ def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
 
     lines = aws.output("trust", "list").splitlines()
 
-    assert [line.split(maxsplit=4) for line in lines] == [
-        ["NAME", "ROLE", "SCOPE", "FOR", "WHO"],
-        ["developers", "writer", "network/*", "ada", "AWS role Developer"],
-        ["network-main", "writer", "network/*", "-", f"{GITHUB} repository=acme/network"],
+    assert [line.split(maxsplit=5) for line in lines] == [
+        ["NAME", "ROLE", "SCOPE", "FOR", "FROM", "WHO"],
+        ["developers", "writer", "network/*", "ada", "-", "AWS role Developer"],
+        ["network-main", "writer", "network/*", "-", "-", f"{GITHUB} repository=acme/network"],
     ]
 
 

@@ -21,6 +21,7 @@ from holdfast.s3 import object_metadata
 from tests.support import management as sent
 from tests.support import release_0_2
 from tests.support.api_stub import ApiStub, Reply
+from tests.support.events import ANYWHERE
 from tests.support.id_tokens import RSA, Published, aws_record, claims, record, signed
 from tests.support.management import ID, NAME, output
 from tests.unit.test_documents import S3_METADATA_LIMIT, S3_METADATA_PREFIX
@@ -115,7 +116,8 @@ def test_each_way_to_sign_in_takes_the_owner_from_the_record_as_it_is_now() -> N
     assert owner_of(bearer) == BEA
     people = aws_record(owner="all developers")
     arn = f"arn:aws:sts::123456789012:assumed-role/{people.aws_role}/ada"
-    assert owner_of(for_aws_role(arn, "123456789012", lambda: trust.Records((people,)))) == "all developers"
+    signed_in = for_aws_role(arn, "123456789012", lambda: trust.Records((people,)), ANYWHERE)
+    assert owner_of(signed_in) == "all developers"
 
     assert isinstance(bearer, Authenticated)
     session, secret = sessions.create(bearer, now=NOW, seconds=300)

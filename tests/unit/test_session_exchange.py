@@ -11,6 +11,7 @@ from holdfast.errors import NotAllowed
 from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.session_exchange import for_aws_role, for_id_token
 from holdfast.identity.trust import Records, parse
+from tests.support.events import ANYWHERE
 from tests.support.id_tokens import aws_record
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
@@ -47,7 +48,7 @@ def test_whoever_authenticated_in_another_way_gets_no_session(method: AuthMethod
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
 def test_a_role_that_a_trust_record_names_gets_what_the_record_grants(partition: str) -> None:
     arn = ARN.replace("aws", partition, 1)
-    assert for_aws_role(arn, ACCOUNT, lambda: Records((DEPLOYERS,))) == Authenticated(
+    assert for_aws_role(arn, ACCOUNT, lambda: Records((DEPLOYERS,)), ANYWHERE) == Authenticated(
         Caller(arn, (Grant(Role.READER, ("dns",)),)),
         AuthMethod.AWS,
         trust="deployers",
@@ -72,16 +73,27 @@ def test_a_role_that_a_trust_record_names_gets_what_the_record_grants(partition:
 )
 def test_an_arn_that_is_not_a_role_of_the_account_gets_no_session_and_reads_nothing(arn: str) -> None:
     with pytest.raises(NotAllowed, match="is not a session of an IAM role in the account"):
-        for_aws_role(arn, ACCOUNT, never_read)
+        for_aws_role(arn, ACCOUNT, never_read, ANYWHERE)
 
 
 @pytest.mark.parametrize("records", [Records(), Records((replace(DEPLOYERS, aws_role="deployer"),))])
 def test_a_role_that_no_trust_record_names_gets_no_session(records: Records) -> None:
     with pytest.raises(NotAllowed, match="No trust record names the IAM role Deployer"):
-        for_aws_role(ARN, ACCOUNT, lambda: records)
+        for_aws_role(ARN, ACCOUNT, lambda: records, ANYWHERE)
+
+
+@pytest.mark.parametrize("decides_alone", [False, True])
+def test_a_record_with_networks_counts_only_where_each_address_is_decided_alone(decides_alone: bool) -> None:
+    records = Records((replace(DEPLOYERS, networks=("127.0.0.0/8",)),))
+    origin = replace(ANYWHERE, decides_alone=decides_alone)
+    if decides_alone:
+        assert for_aws_role(ARN, ACCOUNT, lambda: records, origin).networks == ("127.0.0.0/8",)
+    else:
+        with pytest.raises(NotAllowed, match=r"accepts no request from the address 127\.0\.0\.1"):
+            for_aws_role(ARN, ACCOUNT, lambda: records, origin)
 
 
 def test_a_role_whose_trust_record_is_not_understood_gets_no_session_and_the_record_is_named() -> None:
     records = parse(Records((DEPLOYERS,)).to_json().replace(b'"reader"', b'"king"'))
     with pytest.raises(NotAllowed, match="does not understand the trust record 'deployers'"):
-        for_aws_role(ARN, ACCOUNT, lambda: records)
+        for_aws_role(ARN, ACCOUNT, lambda: records, ANYWHERE)

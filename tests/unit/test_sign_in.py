@@ -12,6 +12,7 @@ from holdfast.identity import sessions, trust
 from holdfast.identity.authentication import Authenticated
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.sign_in import sign_in
+from tests.support.events import ANYWHERE
 from tests.support.id_tokens import RSA, aws_record, claims, signed
 from tests.unit.test_sessions import NOW, bearer
 
@@ -37,7 +38,7 @@ def test_a_damaged_record_is_raised_and_not_an_outcome(credentials: Credentials,
 
     store: Any = Bucket()
     with pytest.raises(ValueError, match=r"valid (token|session|trust) record"):
-        sign_in(credentials, store, time.monotonic() + 9)
+        sign_in(credentials, store, ANYWHERE, time.monotonic() + 9)
 
 
 def test_a_session_and_its_trust_record_are_read_at_once() -> None:
@@ -53,4 +54,4 @@ def test_a_session_and_its_trust_record_are_read_at_once() -> None:
 
     store: Any = Bucket()
     credentials = SessionCredentials(session.id, secret)
-    assert isinstance(sign_in(credentials, store, time.monotonic() + 9), Authenticated)
+    assert isinstance(sign_in(credentials, store, ANYWHERE, time.monotonic() + 9), Authenticated)

@@ -29,6 +29,7 @@ from infra.functions import FUNCTIONS
 from local_aws import loopback
 from tests.support import events
 from tests.support.environment import set_environment
+from tests.support.events import ANYWHERE
 from tests.support.id_tokens import ISSUER, RSA, claims, record, signed
 from tests.support.pages import page, text
 
@@ -103,7 +104,8 @@ def test_with_any_init_and_any_silence_the_end_comes_in_time_and_no_healthy_requ
         began = time.monotonic() - init
         ends = TimeLimit(began).ends(TIMEOUT)
         try:
-            result: object = sign_in(credentials, Store(client, bucket, "", deadline=ends), ends)
+            store = Store(client, bucket, "", deadline=ends)
+            result: object = sign_in(credentials, store, ANYWHERE, ends)
         except (OutcomeUnknown, IssuerUnreachable) as error:
             result = error
         return isinstance(result, expected), time.monotonic() - began < max(SECONDS, init) + LATE
@@ -206,11 +208,11 @@ def test_a_late_answer_of_s3_does_not_make_the_issuer_unreachable(monkeypatch: p
     store: Any = Bucket()
     others = set(threading.enumerate())
     with pytest.raises(OutcomeUnknown):
-        sign_in(BY_ID_TOKEN, store, time.monotonic() + 0.2)
+        sign_in(BY_ID_TOKEN, store, ANYWHERE, time.monotonic() + 0.2)
     # The first request's thread goes on with the second request, if Lambda stopped the process meanwhile.
     for thread in set(threading.enumerate()) - others:
         thread.join()
-    assert isinstance(sign_in(BY_ID_TOKEN, store, time.monotonic() + 8), Authenticated)
+    assert isinstance(sign_in(BY_ID_TOKEN, store, ANYWHERE, time.monotonic() + 8), Authenticated)
 
 
 def test_a_failure_of_an_issuer_is_as_old_as_its_time_was() -> None:

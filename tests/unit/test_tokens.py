@@ -121,8 +121,8 @@ def test_a_change_keeps_what_a_newer_command_stored() -> None:
 @pytest.mark.parametrize(
     ("body", "newer"),
     [
-        (b'{"schema": 3, "role": "king"}', True),
-        (b'{"schema": 2, "role": "king"}', False),
+        (b'{"schema": 4, "role": "king"}', True),
+        (b'{"schema": 3, "role": "king"}', False),
         (b'{"schema": 1}', False),
         (b'{"schema": true}', False),
         (b'{"schema": "2"}', False),

@@ -38,6 +38,7 @@ class DenialReason(StrEnum):
     NOT_YET_VALID = "not_yet_valid"
     NOT_SIGNED = "not_signed"
     TOO_LARGE = "too_large"
+    WRONG_NETWORK = "wrong_network"
 
 
 LOGGED: Final = ("principal", "owner", "role", "source", "trust", "subject")
@@ -52,6 +53,7 @@ class Authenticated:
         trust: the name of the trust record; for a token it is empty, and so are `trust_id` and `subject`.
         ends: when an ID token expires, in seconds since 1970; 0 for other methods. Caches may keep it longer.
         expires: when the credentials expire, in seconds since 1970; 0 if they never do, or it is unknown.
+        networks: the networks of the token or trust record, for the decision about the address.
     """
 
     caller: Caller
@@ -61,6 +63,7 @@ class Authenticated:
     subject: str = ""
     ends: int = 0
     expires: int = 0
+    networks: tuple[str, ...] = ()
 
     @property
     def expires_at(self) -> datetime | None:

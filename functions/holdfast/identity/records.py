@@ -25,13 +25,18 @@ from typing import Any, Final
 
 from holdfast import json_object
 from holdfast.access import Grant, Role, check_pattern
+from holdfast.identity import networks as addresses
 from holdfast.s3 import object_metadata
 
 FIRST_SCHEMA: Final = 1
-SCHEMA: Final = 2
-"""The highest schema version that this release writes. Records for earlier releases too have the first."""
+SCHEMA: Final = 3
+"""The highest schema version that this release writes. A record has the lowest possible one."""
 
 _OF_ONE_GRANT: Final = {"role", "scope"}
+_OF_ANYWHERE: Final = {*_OF_ONE_GRANT, "grants"}
+_WITHIN: Final = {"from", "grants_within"}
+MEMBERS: Final = _OF_ANYWHERE | _WITHIN
+"""The names of all members that `of_grants` may return."""
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -94,13 +99,33 @@ def items(value: object) -> list[Any]:
 
 
 def grants(document: Mapping[str, Any]) -> tuple[Grant, ...]:
-    """Parse what a record grants: either one grant as `role` and `scope`, or several as `grants`."""
-    if "grants" not in document:
-        return (_grant({"role": document["role"], "scope": document["scope"]}),)
-    if not document.keys().isdisjoint(_OF_ONE_GRANT):
-        raise ValueError("expected either 'role' and 'scope', or 'grants'")
-    first, *others = items(document["grants"])
-    return tuple(map(_grant, (first, *others)))
+    """Parse what a record grants: `role` and `scope`, `grants`, or `grants_within` beside `from`."""
+    if not document.keys().isdisjoint(_WITHIN):
+        return _several(document, "grants_within", _OF_ANYWHERE)
+    if "grants" in document:
+        return _several(document, "grants", _OF_ONE_GRANT)
+    return (_grant({"role": document["role"], "scope": document["scope"]}),)
+
+
+def _several(document: Mapping[str, Any], member: str, others: Collection[str]) -> tuple[Grant, ...]:
+    if not document.keys().isdisjoint(others):
+        raise ValueError("expected either 'role' and 'scope', or 'grants', or 'from' and 'grants_within'")
+    first, *more = items(document[member])
+    return tuple(map(_grant, (first, *more)))
+
+
+def networks(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Parse the networks to which a record is restricted; empty for every address."""
+    if document.keys().isdisjoint(_WITHIN):
+        return ()
+    return check_networks([text(one) for one in items(document["from"])])
+
+
+def check_networks(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the networks of a record; raise `ValueError` if they are invalid, none, or too many."""
+    if len(texts) > addresses.MAX_OF_A_RECORD:
+        raise ValueError(f"{len(texts)} networks are too many: at most {addresses.MAX_OF_A_RECORD}")
+    return addresses.check(texts)
 
 
 def _grant(document: Any) -> Grant:
@@ -110,17 +135,24 @@ def _grant(document: Any) -> Grant:
     return Grant(Role(document["role"]), scope(document["scope"]))
 
 
-def of_grants(grants: Sequence[Grant]) -> dict[str, Any]:
-    """Return the members of a record for its grants. Readers before 0.3.0 reject `grants`, and auditors."""
-    if len(grants) == 1:
-        return {"role": grants[0].role, "scope": grants[0].scope}
-    return {"grants": [{"role": grant.role, "scope": grant.scope} for grant in grants]}
+def of_grants(grants: Sequence[Grant], networks: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the members of a record for its grants and the networks to which it is restricted.
+
+    Readers before 0.3.0 reject `grants`, and auditors. Readers before 0.4.0 reject every record without
+    `role` and `grants`, so they never read one as unrestricted.
+    """
+    several = [{"role": grant.role, "scope": grant.scope} for grant in grants]
+    if networks:
+        return {"from": list(networks), "grants_within": several}
+    return several[0] if len(several) == 1 else {"grants": several}
 
 
-def schema(grants: Sequence[Grant]) -> int:
-    """Return the schema version of a record with these grants."""
+def schema(grants: Sequence[Grant], networks: Sequence[str] = ()) -> int:
+    """Return the schema version of a record with these grants and networks."""
+    if networks:
+        return SCHEMA
     is_first = len(grants) < 2 and all(grant.role is not Role.AUDITOR for grant in grants)
-    return FIRST_SCHEMA if is_first else SCHEMA
+    return FIRST_SCHEMA if is_first else 2
 
 
 def sha256(value: object) -> str:

@@ -12,6 +12,7 @@ from holdfast.access import Caller
 from holdfast.errors import NotAllowed, NotSigned, OutcomeUnknown
 from holdfast.identity import sessions
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason
+from holdfast.identity.networks import Origin
 from holdfast.identity.principals import principal
 from holdfast.identity.sessions import Session
 from holdfast.identity.trust import Records, Unreadable
@@ -46,7 +47,9 @@ def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
             )
 
 
-def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Records]) -> Authenticated:
+def for_aws_role(
+    arn: str | None, account: str, read_records: Callable[[], Records], origin: Origin
+) -> Authenticated:
     """Return the caller who gets the session, if a trust record names their IAM role in the team's account.
 
     API Gateway only passes requests whose signature AWS verified. A misconfigured or foreign gateway could
@@ -56,15 +59,22 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
         arn: the caller's ARN, as AWS verified it; None if the request was not signed.
         account: the ID of the team's AWS account.
         read_records: reads the trust records; called only for a role of the account.
+        origin: where the request comes from.
 
     Raises:
         NotSigned: the request has no verified signature.
-        NotAllowed: the caller is not a role session of the account, or no readable trust record names the
-            role.
+        NotAllowed: the caller is not a role session of the account, no readable trust record names the
+            role, or the address is not in the networks of the team or of the record.
     """
     if arn is None:
         raise NotSigned(
             "The request is not signed with AWS credentials that AWS knows.", denial=DenialReason.NOT_SIGNED
+        )
+    if not origin.is_of_team:
+        raise NotAllowed(
+            f"The address {origin.address} is in none of the team's networks, which its setting 'networks' "
+            "names.",
+            denial=DenialReason.WRONG_NETWORK,
         )
     role_session = _ROLE_SESSION.fullmatch(arn)
     if role_session is None or role_session["account"] != account:
@@ -85,12 +95,19 @@ def for_aws_role(arn: str | None, account: str, read_records: Callable[[], Recor
             "damaged, and `holdfast trust list` says how to go on.",
             denial=DenialReason.TRUST_UNREADABLE,
         )
+    if not origin.is_of_record(record.networks):
+        raise NotAllowed(
+            f"The trust record '{record.name}' accepts no request from the address {origin.address}; "
+            "`holdfast trust list` shows from where it does.",
+            denial=DenialReason.WRONG_NETWORK,
+        )
     return Authenticated(
         Caller(principal(arn), record.grants, record.owner),
         AuthMethod.AWS,
         trust=record.name,
         trust_id=record.id,
         subject=arn,
+        networks=record.networks,
     )
 
 

@@ -154,6 +154,7 @@ def authenticate(
         trust_id=session.trust_id,
         subject=session.subject,
         expires=int(session.expires.timestamp()),
+        networks=record.networks,
     )
 
 

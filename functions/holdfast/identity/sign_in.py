@@ -1,8 +1,9 @@
 """Authenticate the caller by the credentials of a request.
 
 API Gateway caches the outcome, also a denial, for 60 seconds. A fault of S3 or of an issuer is raised, and
-not cached. The cache's key is the `Authorization` header alone. So credentials may be accepted for up to 60
-seconds after they have expired or been revoked, or their trust record has been removed.
+not cached. The cache's key is the `Authorization` header alone, or also the source address in a stack with
+`networks`. So credentials may be accepted for up to 60 seconds after they have expired or been revoked, or
+their trust record has been removed.
 """
 
 import time
@@ -12,6 +13,7 @@ from holdfast.errors import OutcomeUnknown
 from holdfast.identity import sessions, tokens, trust
 from holdfast.identity.authentication import Authenticated, DenialReason, Denied
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
+from holdfast.identity.networks import Origin
 from holdfast.identity.sessions import Session
 from holdfast.identity.time_limit import done_by
 from holdfast.identity.tokens import Token
@@ -21,17 +23,28 @@ _TO_RAISE = 0.2
 """Seconds that are left when an issuer has not responded, so that this is what is raised."""
 
 
-def sign_in(credentials: Credentials | None, store: Store, ends: float) -> Authenticated | Denied:
+def sign_in(
+    credentials: Credentials | None, store: Store, origin: Origin, ends: float
+) -> Authenticated | Denied:
     """Authenticate the caller by credentials, which are None if the header has no known form.
 
+    A request from outside the team's networks is denied whatever its credentials are. The networks of a
+    record count after its secret has matched, so that a denial tells a stranger nothing about the record.
+
     Args:
+        origin: where the request comes from.
         ends: the time of `time.monotonic` by which there is an outcome or an error.
 
     Raises:
         IssuerUnreachable: the keys of an ID token's issuer could not be fetched.
         OutcomeUnknown: S3 did not respond in time.
     """
-    return done_by(ends, lambda: _authenticate(credentials, store, ends), late=_late())
+    if credentials is not None and not origin.is_of_team:
+        return Denied(DenialReason.WRONG_NETWORK)
+    outcome = done_by(ends, lambda: _authenticate(credentials, store, ends), late=_late())
+    if isinstance(outcome, Authenticated) and not origin.is_of_record(outcome.networks):
+        return Denied(DenialReason.WRONG_NETWORK)
+    return outcome
 
 
 def _late() -> OutcomeUnknown:

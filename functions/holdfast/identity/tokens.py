@@ -41,6 +41,7 @@ class Token:
         rotated: when the token was last rotated.
         previous: the secret before that rotation; None if the rotation ended its validity at once.
         owner: the person who uses the token, as its creator says; empty if they named nobody.
+        networks: from where it may be used; empty for everywhere.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Token:
     revoked: datetime | None = None
     revoked_by: str = ""
     owner: str = ""
+    networks: tuple[str, ...] = ()
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -80,10 +82,10 @@ class Token:
     def _members(self) -> dict[str, Any]:
         previous = self.previous
         return {
-            "schema": records.schema(self.grants),
+            "schema": records.schema(self.grants, self.networks),
             "id": self.id,
             "secret_sha256": self.secret_sha256,
-            **records.of_grants(self.grants),
+            **records.of_grants(self.grants, self.networks),
             "description": self.description,
             "created": written(self.created),
             "created_by": self.created_by,
@@ -119,6 +121,7 @@ class Token:
                 revoked_by=records.text(document.get("revoked_by", "")),
                 # Not in the records of earlier versions. They ignore it.
                 owner=records.owner(document.get("owner", "")),
+                networks=records.networks(document),
             )
             return replace(token, newer=records.newer(document, token._members()))
         except (KeyError, TypeError, ValueError) as error:
@@ -150,10 +153,12 @@ def create(
     now: datetime,
     expires: datetime | None,
     owner: str = "",
+    networks: Sequence[str] = (),
 ) -> tuple[Token, str]:
     """Create an access token; return its record and its secret.
 
-    Raise `ValueError` for invalid grants (see `check_grants`), an invalid owner or an `expires` in the past.
+    Raise `ValueError` for invalid grants (see `check_grants`), an invalid owner, invalid networks or an
+    `expires` in the past.
     """
     secret = new_secret()
     token = Token(
@@ -165,6 +170,7 @@ def create(
         created_by=created_by,
         expires=_end(expires, now),
         owner=records.owner(owner),
+        networks=records.check_networks(networks) if networks else (),
     )
     return token, secret
 
@@ -237,7 +243,12 @@ def authenticate(
         return Denied(DenialReason.UNKNOWN_OR_WRONG)
     match token.status(now):
         case "active":
-            return Authenticated(token.caller, AuthMethod.TOKEN, expires=_end_of(credentials, token))
+            return Authenticated(
+                token.caller,
+                AuthMethod.TOKEN,
+                expires=_end_of(credentials, token),
+                networks=token.networks,
+            )
         case "expired":
             return Denied(DenialReason.EXPIRED)
         case "revoked":

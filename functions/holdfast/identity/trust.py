@@ -78,7 +78,8 @@ _OWNER_CLAIMS: Final[Mapping[str, frozenset[str]]] = {
 class _Trust:
     """The common fields of trust records. The name is unique within the team.
 
-    The record's creator names the owner, who is responsible for its callers; empty if nobody.
+    The record's creator names the owner, who is responsible for its callers; empty if nobody. Callers may
+    use their credentials from its networks; none are everywhere.
     """
 
     name: str
@@ -90,6 +91,7 @@ class _Trust:
     updated: datetime | None = None
     updated_by: str = ""
     owner: str = ""
+    networks: tuple[str, ...] = ()
     newer: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -272,7 +274,8 @@ class Records:
             record.stored if isinstance(record, Unreadable) else {**_document(record), **record.newer}
             for record in self.records
         ]
-        schema = max((records.schema(record.grants) for record in self), default=records.FIRST_SCHEMA)
+        schemas = (records.schema(record.grants, record.networks) for record in self)
+        schema = max(schemas, default=records.FIRST_SCHEMA)
         return json.dumps({"schema": schema, "records": documents, **self.newer}, indent=2).encode()
 
 
@@ -313,6 +316,7 @@ class Granted(TypedDict):
     description: str
     created_by: str
     owner: NotRequired[str]
+    networks: NotRequired[tuple[str, ...]]
     now: datetime
 
 
@@ -369,10 +373,11 @@ def update(
     change: Change,
     description: str | None,
     owner: str | None = None,
+    networks: Sequence[str] | None = None,
     updated_by: str,
     now: datetime,
 ) -> Trust:
-    """Return a trust record with other grants, description or owner, or the same record if nothing changes.
+    """Return a trust record with other values, or the same record if nothing changes.
 
     The record keeps its ID, so existing sessions get the change. The trusted identity cannot be changed:
     sessions would outlive the condition under which they were granted.
@@ -380,12 +385,14 @@ def update(
     Args:
         description: the new description; None means no change.
         owner: the new owner; None means no change.
+        networks: the new networks; None means no change, an empty list every address.
     """
     changed = replace(
         record,
         grants=change.of(record.grants),
         description=record.description if description is None else description,
         owner=record.owner if owner is None else owner,
+        networks=record.networks if networks is None else tuple(networks),
     )
     if changed == record:
         return record
@@ -467,6 +474,8 @@ def _checked_aws(record: AwsTrust) -> AwsTrust:
 
 def _check(record: Trust) -> None:
     records.owner(record.owner)
+    if record.networks:
+        records.check_networks(record.networks)
     if not is_name(record.name):
         raise ValueError(
             f"{record.name!r} is not a valid name of a trust record: lower-case letters, digits and '-', 63 "
@@ -492,7 +501,7 @@ def _document(record: Trust) -> dict[str, Any]:
         "name": record.name,
         "id": record.id,
         **_condition(record),
-        **records.of_grants(record.grants),
+        **records.of_grants(record.grants, record.networks),
         "description": record.description,
         "created": written(record.created),
         "created_by": record.created_by,
@@ -513,8 +522,8 @@ def _id(value: object) -> str:
 _UNIQUE: Final = ("name", "aws_role")
 """The members that no two records may share."""
 
-_FIELDS: Final = {one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind)} - {"newer"}
-_MEMBERS: Final = {"kind", "role", "scope", *_FIELDS}
+_FIELDS: Final = {one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind)} - {"newer", "networks"}
+_MEMBERS: Final = {"kind", *records.MEMBERS, *_FIELDS}
 """The names of the members that `_document` may return."""
 
 
@@ -531,6 +540,7 @@ def _record(document: Mapping[str, Any]) -> Trust:
         "updated_by": records.text(document.get("updated_by", "")),
         # Not in the records of earlier versions. They ignore it.
         "owner": records.text(document.get("owner", "")),
+        "networks": records.networks(document),
         "newer": records.newer(document, _MEMBERS),
     }
     match document["kind"]:

@@ -64,11 +64,12 @@ EVERY_SETTING = TeamConfig(
         certificate="arn:aws:acm:eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666",
     ),
     watch=True,
+    audit_archive=AuditArchive(days=400),
+    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
     alarms=AlarmSettings(
         topic="arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock="2d", slow=5000
     ),
-    audit_archive=AuditArchive(days=400),
-    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
+    networks=("203.0.113.0/24", "2001:db8::/32"),
     tags={"cost-center": "42"},
 )
 """A team whose every setting differs from the default."""

@@ -19,8 +19,7 @@ from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 DASHBOARD = "HoldfastDashboard"
 PLAIN = TeamConfig(name="plain")
 # Only `watch` has a function that is neither behind the API nor the audit function.
-FUNCTIONS_ALARM = {"functions"} & {"functions" for spec in FUNCTIONS if spec.name == "watch"}
-WITH_WATCH = {"oldest-lock", "attention", "probe"} | FUNCTIONS_ALARM
+WITH_WATCH = {"functions", "oldest-lock", "attention", "probe"}
 NAMES = {"api", "slow", "audit"} | WITH_WATCH
 AUDITED = [spec.name for spec in FUNCTIONS if spec.audited]
 
@@ -28,7 +27,7 @@ AUDITED = [spec.name for spec in FUNCTIONS if spec.audited]
 def alarms(stack: Synthesized) -> dict[str, Mapping[str, Any]]:
     """The alarms by the end of their name."""
     found = stack.resolve(stack.resources("AWS::CloudWatch::Alarm"))
-    properties = [alarm["Properties"] for alarm in found.values()]
+    properties = [alarm["Properties"] for alarm in found.values() if "AlarmName" in alarm["Properties"]]
     return {one["AlarmName"].removeprefix("Holdfast-ops-"): one for one in properties}
 
 
@@ -66,7 +65,8 @@ def test_a_dead_watch_function_rings_once_and_a_probe_that_nobody_enabled_does_n
 ) -> None:
     found = alarms(settled)
 
-    assert {name: found[name]["TreatMissingData"] for name in ("oldest-lock", "attention", "probe")} == {
+    assert {name: found[name]["TreatMissingData"] for name in WITH_WATCH} == {
+        "functions": "notBreaching",
         "oldest-lock": "ignore",
         "attention": "breaching",
         "probe": "notBreaching",
@@ -84,6 +84,8 @@ def test_the_alarms_read_what_the_watch_function_writes(settled: Synthesized) ->
         "probe": watching.PROBE_FAILED,
     }
     assert found["oldest-lock"]["Threshold"] == 2 * 86400
+    _, function = settled.function("watch.handler.handle")
+    assert function["Environment"]["Variables"]["HOLDFAST_OLD_LOCK"] == str(2 * 86400)
     assert found["oldest-lock"]["Dimensions"] == [{"Name": watching.DIMENSION, "Value": "ops"}]
 
 
@@ -123,7 +125,8 @@ def test_alarms_cost_at_most_two_and_a_half_dollars_and_are_at_most_eight(settle
     assert price(EVERY_SETTING) == pytest.approx(0.10 * metrics + 3 * 0.30)
     assert price(EVERY_SETTING) <= 2.50
     assert price(replace(EVERY_SETTING, alarms=None)) == 0
-    assert len(found) <= 8
+    # With the alarm of `notify`.
+    assert len(settled.resources("AWS::CloudWatch::Alarm")) <= 8
 
 
 def test_the_local_aws_gets_the_alarms_on_one_metric(on_this_machine: Synthesized) -> None:
@@ -132,7 +135,7 @@ def test_the_local_aws_gets_the_alarms_on_one_metric(on_this_machine: Synthesize
 
 def test_the_document_has_each_alarm_with_its_price() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| .* \| ([0-9.]+) \|$", text(page("watching.md")), re.MULTILINE)
-    named = {spec.name: spec.name for spec in FUNCTIONS} | {"watch": "watch"}
+    named = {spec.name: spec.name for spec in FUNCTIONS}
     expected = alarms_of(EVERY_SETTING, "", named)
 
     assert [name for name, _ in rows] == [alarm.name for alarm in expected]

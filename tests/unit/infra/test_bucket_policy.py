@@ -17,6 +17,7 @@ TEAMS: Final = {
     "retention": TeamConfig(name="retention", retention=Retention(mode="governance", days=30)),
     "native": TeamConfig(name="native", native_clients=True),
     "s3": TeamConfig(name="s3", key="s3"),
+    "networks": TeamConfig(name="networks", networks=("203.0.113.0/24", "2001:db8::/32")),
 }
 ALL: Final = frozenset(TEAMS)
 
@@ -90,6 +91,15 @@ def puts(*contexts: Mapping[str, str], denied: Mapping[str, Sids]) -> Row:
     return Row(("s3:PutObject",), contexts, denied)
 
 
+def addressed(kind: str, *sources: str) -> tuple[Mapping[str, str], ...]:
+    """Return the condition keys of requests that are authorized like `kind`, from each source."""
+    return tuple({**IF_ABSENT, "s3:authType": kind, "aws:SourceIp": source} for source in sources)
+
+
+INSIDE: Final = ("203.0.113.5", "2001:db8::1")
+"""Sources in the networks of the team that has some."""
+OUTSIDE: Final = ("203.0.112.5", "2001:db9::1")
+PRESIGNED: Final = "REST-QUERY-STRING"
 STATE, LOCK, RECORD, _, IMPORTED = KEYS
 ANY: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 KMS: Final = ALL - {"s3"}
@@ -147,6 +157,11 @@ TABLE: Final[Mapping[str, Row]] = {
         ANY,
         tuple({**IF_ABSENT, "s3:TlsVersion": version} for version in ("1.0", "1.1")),
         everywhere(RefuseTlsBefore12=ALL),
+    ),
+    "use a presigned address from outside the `networks`": Row(
+        ANY,
+        (*addressed(PRESIGNED, *OUTSIDE), {**IF_ABSENT, "s3:authType": PRESIGNED}),
+        everywhere(RefuseAddressesFromElsewhere=frozenset({"networks"})),
     ),
     "write with `aws:kms` and the bucket's KMS key": puts(
         encrypted("aws:kms", KEY), denied=everywhere(RefuseOtherEncryption=ALL - KMS)

@@ -223,6 +223,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         audit_archive = { days = 36500 }
         notify = { topic = "arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events = ["state.written"] }
         token_trail = "acme-security"
+        networks = ["0.0.0.0/0", "2001:db8::/32"]
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         alarms = { topic = "arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock = "30m", slow = 100 }
         [teams.a-1.domain]
@@ -262,6 +263,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             audit_archive=AuditArchive(days=36500),
             notify=Notify(topic="arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events=("state.written",)),
             token_trail="acme-security",
+            networks=("0.0.0.0/0", "2001:db8::/32"),
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
             alarms=AlarmSettings(
                 topic="arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock="30m", slow=100
@@ -577,7 +579,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "native_clients, dynamodb_lock, max_state_mb, retention, history, key, "
             "previous_keys, key_administrators, access_logs, log_retention, audit_retention, token_trail, "
             "audit_archive, notify, throttling, memory, snap_start, keep_warm, console, domain, watch, "
-            "alarms, tags",
+            "alarms, networks, tags",
         ),
     ],
 )

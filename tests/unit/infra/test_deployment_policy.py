@@ -64,22 +64,20 @@ def arn(resource_type: str, name: str) -> str:
     of_type = {
         "AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{REGION}::/domainnames/a/apimappings/b1",
         "AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{REGION}::/domainnames/{name}",
-        "AWS::CloudWatch::Alarm": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
         "AWS::CloudWatch::Dashboard": f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{name}",
     }
-    return (
-        of_type.get(resource_type)
-        or {
-            "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
-            "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
-            "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
-            "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
-            "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
-            "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
-            "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
-            "AWS::S3": f"arn:aws:s3:::{name}",
-        }[resource_type.rpartition("::")[0]]
-    )
+    of_service = {
+        "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
+        "AWS::CloudWatch": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
+        "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
+        "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
+        "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
+        "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
+        "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
+        "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
+        "AWS::S3": f"arn:aws:s3:::{name}",
+    }
+    return of_type.get(resource_type) or of_service[resource_type.rpartition("::")[0]]
 
 
 # Actions on another resource.

@@ -50,6 +50,7 @@ WHEN: Final = {
     frozenset({"retention"}): " if `retention` is set",
     ALL - {"s3"}: " if `key` is a KMS key",
     frozenset({"s3"}): ' if `key = "s3"`',
+    frozenset({"networks"}): " if set",
 }
 """The setting that decides for which teams a statement is, in words."""
 

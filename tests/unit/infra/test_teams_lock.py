@@ -29,7 +29,7 @@ def go(folder: Path, *teams: TeamConfig) -> bool:
     """Check and record the teams, as a command does."""
     lock = lock_in(folder)
     lock.check(teams)
-    return lock.record(teams)
+    return lock.record(teams, [team.name for team in teams])
 
 
 def stopped(folder: Path, *teams: TeamConfig) -> str:
@@ -243,7 +243,7 @@ def test_each_teams_file_has_a_memory_of_its_own(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
     production = TeamsLock(tmp_path / "teams.production.toml")
     production.check([BILLING])
-    assert production.record([BILLING])
+    assert production.record([BILLING], ["billing"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["teams.lock", "teams.production.lock"]
 
 

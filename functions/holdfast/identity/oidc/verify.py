@@ -111,6 +111,7 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
         subject=subject,
         ends=int(claims["exp"]) + LEEWAY,
         expires=int(claims["exp"]),
+        networks=record.networks,
     )
 
 

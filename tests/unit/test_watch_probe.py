@@ -1,0 +1,38 @@
+"""When the probe of the watch fails."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.identity.credentials import TokenCredentials, new_id, new_secret
+from tests.support.api_stub import ApiStub, Reply, running
+from watch import probe
+
+PROBE = TokenCredentials(new_id(), new_secret())
+
+
+@pytest.fixture
+def api() -> Iterator[ApiStub]:
+    with running() as stub:
+        yield stub
+
+
+@pytest.mark.parametrize(
+    ("replies", "outside", "failed", "sent"),
+    [
+        ([200], False, "", ["PUT", "POST"]),
+        ([403], False, "403 for PUT /locks", ["PUT"]),
+        # A function has no fixed address, so networks refuse it.
+        ([403], True, "", ["PUT"]),
+        ([500, 200], False, "", ["PUT", "PUT", "POST"]),
+        ([500], True, "500 for PUT /locks", ["PUT", "PUT"]),
+        ([200, 503], True, "503 for POST /unlocks", ["PUT", "POST"]),
+        ([423], True, "423 for PUT /locks", ["PUT"]),
+    ],
+)
+def test_the_probe_fails_if_the_api_does_not_lock_and_unlock(
+    api: ApiStub, replies: list[int], outside: bool, failed: str, sent: list[str]
+) -> None:
+    api.reply(*map(Reply, replies))
+    assert probe.run(api.address, PROBE, outside=outside) == failed
+    assert [asked.method for asked in api.asked] == sent
