@@ -55,8 +55,7 @@ class Functions(Construct):
     Attributes:
         archive: the bucket of the setting `audit_archive`.
         made: maps the name of each function to the function.
-        live: maps the name of each function, but of the one that copies events, to the alias that callers
-            invoke.
+        live: maps the name of each function except `audit_trail` to the alias that callers invoke.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ ENDS_SOON: Final = timedelta(days=14)
 PROBE: Final = StateName(f"{RESERVED}/{'0' * 32}")
 """The state whose lock the probe acquires and releases. Lists, freezes and declared names leave it out."""
 PROBE_GRANTS: Final = (Grant(Role.WRITER, (PROBE.value,)),)
-"""What the probe's token may do. No other token has these grants, so they identify it."""
+"""The grants of the probe's token. No other token has these grants, so they identify it."""
 
 SECRETS: Final = "watch/"
 """The prefix of the objects with the probe's credentials, which the bucket policy lets one function read."""
@@ -96,14 +96,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look has seen.
+    """The result of a look.
 
     Attributes:
         locks: held locks by their states, without freezes, the oldest first.
         frozen: the number of frozen states.
         large: states near the limit of `backend "http"`.
-        tokens: the valid tokens that end, without the probe's; the one that ends first is the first.
-        probe: the probe's valid token that ends last; None if there is none.
+        tokens: the valid tokens that end, without the probe's; sorted by their ends.
+        probe: the probe's last valid token, or None.
     """
 
     locks: Sequence[tuple[StateName, HeldLock]]

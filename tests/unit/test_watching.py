@@ -1,4 +1,4 @@
-"""What the watch finds in a bucket, when it tells of it, and what counts in its metrics."""
+"""The watch finds old locks, large states and ending tokens, reports each in time, and counts them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
