@@ -369,8 +369,8 @@ cold start, and S3's requests |
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
 | `notify` | {_METRIC + _ALARM:.2f} dollars a month, and [SNS's](https://aws.amazon.com/sns/pricing/) \
 messages |
-| `watch` | {_watch_price():.2f} dollars a month, {3 * _METRIC:.2f} of it for metrics; 720 requests to S3 \
-for each 1,000 states, lock and token |
+| `watch` | {_watch_price():.2f} dollars a month, {3 * _METRIC:.2f} of it for metrics, \
+counted above, too; 720 requests to S3 for each 1,000 states, lock and token |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
 """
