@@ -229,6 +229,16 @@ class AccessLogs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """The replica of the state bucket."""
+
+    region: str = setting(
+        word_of('an AWS region in quotes, as in "eu-west-1"', _partitions),
+        "The replica is in this region of the same partition, which is also bootstrapped.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TeamConfig:
     """A team; its name is part of the names of its stack, its bucket and its log groups."""
 
@@ -329,6 +339,14 @@ class TeamConfig:
         "Only they, and deployments, [administer](keys.md#administrators) the stack's KMS key.",
         unset="all of the account",
         default=(),
+    )
+    replica: Replica | None = setting(
+        Table(Replica, '{ region = "eu-west-1" }'),
+        "S3 copies what is written to the state bucket to [a replica](recovery.md#prepare-a-replica); needs "
+        "`account` and `region`.",
+        deployed="Earlier objects are not copied.",
+        unset="none",
+        default=None,
     )
     access_logs: AccessLogs | None = setting(
         Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
@@ -551,7 +569,27 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
             f"{path}: team '{name}': token_trail = true is for one account and region, whose teams share a "
             "trail; write account and region too"
         )
+    if team.replica:
+        _check_replica(path, team, team.replica.region)
     return team
+
+
+def _check_replica(path: Path, team: TeamConfig, region: str) -> None:
+    if not (team.account and team.region):
+        raise ConfigError(
+            f"{path}: team '{team.name}': replica is for one account and region; write account and region too"
+        )
+    if region == team.region:
+        raise ConfigError(
+            f"{path}: team '{team.name}': replica.region = \"{region}\" is the team's own region, with which "
+            "it would be lost; write another region"
+        )
+    partition, own = _partitions()[region], _partitions()[team.region]
+    if partition != own:
+        raise ConfigError(
+            f"{path}: team '{team.name}': replica.region = \"{region}\" is in the partition {partition}, to "
+            f"which S3 copies nothing from {team.region}; write a region of {own}"
+        )
 
 
 def check_places(teams: Iterable[TeamConfig], path: Path) -> None:

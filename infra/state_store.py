@@ -38,9 +38,14 @@ class StateStore(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
         super().__init__(scope, construct_id)
-        usable = {name: self._key(team, name) for name in team.kms_keys}
-        self.key = usable.get(team.key)
-        self.key_arns = [key.key_arn for key in usable.values()]
+        self.keys = {
+            name: state_key(self, team)
+            if name == "kms"
+            else kms.Key.from_key_arn(self, name.rpartition("/")[2], name)
+            for name in team.kms_keys
+        }
+        self.key = self.keys.get(team.key)
+        self.key_arns = [key.key_arn for key in self.keys.values()]
         logs_bucket = self._access_logs_bucket(team)
         # The logical ID never changes: a new stack imports a kept resource by it (`deploying.md`), and
         # CloudFormation replaces a resource whose logical ID changes.
@@ -53,7 +58,7 @@ class StateStore(Construct):
             versioned=True,
             object_lock_enabled=True,
             object_lock_default_retention=_default_retention(team.retention),
-            lifecycle_rules=_lifecycle(team.history),
+            lifecycle_rules=lifecycle(team.history),
             server_access_logs_bucket=logs_bucket,
             server_access_logs_prefix=(team.access_logs.prefix or None) if team.access_logs else None,
             # Kept, unless the stack's first deployment fails: the next deployment then needs the name.
@@ -68,25 +73,6 @@ class StateStore(Construct):
             )
         for statement in deny_statements(self.bucket, self.key_arns, team):
             self.bucket.add_to_resource_policy(statement)
-
-    def _key(self, team: TeamConfig, name: str) -> kms.IKey:
-        """Return the team's key with a name of `TeamConfig.kms_keys`; create the stack's own."""
-        if name != "kms":
-            return kms.Key.from_key_arn(self, name.rpartition("/")[2], name)
-        description = f"Holdfast: encrypts the states of team {team.name}"
-        # Without the key the whole history is lost. The key also stays if the deployment that creates it is
-        # rolled back, unlike the buckets: a team that had `key = "s3"` may have written states with it.
-        kept = RemovalPolicy.RETAIN
-        key = kms.Key(
-            self,
-            "Key",
-            description=description,
-            enable_key_rotation=True,
-            removal_policy=kept,
-            policy=key_policy(Stack.of(self), team.key_administrators) if team.key_administrators else None,
-        )
-        fix_logical_id(key, "StateKey")
-        return key
 
     def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
         """Return the team's own bucket for access logs, or create one."""
@@ -143,6 +129,24 @@ class Staging(Construct):
         )
 
 
+def state_key(scope: Construct, team: TeamConfig) -> kms.IKey:
+    """Create a stack's own key for a team's states."""
+    description = f"Holdfast: encrypts the states of team {team.name}"
+    # Without the key the whole history is lost. The key also stays if the deployment that creates it is
+    # rolled back, unlike the buckets: a team that had `key = "s3"` may have written states with it.
+    kept = RemovalPolicy.RETAIN
+    key = kms.Key(
+        scope,
+        "Key",
+        description=description,
+        enable_key_rotation=True,
+        removal_policy=kept,
+        policy=key_policy(Stack.of(scope), team.key_administrators) if team.key_administrators else None,
+    )
+    fix_logical_id(key, "StateKey")
+    return key
+
+
 def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
     """Create the bucket of the audit trail's archive, which stays when the stack is deleted.
 
@@ -192,7 +196,8 @@ def _default_retention(retention: Retention | None) -> s3.ObjectLockRetention | 
     return s3.ObjectLockRetention.compliance(days)
 
 
-def _lifecycle(history: History | None) -> list[s3.LifecycleRule]:
+def lifecycle(history: History | None) -> list[s3.LifecycleRule]:
+    """Return the lifecycle rules of a state bucket."""
     one_day = Duration.days(1)
     rules = [
         # For versions that remain if a release cannot remove the lock's own version.

@@ -15,6 +15,7 @@ from infra.dashboard import dashboards
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
 from infra.notifications import Notifications
+from infra.replica import ReplicaStack, replicate
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
@@ -38,6 +39,8 @@ class TeamStack(Stack):
         staging = Staging(self, "Staging", store.key, team)
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
+        if team.replica:
+            replicate(store, team, team.replica)
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
         if team.watch:
@@ -85,10 +88,11 @@ class TeamStack(Stack):
 def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
-    """Create the stack of each team, and the stack of each trail and dashboard that teams share.
+    """Create the stack of each team and of its replica, and those of trails and dashboards that teams share.
 
     Returns:
-        The teams' stacks. A team's stack depends on those that it shares, so that all are deployed.
+        The teams' stacks. A team's stack depends on its replica and on those that it shares, so that all are
+        deployed.
     """
     shared = (token_trails(scope, teams, target), dashboards(scope, teams, target))
     stacks = []
@@ -97,6 +101,8 @@ def team_stacks(
         for one in shared:
             if team.name in one:
                 stack.add_stack_dependency(one[team.name])
+        if team.replica:
+            stack.add_stack_dependency(ReplicaStack(scope, team, team.replica, target))
         stacks.append(stack)
     return stacks
 

@@ -1,13 +1,14 @@
 """Set the properties of buckets that MiniStack's CloudFormation ignores in a template.
 
-These are encryption, Object Lock, ownership, lifecycle, logging and tags; MiniStack's S3 API supports them.
-An unknown property is an error, so that no new line of a template silently has no effect.
+These are encryption, Object Lock, ownership, lifecycle, logging, replication and tags; MiniStack's S3 API
+supports them. An unknown property is an error, so that no new line of a template silently has no effect.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from local_aws.server import REGION
 from local_aws.template import Template, UnsupportedTemplateError, resolve
 
 if TYPE_CHECKING:
@@ -18,13 +19,15 @@ Properties = Mapping[str, Any]
 _SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfiguration", "CorsConfiguration"})
 
 
-def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -> None:
+def apply(
+    template: Template, physical_ids: Mapping[str, str], s3: "S3Client", *, region: str = REGION
+) -> None:
     """Set the properties of every bucket in a stack's template.
 
     `physical_ids` maps logical IDs to the deployed stack's physical IDs. `UnsupportedTemplateError` is raised
     before any change.
     """
-    for bucket, wanted in list(_buckets(template, physical_ids)):
+    for bucket, wanted in list(_buckets(template, physical_ids, region)):
         for setting in _SETTINGS:
             if setting.name in wanted:
                 getattr(s3, f"put_{setting.api}")(Bucket=bucket, **{setting.parameter: wanted[setting.name]})
@@ -32,11 +35,15 @@ def apply(template: Template, physical_ids: Mapping[str, str], s3: "S3Client") -
                 getattr(s3, setting.delete)(Bucket=bucket)
 
 
-def _buckets(template: Template, physical_ids: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _buckets(
+    template: Template, physical_ids: Mapping[str, str], region: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each bucket's name, and its settings in the form of the S3 API."""
     for logical_id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::S3::Bucket":
-            properties = resolve(resource.get("Properties", {}), template, physical_ids.__getitem__)
+            properties = resolve(
+                resource.get("Properties", {}), template, physical_ids.__getitem__, region=region
+            )
             yield physical_ids[logical_id], _wanted(logical_id, properties)
 
 
@@ -106,6 +113,14 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _replication(value: Properties) -> dict[str, Any]:
+    rules = []
+    for rule in value["Rules"]:
+        same = ("Filter", "Priority", "Status", "DeleteMarkerReplication", "SourceSelectionCriteria")
+        rules.append(_renamed(rule, Id="ID", Destination="Destination", **{name: name for name in same}))
+    return {"Role": value["Role"], "Rules": rules}
+
+
 def _tags(value: Any) -> dict[str, Any]:
     return {"TagSet": sorted(value, key=lambda tag: tag["Key"])}
 
@@ -145,5 +160,12 @@ _SETTINGS: Final = (
         delete="delete_bucket_lifecycle",
     ),
     _Setting("LoggingConfiguration", "bucket_logging", "BucketLoggingStatus", _logging),
+    _Setting(
+        "ReplicationConfiguration",
+        "bucket_replication",
+        "ReplicationConfiguration",
+        _replication,
+        delete="delete_bucket_replication",
+    ),
     _Setting("Tags", "bucket_tagging", "Tagging", _tags, delete="delete_bucket_tagging"),
 )

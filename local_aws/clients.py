@@ -32,18 +32,20 @@ _NO_USER = {
 }
 
 
-def _session() -> boto3.Session:
+def _session(region: str = REGION) -> boto3.Session:
     session = botocore.session.Session(_NO_USER)
     session.set_credentials("test", "test")
-    return boto3.Session(botocore_session=session, region_name=REGION)
+    return boto3.Session(botocore_session=session, region_name=region)
 
 
-def s3_client(aws: LocalAws) -> "S3Client":
-    return _session().client("s3", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
+def s3_client(aws: LocalAws, region: str = REGION) -> "S3Client":
+    return _session(region).client("s3", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
 
 
-def cloudformation_client(aws: LocalAws) -> "CloudFormationClient":
-    return _session().client("cloudformation", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG)
+def cloudformation_client(aws: LocalAws, region: str = REGION) -> "CloudFormationClient":
+    return _session(region).client(
+        "cloudformation", endpoint_url=aws.endpoint, verify=_verify(aws), config=_CONFIG
+    )
 
 
 @contextmanager

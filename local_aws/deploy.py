@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.team import replica_stack_name, stack_name
+from infra.config import load_teams
 from local_aws import bucket_properties
 from local_aws.clients import cloudformation_client, s3_client, said_plainly
 from local_aws.failure import LocalAwsError
@@ -22,10 +24,10 @@ _TIED_PROCESS = ROOT / "local_aws" / "tied_process.py"
 _TIME_LIMIT = 600
 
 
-def bootstrap(aws: LocalAws) -> None:
-    """Run `cdk bootstrap`, which every account needs once."""
+def bootstrap(aws: LocalAws, region: str = REGION) -> None:
+    """Run `cdk bootstrap`, which every account needs once in each region."""
     # In a folder without cdk.json: bootstrapping needs no app, so our app is not synthesized.
-    _cdk(aws, ["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=aws.data_dir)
+    _cdk(aws, ["bootstrap", f"aws://{ACCOUNT}/{region}"], folder=aws.data_dir)
 
 
 def deploy(
@@ -33,9 +35,18 @@ def deploy(
 ) -> tuple[DeployedTeam, ...]:
     """Run `cdk deploy`, then set the bucket properties that CloudFormation left out; return the teams.
 
-    `aws` must be bootstrapped. `teams_file`, if not None, is read instead of `teams.toml`.
+    `aws` must be bootstrapped; the regions of replicas are bootstrapped here. `teams_file`, if not None, is
+    read instead of `teams.toml`.
     """
-    stacks = {team: f"Holdfast-{team}" for team in teams}
+    stacks = {team: stack_name(team) for team in teams}
+    regions = dict.fromkeys(stacks.values(), REGION)
+    replicas = {
+        replica_stack_name(team.name): team.replica.region
+        for team in load_teams(teams_file or ROOT / "teams.toml")
+        if team.replica and team.name in teams
+    }
+    for region in sorted({*replicas.values()}):
+        bootstrap(aws, region)
     outputs = aws.data_dir / "outputs.json"
     outputs.unlink(missing_ok=True)
     context = {"target": "local", "local_endpoint": aws.endpoint}
@@ -49,8 +60,9 @@ def deploy(
     ]
     _cdk(aws, ["deploy", *stacks.values(), *arguments], folder=ROOT)
     with said_plainly(aws):
-        for stack in stacks.values():
-            bucket_properties.apply(_template(aws, stack), _physical_ids(aws, stack), s3_client(aws))
+        for stack, region in {**replicas, **regions}.items():  # S3 looks for a replica before it copies
+            names = _physical_ids(aws, stack, region)
+            bucket_properties.apply(_template(aws, stack), names, s3_client(aws, region), region=region)
     told = json.loads(outputs.read_text())
     return tuple(
         DeployedTeam(team, told[stack]["ApiAddress"], told[stack]["BucketName"])
@@ -67,8 +79,8 @@ def _assembly(aws: LocalAws) -> Path:
     return aws.data_dir / "cdk.out"
 
 
-def _physical_ids(aws: LocalAws, stack: str) -> dict[str, str]:
-    pages = cloudformation_client(aws).get_paginator("list_stack_resources").paginate(StackName=stack)
+def _physical_ids(aws: LocalAws, stack: str, region: str) -> dict[str, str]:
+    pages = cloudformation_client(aws, region).get_paginator("list_stack_resources").paginate(StackName=stack)
     return {
         resource["LogicalResourceId"]: resource["PhysicalResourceId"]
         for page in pages

@@ -56,6 +56,11 @@ def stack_name(team: str) -> str:
     return f"{STACK_PREFIX}{team}"
 
 
+def replica_stack_name(team: str) -> str:
+    """Return the name of the stack with a team's replica; no team's stack has such a name."""
+    return f"HoldfastReplica-{team}"
+
+
 def bucket_name(team: str, account: str, region: str) -> str:
     return f"holdfast-{team}-{account}-{region}"
 
@@ -63,3 +68,8 @@ def bucket_name(team: str, account: str, region: str) -> str:
 def transfers_role(team: str, region: str) -> str:
     """Return the name of the role that signs addresses, by which operators know it in AWS's findings."""
     return f"{stack_name(team)}-{region}-transfers"
+
+
+def replication_role(team: str, region: str) -> str:
+    """Return the name of the role by which S3 copies a team's state bucket of a region to its replica."""
+    return f"{stack_name(team)}-{region}-replication"

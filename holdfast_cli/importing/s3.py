@@ -1,6 +1,5 @@
 """Reads, locks and closes states in an S3 bucket, as `backend "s3"` stores and locks them."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,9 +13,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, FlexibleChecksumError, HTTPClientError, IncompleteReadError
 
-from holdfast import json_object
 from holdfast.state.lock_info import LockInfo, read_stored
+from holdfast_cli.bucket import refusal
 from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
+from holdfast_cli.bucket.refusal import LARGEST_POLICY, Refusal
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.importing import source
 from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, OldVersion
@@ -25,10 +25,8 @@ from holdfast_cli.terminal.output import plain
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-STATEMENT_ID: Final = "HoldfastImportClosed"
-"""The ID of the statement of the bucket policy that refuses writes."""
-LARGEST_POLICY: Final = 20 * 1024
-"""The largest bucket policy that S3 accepts, in bytes."""
+CLOSED: Final = Refusal("HoldfastImportClosed", ("s3:PutObject",))
+"""The statement of the bucket policy that refuses writes."""
 
 _CONFIG: Final = Config(
     connect_timeout=5,
@@ -39,7 +37,6 @@ _CONFIG: Final = Config(
 )
 _ATTEMPTS: Final = 3
 """How often a body is read that ends too early, and a lock that changes at the same time."""
-_NO_POLICY: Final = b'{"Version":"2012-10-17","Statement":[]}'
 _CONDITION_FAILED: Final = frozenset(
     # The third is the response to If-Match for an object that is gone.
     {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "ConditionalCheckFailedException"}
@@ -288,26 +285,15 @@ class S3Source:
         bucket_arn = f"arn:{self.s3.meta.partition}:s3:::{self.bucket}"
         more, fewer = ({f"{bucket_arn}/{key}" for key in keys} for keys in (refused, allowed))
         with self._as_lines(f"s3://{self.bucket}"):
-            old = self._policy()
-            new = with_refusal(old, more, fewer)
-            if new is None:
-                self.s3.delete_bucket_policy(Bucket=self.bucket)
-            elif len(new) > LARGEST_POLICY:
+            old = refusal.policy(self.s3, self.bucket)
+            new = CLOSED.changed(old, more, fewer)
+            if new is not None and len(new) > LARGEST_POLICY:
                 raise CommandError(
                     f"with {len(refused)} states more the bucket policy has {len(new)} bytes, and S3 accepts "
                     f"{LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by hand for a pattern "
                     f"such as {bucket_arn}/*.tfstate."
                 )
-            elif new != old:
-                self.s3.put_bucket_policy(Bucket=self.bucket, Policy=new.decode())
-
-    def _policy(self) -> bytes:
-        try:
-            return self.s3.get_bucket_policy(Bucket=self.bucket)["Policy"].encode()
-        except ClientError as error:
-            if code_of(error) != "NoSuchBucketPolicy":
-                raise
-            return _NO_POLICY
+            refusal.put(self.s3, self.bucket, old, new)
 
     def _info(self, state: str, lock: OldLock) -> LockInfo:
         return lock.info.at(f"{self.bucket}/{state}")
@@ -364,38 +350,6 @@ def _below(key: str, prefix: str) -> str | None:
         return key.rpartition("/")[2]
     folder = f"{prefix}/" if prefix else ""
     return key.removeprefix(folder) if key.startswith(folder) else None
-
-
-def with_refusal(policy: bytes, more: Collection[str], fewer: Collection[str]) -> bytes | None:
-    """Return a bucket policy that denies writes of `more` objects, and no longer of `fewer`.
-
-    None if no statement is left. The other statements stay byte for byte.
-    """
-    statement = json_object.members(policy)["Statement"]
-    written = statement.written(policy)
-    old = list(json_object.elements(written)) if written.startswith(b"[") else [written]
-    ours = [json_object.parse(each) for each in old]
-    ours = [each for each in ours if each.get("Sid") == STATEMENT_ID]
-    denied = {one for each in ours for one in _texts(each.get("Resource"))}
-    resources = sorted((denied - set(fewer)) | set(more))
-    if set(resources) == denied:
-        return policy
-    new = [each for each in old if json_object.parse(each).get("Sid") != STATEMENT_ID]
-    if resources:
-        refusal = {
-            "Sid": STATEMENT_ID,
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": "s3:PutObject",
-            "Resource": resources,
-        }
-        new.append(json.dumps(refusal, ensure_ascii=False, separators=(",", ":")).encode())
-    return policy[: statement.start] + b"[" + b",".join(new) + b"]" + policy[statement.end :] if new else None
-
-
-def _texts(value: Any) -> Sequence[str]:
-    """Return the elements of a list; S3 returns a list of one text as this text."""
-    return [value] if isinstance(value, str) else [str(each) for each in value or ()]
 
 
 def _parse(lock: bytes) -> LockInfo:

@@ -13,8 +13,9 @@ from botocore.retries import standard
 from botocore.stub import Stubber
 
 from holdfast.state import lock_info as lock_infos
+from holdfast_cli.bucket.refusal import LARGEST_POLICY
 from holdfast_cli.errors import CommandError, UnavailableError
-from holdfast_cli.importing.s3 import LARGEST_POLICY, S3Source, open_s3, relative_path, with_refusal
+from holdfast_cli.importing.s3 import CLOSED, S3Source, open_s3, relative_path
 from holdfast_cli.importing.source import LockedThereError, OldLock, Settings
 from tests.contract.conftest import Bucket, Server
 from tests.support.documents import lock_info
@@ -419,9 +420,9 @@ def test_the_statement_is_added_replaced_and_removed_and_others_stay_byte_for_by
     opening: bytes, end: bytes
 ) -> None:
     policy = b'{ "Version": "2012-10-17", "Statement": ' + opening + OTHER + end + b', "Id": "x"}'
-    first = with_refusal(policy, ["arn:aws:s3:::b/1"], []) or b""
+    first = CLOSED.changed(policy, ["arn:aws:s3:::b/1"], []) or b""
     as_text = first.replace(b'["arn:aws:s3:::b/1"]', b'"arn:aws:s3:::b/1"')  # as S3 returns it
-    second = with_refusal(as_text, ["arn:aws:s3:::b/2"], []) or b""
+    second = CLOSED.changed(as_text, ["arn:aws:s3:::b/2"], []) or b""
 
     for closed, resources in ((first, 1), (second, 2)):
         assert OTHER in closed
@@ -429,10 +430,10 @@ def test_the_statement_is_added_replaced_and_removed_and_others_stay_byte_for_by
         assert kept == json.loads(OTHER)
         assert (ours["Sid"], ours["Effect"], ours["Principal"]) == ("HoldfastImportClosed", "Deny", "*")
         assert (ours["Action"], len(ours["Resource"])) == ("s3:PutObject", resources)
-    assert json.loads(with_refusal(second, [], ["arn:aws:s3:::b/2"]) or b"") == json.loads(first)
+    assert json.loads(CLOSED.changed(second, [], ["arn:aws:s3:::b/2"]) or b"") == json.loads(first)
     both = ["arn:aws:s3:::b/1", "arn:aws:s3:::b/2"]
-    assert with_refusal(second, [], both) == policy.replace(opening + OTHER + end, b"[" + OTHER + b"]")
-    assert with_refusal(policy, [], both) == policy
+    assert CLOSED.changed(second, [], both) == policy.replace(opening + OTHER + end, b"[" + OTHER + b"]")
+    assert CLOSED.changed(policy, [], both) == policy
 
 
 def test_the_policy_of_the_bucket_refuses_writes_until_no_state_is_closed(

@@ -1,8 +1,7 @@
 """The function `watch` of the deployed team `watched`: its metrics, its messages and its probe."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,19 +9,16 @@ import pytest
 from botocore.exceptions import ClientError
 
 from holdfast import watching
-from holdfast.access import Role
 from holdfast.watching import Kind
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support import access_commands, documents
-from tests.support.access_records import new_token
 from tests.support.deployed import client, function_name, new_user, policy, route_through
 from tests.support.http_client import Credentials
 from tests.support.team import Team
 from tests.support.waiting import wait_until
-from tests.support.watch import look
+from tests.support.watch import ending_token, look
 
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:watched"
-OLD = "HOLDFAST_OLD_LOCK"
 
 
 def holdfast(team: Team, *arguments: str) -> str:
@@ -71,22 +67,25 @@ def messages(aws: LocalAws, watched: Team) -> Iterator[Any]:  # noqa: ARG001 the
 
 
 @pytest.fixture
-def patient(aws: LocalAws, watched: Team) -> Iterator[None]:
-    """Let the function take every lock for an old one."""
+def change(aws: LocalAws, watched: Team) -> Iterator[Callable[..., None]]:
+    """Changes variables of the function until the end of the test."""
     name = function_name(aws, f"Holdfast-{watched.name}", "watch")
     lambda_ = client(aws, "lambda")
     before = lambda_.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-    lambda_.update_function_configuration(FunctionName=name, Environment={"Variables": {**before, OLD: "0"}})
-    route_through(aws, [name], None)
-    yield
-    lambda_.update_function_configuration(FunctionName=name, Environment={"Variables": before})
-    route_through(aws, [name], None)
+
+    def make(**to: str) -> None:
+        changed = {"Variables": {**before, **to}}
+        lambda_.update_function_configuration(FunctionName=name, Environment=changed)
+        route_through(aws, [name], None)
+
+    yield make
+    make()
 
 
-@pytest.mark.usefixtures("patient")
 def test_a_lock_that_was_left_behind_is_a_metric_and_a_message(
-    aws: LocalAws, watched: Team, state: str, messages: Any
+    aws: LocalAws, watched: Team, state: str, messages: Any, change: Callable[..., None]
 ) -> None:
+    change(HOLDFAST_OLD_LOCK="0")
     frozen = f"{state}-frozen"
     access_commands.holdfast(
         watched, "state", "freeze", frozen, "--reason", "x", environment=maintainer(watched)
@@ -117,10 +116,7 @@ def maintainer(team: Team) -> dict[str, str]:
 def test_a_token_that_ends_is_a_finding_of_the_function_and_of_the_command(
     aws: LocalAws, watched: Team, messages: Any
 ) -> None:
-    token, _ = new_token(watched, Role.READER)
-    now = datetime.now(UTC)
-    ending = replace(token, created=now - timedelta(days=80), expires=now + watching.ENDS_SOON)
-    watched.put(token.key, ending.to_json())
+    token = ending_token(watched)
 
     looked = look(aws, watched.name)
     status = access_commands.run(watched, "watch", "status", "--json")

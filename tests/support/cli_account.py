@@ -92,6 +92,22 @@ class Aws:
             Bucket=bucket(team), ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"}
         )
 
+    def replicate(self, source: str, team: str) -> None:
+        """Create a bucket whose replica is a team's bucket. moto copies nothing."""
+        s3 = self.client("s3")
+        s3.create_bucket(Bucket=source, CreateBucketConfiguration={"LocationConstraint": REGION})
+        s3.put_bucket_versioning(Bucket=source, VersioningConfiguration={"Status": "Enabled"})
+        rule = {
+            "ID": "everything",
+            "Priority": 0,
+            "Status": "Enabled",
+            "Filter": {"Prefix": ""},
+            "DeleteMarkerReplication": {"Status": "Enabled"},
+            "Destination": {"Bucket": f"arn:aws:s3:::{bucket(team)}"},
+        }
+        role = "arn:aws:iam::123456789012:role/x"
+        s3.put_bucket_replication(Bucket=source, ReplicationConfiguration={"Role": role, "Rules": [rule]})
+
     def put_state(self, team: str, name: str, body: bytes) -> str:
         """Write a state as another program does, and return its version."""
         key = f"states/{name}.tfstate"

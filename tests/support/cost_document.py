@@ -275,6 +275,14 @@ def keep_warm_price() -> float:
     return price
 
 
+def _watch_price() -> float:
+    """Return what the hourly looks of a month cost, which find each function cold, and three metrics."""
+    (megabytes,) = (TeamConfig(name="team").memory.of(spec) for spec in FUNCTIONS if spec.name == "watch")
+    looking = _INVOCATION + _seconds(_COLD_MS["backend"], megabytes) * megabytes / 1024 * GB_SECOND
+    probing = api_price(2) + functions_price(2, session=False) + s3_price(Counter((*ACQUIRE, *RELEASE)))
+    return 3 * _METRIC + 24 * _DAYS_OF_A_MONTH * (looking + probing)
+
+
 def cents() -> float:
     """Return what 100 runs cost, without the key."""
     return sum(month(100).parts()) * 100
@@ -361,6 +369,8 @@ cold start, and S3's requests |
 {dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
 | `notify` | {_METRIC + _ALARM:.2f} dollars a month, and [SNS's](https://aws.amazon.com/sns/pricing/) \
 messages |
+| `watch` | {_watch_price():.2f} dollars a month, {3 * _METRIC:.2f} of it for metrics, \
+counted above, too; 720 requests to S3 for each 1,000 states, lock and token |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
 """

@@ -323,11 +323,15 @@ def callers(aws: LocalAws) -> set[str]:
 
 
 def deploying_roles(aws: LocalAws) -> set[str]:
-    """Return the names of the roles that CDK uses for a deployment. `cdk bootstrap` created them."""
+    """Return the names of the roles that CDK uses for a deployment. `cdk bootstrap` created them.
+
+    Those of a replica's region have the same names, but for the region.
+    """
     return {
-        resource["PhysicalResourceId"]
-        for resource in _resources(aws, "CDKToolkit")
-        if resource["ResourceType"] == "AWS::IAM::Role"
+        role["RoleName"]
+        for page in client(aws, "iam").get_paginator("list_roles").paginate()
+        for role in page["Roles"]
+        if role["RoleName"].startswith("cdk-hnb659fds-")
     }
 
 

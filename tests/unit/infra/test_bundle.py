@@ -110,6 +110,7 @@ SHIPPED = {
         *("gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
         "terraform_http",
     },
+    "watch": {*("gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"), "watch"},
 }
 """Our own packages that each function ships: those that it imports."""
 
@@ -197,6 +198,16 @@ except OutcomeUnknown:
 CALLS = {"audit_trail": CALL_LOGS, "cloud": CALL_S3 + SIGN, "management": CALL_S3 + READ_LOGS + SIGN}
 
 
+OPTIONAL = {
+    "HOLDFAST_DYNAMODB_LOCK": "locks",
+    "HOLDFAST_NOTIFY_TOPIC": "arn:aws:sns:us-east-1:123456789012:holdfast",
+    "HOLDFAST_AUDIT_ARCHIVE": "archive",
+    "HOLDFAST_TEAM": "network",
+    "HOLDFAST_PROBED_API": "https://api.example.com",
+}
+"""Variables that a function has if it declares them; some of them only with a setting of the team."""
+
+
 def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str:
     """Run code with the packages of a bundle alone, and return its output."""
     ended = subprocess.run(
@@ -242,11 +253,11 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
         f"{CALLS.get(function, CALL_S3)}"
         "print('\\n'.join(opened))\n"
     )
-    # A function loads DynamoDB's model only if it has the variable, and the team the setting.
+    # A function loads some models only if it has the variable, and the team the setting.
     [spec] = [spec for spec in SPECS if spec.folder == function]
-    table = {name: "locks" for name in spec.environment if name == "HOLDFAST_DYNAMODB_LOCK"}
+    variables = {name: value for name, value in OPTIONAL.items() if name in spec.environment}
     printed = run_alone(
-        code, for_here, HTTPS_PROXY="http://127.0.0.1:1", **table
+        code, for_here, HTTPS_PROXY="http://127.0.0.1:1", **variables
     )  # nothing leaves this machine
     opened = {
         Path(name).relative_to(for_here).as_posix()

@@ -26,7 +26,7 @@ Fault = Callable[[Stack], object]
 
 STACKS: Final = {
     *("Holdfast-platform", "Holdfast-payments", "Holdfast-ops"),
-    *("HoldfastTokenTrail", "HoldfastDashboard"),
+    *("HoldfastTokenTrail", "HoldfastDashboard", "HoldfastReplica-ops"),
 }
 
 

@@ -19,6 +19,7 @@ from infra.config import (
     ConfigError,
     History,
     Memory,
+    Replica,
     Retention,
     TeamConfig,
     Throttling,
@@ -211,6 +212,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             "kms", "arn:aws:kms:eu-central-1:999999999999:key/1a2b3c4d-1111-4222-8333-444455556666"
         ]
         key_administrators = ["arn:aws:iam::012345678901:role/sso/a+b@c", "arn:aws:iam::012345678901:user/d"]
+        replica = { region = "eu-west-1" }
         access_logs = { bucket = "acme.s3-logs", prefix = "holdfast/" }
         log_retention = 3653
         throttling = { rate = 10000, burst = 5000 }
@@ -251,6 +253,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
                 "arn:aws:iam::012345678901:role/sso/a+b@c",
                 "arn:aws:iam::012345678901:user/d",
             ),
+            replica=Replica(region="eu-west-1"),
             access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
             log_retention=3653,
             throttling=Throttling(rate=10000, burst=5000),
@@ -277,6 +280,31 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
 
 
 A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('region = "eu-central-1"', "replica is for one account and region; write account and region too"),
+        (
+            'account = "123456789012"\nregion = "eu-west-1"',
+            'replica.region = "eu-west-1" is the team\'s own region, with which it would be lost; '
+            "write another region",
+        ),
+        (
+            'account = "123456789012"\nregion = "cn-north-1"',
+            'replica.region = "eu-west-1" is in the partition aws, to which S3 copies nothing from '
+            "cn-north-1; write a region of aws-cn",
+        ),
+    ],
+)
+def test_a_replica_is_in_another_region_of_the_same_partition(
+    tmp_path: Path, settings: str, message: str
+) -> None:
+    line = wrong(tmp_path, f'[teams.a]\n{settings}\nreplica = {{ region = "eu-west-1" }}')
+    assert line == f"team 'a': {message}"
+
+
 NAME = "write a name of 1 to 25 lower-case letters, digits and '-', with a letter first"
 NO_TEAM = "names no team; write a table [teams.<name>] for each"
 
@@ -577,9 +605,9 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, dynamodb_lock, max_state_mb, retention, history, key, "
-            "previous_keys, key_administrators, access_logs, log_retention, audit_retention, token_trail, "
-            "audit_archive, notify, throttling, memory, snap_start, keep_warm, console, domain, watch, "
-            "alarms, networks, tags",
+            "previous_keys, key_administrators, replica, access_logs, log_retention, audit_retention, "
+            "token_trail, audit_archive, notify, throttling, memory, snap_start, keep_warm, console, domain, "
+            "watch, alarms, networks, tags",
         ),
     ],
 )

@@ -34,7 +34,7 @@ UNUSED: Final = re.compile(
     r"|(Associate|Disassociate)KmsKey|Delete(ResourcePolicy|RetentionPolicy))"
     # AWS::S3::Bucket: replication, website, inventories, metadata tables, ACLs
     r"|s3:(Create|Delete|Update)Bucket(Analytics|Cors|Encryption|Lifecycle|Metadata|Metrics|Replication|Website).*"
-    r"|s3:Put(Accelerate|Analytics|Inventory|IntelligentTiering|Metrics|Replication|ObjectLock)Configuration"
+    r"|s3:Put(Accelerate|Analytics|Inventory|IntelligentTiering|Metrics|ObjectLock)Configuration"
     r"|s3:PutBucket(Abac|Acl|CORS|Replication|Website)"
     r"|s3:(DeleteObject|PutObjectAcl|REST.PUT.OBJECT)",
     re.IGNORECASE,
@@ -106,6 +106,7 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
         "Bucket",
         "LogGroupName",
         "TrailName",
+        "RoleName",
         "DomainName",
         "AlarmName",
         "DashboardName",
@@ -129,6 +130,7 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
         "Holdfast-ops",
         "HoldfastTokenTrail",
         "HoldfastDashboard",
+        "HoldfastReplica-ops",
     ],
 )
 def deployed(

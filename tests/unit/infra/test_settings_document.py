@@ -59,9 +59,21 @@ def test_the_example_is_a_teams_file_that_is_taken(tmp_path: Path) -> None:
 def test_each_table_that_a_row_shows_is_taken(tmp_path: Path) -> None:
     tables = re.findall(r"^\| `([a-z_]+)` \| `(\{.*?\})` \|", settings_document(), re.MULTILINE)
     assert [name for name, _ in tables] == [
-        *("retention", "history", "access_logs", "audit_archive", "notify", "throttling", "memory"),
+        *(
+            "retention",
+            "history",
+            "replica",
+            "access_logs",
+            "audit_archive",
+            "notify",
+            "throttling",
+            "memory",
+        ),
         *("domain", "alarms", "tags"),
     ]
     path = tmp_path / "teams.toml"
-    path.write_text("[teams.a]\n" + "".join(f"{name} = {table}\n" for name, table in tables))
+    path.write_text(
+        '[teams.a]\naccount = "123456789012"\nregion = "eu-central-1"\n'
+        + "".join(f"{name} = {table}\n" for name, table in tables)
+    )
     assert load_teams(path)

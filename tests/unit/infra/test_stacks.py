@@ -48,6 +48,7 @@ def test_nothing_is_bound_to_the_commercial_partition(synthesize: Synthesize, re
         previous_keys=(),
         key_administrators=(role,),
         token_trail=region is not None,
+        replica=EVERY_SETTING.replica if region else None,
     )
     for stack in synthesize([team], AWS).values():
         # Service principals, and a value that a policy compares with `kms:ViaService`.

@@ -76,7 +76,7 @@ def test_each_account_and_region_has_a_stack_of_this_name(
     here, there = f"{NAME}-{ACCOUNT}-{REGION}", f"{NAME}-{ACCOUNT}-us-east-1"
 
     assert depends_on(bundles, tmp_path, teams) == {
-        "Holdfast-ops": [here, "HoldfastDashboard"],
+        "Holdfast-ops": [here, "HoldfastDashboard", "HoldfastReplica-ops"],
         "Holdfast-payments": [here],
         "Holdfast-us": [there],
         "Holdfast-plain": [],

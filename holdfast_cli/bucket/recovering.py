@@ -1,0 +1,314 @@
+"""Fences the old side of a replica, compares both sides, and removes the stale locks from the replica.
+
+S3 copies versions and delete markers to a replica, but never the removal of a version, by which a lock is
+released. So a state is locked there by its last holder, above all locks before.
+
+To remove these locks is as safe as to break a lock:
+
+- The old bucket is fenced first: it refuses writes and deletions. A client that holds a lock there and uses
+  the old API gets an error for its write, and what it wrote before is compared afterwards. S3 may take
+  seconds to apply a policy, and to copy what was written last: the command can be run again, and then
+  compares again.
+- A client that uses the new API with the ID of a removed lock is refused, because each write compares the
+  lock. It can acquire a lock of its own, as everybody can.
+- `break_exactly` removes the version that was read. A lock that was acquired in the new place is another
+  version, and its lock info has the new bucket, so that a second run leaves it.
+- The versions below the current one go first: each of them was released, because an acquire only creates. In
+  any other order, or if the command is killed, an older lock, or a freeze that was lifted, would reappear.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from botocore.exceptions import ClientError
+
+from holdfast import names
+from holdfast.access import Caller, Grant, Role
+from holdfast.errors import InvalidName, LockNotMatched
+from holdfast.names import StateName
+from holdfast.s3.store import Store, connect
+from holdfast.state import locks
+from holdfast.state.locks import HeldLock
+from holdfast_cli import lazy
+from holdfast_cli.bucket import refusal
+from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
+from holdfast_cli.bucket.records import PATIENCE
+from holdfast_cli.bucket.refusal import Refusal
+from holdfast_cli.bucket.stack import CLIENT_CONFIG
+from holdfast_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import boto3
+    from mypy_boto3_s3 import S3Client
+
+    from holdfast_cli.terminal.output import Progress
+
+FENCE: Final = Refusal("HoldfastRecovered", ("s3:PutObject", "s3:DeleteObject"))
+"""The statement that fences the old bucket. Locks can still be released there."""
+LATELY: Final = timedelta(hours=1)
+"""Before the newest object of the replica: tokens and trust records that changed since are to be checked."""
+
+_AT_ONCE: Final = 8
+"""Locks that are read or removed in parallel; the SDK keeps ten connections."""
+_US: Final = Caller("recover", (Grant(Role.MAINTAINER, ("*",)),))
+_LOCK: Final = ".tfstate.tflock"
+_PASSING: Final = ("sessions/", "probes/")
+"""The lifecycle removes such objects within days."""
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class NoReplicaError(CommandError):
+    """The old bucket can be read, and its replica is another bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A bucket, and a client of its region."""
+
+    s3: "S3Client"
+    bucket: str
+    account: str
+
+    def store(self) -> Store:
+        """Return a store for one object; its requests fail after `PATIENCE` seconds."""
+        return Store(self.s3, self.bucket, self.account, deadline=time.monotonic() + PATIENCE)
+
+    @property
+    def where(self) -> dict[str, Any]:
+        return {"Bucket": self.bucket, "ExpectedBucketOwner": self.account}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All versions of a bucket.
+
+    Attributes:
+        current: the current entry of each key, as S3 lists it; a delete marker has no `Size`.
+        versions: the IDs of each key's versions without delete markers, newest first.
+        ids: the key and the ID of every entry.
+    """
+
+    current: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    versions: dict[str, list[str]] = field(default_factory=dict)
+    ids: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def newest(self) -> datetime | None:
+        return max((entry["LastModified"] for entry in self.current.values()), default=None)
+
+    def changed_lately(self) -> list[str]:
+        """Return the keys of tokens and trust records that changed shortly before the newest entry."""
+        newest = self.newest
+        return [
+            key
+            for key, entry in sorted(self.current.items())
+            if newest and key.startswith(("tokens/", "trust/")) and entry["LastModified"] >= newest - LATELY
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An object whose newest version has not reached the replica; `state` is empty for a record."""
+
+    key: str
+    state: str
+    there: str
+    here: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A lock in the replica. `is_stale`: it was acquired on the old side, and is no freeze."""
+
+    name: StateName
+    held: HeldLock
+    is_stale: bool
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name.value,
+            "id": self.held.info.id,
+            "held_by": self.held.holder,
+            "since": self.held.version.last_modified.isoformat(),
+            "freeze": self.held.freeze is not None,
+            "removed": self.is_stale,
+        }
+
+
+def side(session: "boto3.Session", bucket: str, account: str, region: str | None = None) -> Side:
+    """Return a bucket of a region, by default of the session's."""
+    if region is None:
+        return Side(connect(session), bucket, account)
+    return Side(session.client("s3", region_name=region, config=CLIENT_CONFIG), bucket, account)
+
+
+def fence(old: Side, new: Side) -> None:
+    """Let the old bucket refuse writes and deletions.
+
+    Raises:
+        NoReplicaError: the new bucket is not its replica.
+        CommandError: it cannot be fenced; it may be gone.
+    """
+    with as_command_errors():
+        try:
+            rules = old.s3.get_bucket_replication(**old.where)["ReplicationConfiguration"]["Rules"]
+        except ClientError as error:
+            if code_of(error) != "ReplicationConfigurationNotFoundError":
+                raise
+            rules = []
+        if not any(rule["Destination"]["Bucket"].endswith(f":{new.bucket}") for rule in rules):
+            raise NoReplicaError(
+                f"The bucket {old.bucket} is there, and {new.bucket} is not its replica. Nothing was "
+                "changed: check --team, --region and --from."
+            )
+        before = refusal.policy(old.s3, old.bucket)
+        everything = f"arn:{old.s3.meta.partition}:s3:::{old.bucket}/*"
+        refusal.put(old.s3, old.bucket, before, FENCE.changed(before, [everything]))
+
+
+def listing(side: Side, progress: "Progress") -> Listing:
+    """List all versions of a bucket, but not their content."""
+    found = Listing()
+    with as_command_errors():
+        for page in side.s3.get_paginator("list_object_versions").paginate(**side.where):
+            for version in page.get("Versions", []):
+                found.versions.setdefault(version["Key"], []).append(version["VersionId"])
+            entries: list[Mapping[str, Any]] = [*page.get("Versions", [])]
+            entries += page.get("DeleteMarkers", [])
+            for entry in entries:
+                found.ids.add((entry["Key"], entry["VersionId"]))
+                if entry["IsLatest"]:
+                    found.current[entry["Key"]] = entry
+            progress.show(f"{len(found.ids)} versions so far in {side.bucket}")
+    progress.end()
+    return found
+
+
+def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
+    """Return the objects of the old side whose newest version has not reached the replica.
+
+    A copy has the version ID of its original. Only if an ID is missing, the metadata of both is read.
+    """
+    found = []
+    for key, entry in sorted(there.current.items()):
+        own = here.current.get(key)
+        if key.endswith(_LOCK) or key.startswith(_PASSING) or (key, entry["VersionId"]) in here.ids:
+            continue
+        if own is not None and (own.get("ETag"), own.get("Size")) == (entry.get("ETag"), entry.get("Size")):
+            continue
+        if own is None and "Size" not in entry:
+            continue  # deleted there, and never here
+        state = _state_of(key)
+        compared = [_revision(old, key, entry), _revision(new, key, own)] if state else [{}, {}]
+        if state and compared[0] and _is_at_least(compared[1], compared[0]):
+            continue
+        found.append(
+            Late(key, state, *(_words(one, of) for one, of in zip(compared, (entry, own), strict=True)))
+        )
+    return found
+
+
+def _revision(side: Side, key: str, entry: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the metadata of a state's current version; empty if it does not exist."""
+    if entry is None or "Size" not in entry:
+        return {}
+    with as_command_errors():
+        return side.s3.head_object(**side.where, Key=key, VersionId=entry["VersionId"])["Metadata"]
+
+
+def _is_at_least(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Return whether a revision is another's, or a later one of the same lineage."""
+    if one.get("lineage") != other.get("lineage"):
+        return False
+    serials = [each.get("serial", "") for each in (one, other)]
+    if not all(serial.isdecimal() for serial in serials):
+        return False
+    mine, theirs = map(int, serials)
+    return mine > theirs or (mine == theirs and one.get("sha256") == other.get("sha256"))
+
+
+def _words(revision: Mapping[str, str], entry: Mapping[str, Any] | None) -> str:
+    if entry is None:
+        return "missing"
+    if "Size" not in entry:
+        return "deleted"
+    if serial := revision.get("serial"):
+        return f"serial {serial}"
+    return f"of {entry['LastModified']:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _state_of(key: str) -> str:
+    if not (key.startswith("states/") and key.endswith(".tfstate")):
+        return ""
+    return key.removeprefix("states/").removesuffix(".tfstate")
+
+
+def locks_in(new: Side, here: Listing, old_bucket: str, progress: "Progress") -> list[Found]:
+    """Return the locks and freezes in the replica."""
+
+    def read(key: str) -> Found | None:
+        try:
+            name = names.parse(key.removeprefix("states/").removesuffix(_LOCK))
+        except InvalidName:
+            return None  # no API has a state of this name
+        return _found(name, locks.read(new.store(), name), old_bucket)
+
+    keys = [key for key, entry in sorted(here.current.items()) if key.endswith(_LOCK) and "Size" in entry]
+    found = [one for one in _for_each(keys, read, "locks read", progress) if one]
+    return sorted(found, key=lambda one: one.name.value)
+
+
+def _found(name: StateName, held: HeldLock | None, old_bucket: str) -> Found | None:
+    if held is None:
+        return None
+    # An unreadable lock object says nothing about where it is from: it was not written by this product's API.
+    path = held.info.document.get("Path")
+    is_old = isinstance(path, str) and path.startswith(f"{old_bucket}/")
+    return Found(name, held, held.freeze is None and is_old)
+
+
+def remove(new: Side, here: Listing, found: Sequence[Found], old_bucket: str, progress: "Progress") -> None:
+    """Remove the stale locks, and below each lock and freeze the released ones."""
+    work = partial(_remove, new, here, old_bucket)
+    for _ in _for_each(found, work, "locks removed", progress):
+        pass
+
+
+def _remove(new: Side, here: Listing, old_bucket: str, one: Found) -> None:
+    store, name = new.store(), one.name
+    for version in reversed(here.versions[name.lock_key]):
+        if version != one.held.identity.version_id:
+            store.prolong(PATIENCE)
+            # A version under retention stays: below a delete marker it is no lock.
+            store.remove_version(name.lock_key, version)
+    held: Found | None = one
+    while held is not None and held.is_stale:
+        with suppress(LockNotMatched):  # somebody else broke it, and another lock is there
+            locks.break_exactly(store, name, held.held.info.id, held.held.identity.version_id, _US)
+        held = _found(name, locks.read(store, name), old_bucket)
+
+
+def _for_each(
+    items: Sequence[_T], work: "Callable[[_T], _R]", what: str, progress: "Progress"
+) -> Iterator[_R]:
+    """Yield the results, `_AT_ONCE` at the same time. On an error or Ctrl-C no further item begins."""
+    lazy.load_now()
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        futures = [pool.submit(work, item) for item in items]
+        for number, done in enumerate(as_completed(futures), start=1):
+            progress.show(f"{number} of {len(items)} {what}")
+            yield done.result()
+    finally:
+        progress.end()
+        pool.shutdown(cancel_futures=True)

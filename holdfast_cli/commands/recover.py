@@ -1,0 +1,182 @@
+"""`holdfast recover`: turns the replica of a team's state bucket into the team's state bucket."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from holdfast import team as names
+from holdfast_cli.bucket import records, recovering, stack
+from holdfast_cli.config import arguments, settings
+from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal.declaration import Command, option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from holdfast_cli.bucket.recovering import Found, Late, Listing, Side
+    from holdfast_cli.bucket.stack import Stack
+
+COMMAND = Command()
+
+_AGAIN = "run the command again; it goes on where it ended."
+
+
+@COMMAND.define(
+    """\
+Use it once the team's stack is deployed on the replica of its state bucket. It lets
+the old bucket refuse writes, says which states and records had not been copied, and
+removes each lock of the old side; freezes stay. It can be run again at any time.
+Needs AWS credentials for both buckets.""",
+    """\
+  holdfast recover --team payments --region eu-west-1 --from eu-central-1
+  holdfast recover --team payments --region eu-west-1 --from eu-central-1 --old-side-is-gone --yes
+""",
+    option("--from", dest="source", required=True, metavar="REGION", help="the region that is left"),
+    option(
+        "--old-side-is-gone",
+        action="store_true",
+        help="go on if the old bucket cannot be fenced, since nobody can write there any more",
+    ),
+    option("--yes", action="store_true", help="do not ask"),
+    arguments.TEAM,
+    arguments.as_json(),
+)
+def _recover(asked: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(asked))
+    with records.as_lines(found, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
+        new = recovering.side(session, found.bucket, found.account)
+        old_bucket = names.bucket_name(found.team, found.account, asked.source)
+        old = recovering.side(session, old_bucket, found.account, asked.source)
+        if old.bucket == new.bucket:
+            raise CommandError(f"--from {asked.source} is the region of the stack: name the old region.")
+        if not asked.yes:
+            asking.for_word(
+                f"This lets the bucket {old.bucket} refuse writes, and removes each of its locks that the "
+                f"bucket {new.bucket} has.",
+                found.team,
+            )
+        progress = output.Progress()
+        is_fenced = _fence(old, new, is_gone=asked.old_side_is_gone)
+        there = recovering.listing(old, progress) if is_fenced else None
+        here = recovering.listing(new, progress)
+        late = recovering.late(old, new, there, here) if there else []
+
+        locks = recovering.locks_in(new, here, old.bucket, progress)
+        if not asked.json:
+            _write_before(old, locks, session.clock.now(), is_fenced=is_fenced)
+        recovering.remove(new, here, locks, old.bucket, progress)
+    changed = here.changed_lately()
+    if asked.json:
+        output.write(json.dumps(_document(found, old, locks, late, changed, is_fenced=is_fenced), indent=2))
+    else:
+        _write_after(locks, late, here, changed, is_fenced=is_fenced)
+    if late:
+        raise CommandError(
+            f"{_counted(late, 'object')} of {old.bucket} had not been copied: wait a minute and run the "
+            "command again. What S3 does not copy then is lost here; the old bucket still has it."
+        )
+
+
+def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
+    """Fence the old side. Return whether it is fenced; if it is not, somebody has said that it is gone."""
+    try:
+        recovering.fence(old, new)
+    except recovering.NoReplicaError:
+        raise
+    except CommandError as error:
+        if not is_gone:
+            asking.for_word(
+                f"The old bucket {old.bucket} cannot be fenced: {error} What clients still write there would "
+                "be lost.",
+                "gone",
+                "--old-side-is-gone says that nobody can write there any more",
+            )
+        return False
+    return True
+
+
+def _write_before(old: "Side", locks: "Sequence[Found]", now: "datetime", *, is_fenced: bool) -> None:
+    lines = []
+    if is_fenced:
+        lines.append(
+            f"The bucket {old.bucket} refuses writes now (statement {recovering.FENCE.sid} of its policy)."
+        )
+    stale = [one for one in locks if one.is_stale]
+    if stale:
+        rows = [
+            (
+                one.name.value,
+                output.word(one.held.version.last_modified, now),
+                one.held.holder,
+                one.held.info.id,
+            )
+            for one in stale
+        ]
+        lines.append(output.table(("STATE", "SINCE", "HELD BY", "ID"), rows))
+    if lines:
+        output.write("\n".join(lines))
+
+
+def _write_after(
+    locks: "Sequence[Found]",
+    late: "Sequence[Late]",
+    here: "Listing",
+    changed: "Sequence[str]",
+    *,
+    is_fenced: bool,
+) -> None:
+    lines = [f"Removed {_counted([one for one in locks if one.is_stale], 'lock')} of the old side."]
+    for one in locks:
+        if one.held.freeze:
+            lines.append(
+                f"{one.name} stays frozen: {one.held.freeze.reason}. If the freeze was lifted before, run "
+                f"`holdfast state unfreeze {one.name}`."
+            )
+        elif not one.is_stale:
+            lines.append(f"The lock {one.held.info.id} of {one.name} stays: it is not of the old side.")
+    for each in late:
+        what = f"state {each.state}" if each.state else each.key
+        lines.append(f"Not copied: {what}: {each.there} there, {each.here} here.")
+    if not is_fenced:
+        lines.append(
+            "The old bucket cannot be read, so it is unknown whether a serial went back: compare the serial "
+            "in the last output of each pipeline with `holdfast state history`."
+        )
+    if changed and here.newest:
+        hours = int(recovering.LATELY.total_seconds()) // 3600
+        lines.append(
+            f"Check what changed in the {hours} h before the newest copy, of "
+            f"{output.moment(here.newest)}; a later revocation may be missing: {', '.join(changed)}"
+        )
+    output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
+
+
+def _counted(items: "Sequence[object]", what: str) -> str:
+    return f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
+
+
+def _document(
+    found: "Stack",
+    old: "Side",
+    locks: "Sequence[Found]",
+    late: "Sequence[Late]",
+    changed: "Sequence[str]",
+    *,
+    is_fenced: bool,
+) -> dict[str, object]:
+    return {
+        "team": found.team,
+        "bucket": found.bucket,
+        "old_bucket": old.bucket,
+        "fenced": is_fenced,
+        "locks": [one.to_json() for one in locks],
+        # null: the old side cannot be read
+        "not_copied": [
+            {"key": one.key, "state": one.state or None, "there": one.there, "here": one.here} for one in late
+        ]
+        if is_fenced
+        else None,
+        "changed_lately": list(changed),
+    }

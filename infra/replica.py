@@ -1,0 +1,204 @@
+"""The replica of a team's state bucket in another region, with its key, and the role by which S3 fills it.
+
+They have a stack of their own, which is deployed before the team's. The stacks refer to each other's
+resources by fixed names. The replica's name and logical IDs are those that the team's own stack would have in
+that region, so that a stack there can import bucket and key.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from aws_cdk import Acknowledgment, Aws, Environment, RemovalPolicy, Stack, Validations
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from holdfast import team as names
+from infra.config import Replica, Target, TeamConfig
+from infra.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
+
+_EVERY_OBJECT = "S3 copies every object of the bucket."
+
+
+class ReplicaStack(Stack):
+    """The replica of one team's state bucket."""
+
+    def __init__(self, scope: Construct, team: TeamConfig, replica: Replica, target: Target) -> None:
+        source = target.place(team)
+        team = replace(source, region=replica.region)
+        super().__init__(
+            scope,
+            names.replica_stack_name(team.name),
+            description=f"Holdfast: replica of the states of team {team.name}",
+            env=Environment(account=team.account, region=team.region),
+            # Without the tag `holdfast:team`, by which the command finds a team's stack.
+            tags=dict(team.tags),
+            termination_protection=target.termination_protection,
+        )
+        key = state_key(self, team) if team.kms_keys else None
+        bucket = private_bucket(
+            self,
+            "Bucket",
+            "StateBucket",
+            key=key,
+            bucket_name=bucket_name(team),
+            versioned=True,
+            object_lock_enabled=True,
+            # Without a default retention: a copy has the retention of its original.
+            lifecycle_rules=lifecycle(team.history),
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        Validations.of(bucket).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions::AwsSolutions-S1",
+                reason="Only S3 writes to it; with the team's stack it gets an access log.",
+            )
+        )
+        bucket.add_to_resource_policy(_refuse_other_writes(bucket, _role_arn(source)))
+        if key:
+            kms.Alias(self, "Alias", alias_name=_alias(team), target_key=key)
+        role = iam.Role(
+            self,
+            "Role",
+            role_name=names.replication_role(source.name, str(source.region)),
+            description=f"Holdfast replication of team {team.name}",
+            assumed_by=iam.ServicePrincipal("s3.amazonaws.com"),
+            inline_policies={"permissions": iam.PolicyDocument(statements=_permissions(source, team, key))},
+        )
+        for name in (bucket_name(source), bucket_name(team)):
+            rule = f"AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{name}/*]"
+            Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=_EVERY_OBJECT))
+
+
+def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
+    """Let S3 copy each new version, with its metadata, tags and retention, and each delete marker.
+
+    Without the delete markers a deleted state would come back. S3 never copies the removal of a version, so
+    that a released lock stays in the replica: `holdfast recover` removes it.
+    """
+    there = replace(team, region=replica.region)
+    rule = s3.CfnBucket.ReplicationRuleProperty(
+        id="everything",
+        priority=0,
+        status="Enabled",
+        filter=s3.CfnBucket.ReplicationRuleFilterProperty(prefix=""),
+        delete_marker_replication=s3.CfnBucket.DeleteMarkerReplicationProperty(status="Enabled"),
+        source_selection_criteria=s3.CfnBucket.SourceSelectionCriteriaProperty(
+            sse_kms_encrypted_objects=s3.CfnBucket.SseKmsEncryptedObjectsProperty(status="Enabled")
+        )
+        if store.keys
+        else None,
+        destination=s3.CfnBucket.ReplicationDestinationProperty(
+            bucket=_bucket_arn(there),
+            encryption_configuration=s3.CfnBucket.EncryptionConfigurationProperty(
+                replica_kms_key_id=f"arn:{Aws.PARTITION}:kms:{there.region}:{there.account}:{_alias(there)}"
+            )
+            if store.keys
+            else None,
+        ),
+    )
+    bucket = cast("s3.CfnBucket", store.bucket.node.default_child)
+    bucket.replication_configuration = s3.CfnBucket.ReplicationConfigurationProperty(
+        role=_role_arn(team), rules=[rule]
+    )
+    if own := store.keys.get("kms"):
+        # In the key's policy, because the role is older than the key.
+        own.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="Replication",
+                principals=[iam.ArnPrincipal(_role_arn(team))],
+                actions=["kms:Decrypt"],
+                resources=["*"],
+                conditions=_by_s3(team),
+            )
+        )
+
+
+def _permissions(
+    source: TeamConfig, replica: TeamConfig, key: kms.IKey | None
+) -> Sequence[iam.PolicyStatement]:
+    """Return what S3 needs to copy objects with Object Lock and tags.
+
+    See https://docs.aws.amazon.com/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html and, for
+    retention, https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-lock-managing.html
+    """
+    # The name of a deleted bucket is free for other accounts.
+    ours = {"StringEquals": {"s3:ResourceAccount": source.account}}
+    here, there = _bucket_arn(source), _bucket_arn(replica)
+    statements = [
+        iam.PolicyStatement(
+            sid="Source",
+            actions=["s3:GetReplicationConfiguration", "s3:ListBucket"],
+            resources=[here],
+            conditions=ours,
+        ),
+        iam.PolicyStatement(
+            sid="Read",
+            actions=[
+                "s3:GetObjectVersionForReplication",
+                "s3:GetObjectVersionAcl",
+                "s3:GetObjectVersionTagging",
+                "s3:GetObjectRetention",
+                "s3:GetObjectLegalHold",
+            ],
+            resources=[f"{here}/*"],
+            conditions=ours,
+        ),
+        iam.PolicyStatement(
+            sid="Copy",
+            actions=["s3:ReplicateObject", "s3:ReplicateDelete", "s3:ReplicateTags"],
+            resources=[f"{there}/*"],
+            conditions=ours,
+        ),
+    ]
+    if key:
+        encrypt = ["kms:Encrypt", "kms:GenerateDataKey"]
+        statements.append(
+            iam.PolicyStatement(
+                sid="Encrypt", actions=encrypt, resources=[key.key_arn], conditions=_by_s3(replica)
+            )
+        )
+    if brought := [name for name in source.kms_keys if name != "kms"]:
+        statements.append(
+            iam.PolicyStatement(
+                sid="Decrypt", actions=["kms:Decrypt"], resources=brought, conditions=_by_s3(source)
+            )
+        )
+    return statements
+
+
+def _by_s3(team: TeamConfig) -> dict[str, Any]:
+    """Return the condition that S3 of a team's region uses the key for the team's bucket."""
+    bucket = _bucket_arn(team)
+    services = [f"s3.{team.region}.amazonaws.com", f"s3.{team.region}.{Aws.URL_SUFFIX}"]
+    return {
+        "StringEquals": {"kms:ViaService": services},
+        "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
+    }
+
+
+def _refuse_other_writes(bucket: s3.IBucket, role_arn: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid="RefuseWritesButReplication",
+        effect=iam.Effect.DENY,
+        principals=[iam.StarPrincipal()],
+        actions=["s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"],
+        resources=[bucket.arn_for_objects("*")],
+        conditions={"StringNotEquals": {"aws:PrincipalArn": role_arn}},
+    )
+
+
+def _bucket_arn(team: TeamConfig) -> str:
+    return f"arn:{Aws.PARTITION}:s3:::{bucket_name(team)}"
+
+
+def _role_arn(source: TeamConfig) -> str:
+    role = names.replication_role(source.name, str(source.region))
+    return f"arn:{Aws.PARTITION}:iam::{source.account}:role/{role}"
+
+
+def _alias(team: TeamConfig) -> str:
+    """Return the name by which the team's stack knows the key of the other region."""
+    return f"alias/holdfast-{team.name}-replica"

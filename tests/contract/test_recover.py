@@ -1,0 +1,329 @@
+"""Recovery on a replica, to which S3 copied every version and no removal of a version."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast import names
+from holdfast.errors import LockLost
+from holdfast.s3.store import Store
+from holdfast.state import freeze, locks, pattern_freeze
+from holdfast.state.delete import delete
+from holdfast.state.write import write
+from holdfast_cli.bucket import recovering, refusal
+from holdfast_cli.bucket.recovering import Found, Late, NoReplicaError, Side
+from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal.output import Progress
+from tests.contract.conftest import ACCOUNT, KEY, LOCK_KEY, NAME, Bucket
+from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
+
+ONE, TWO, LATER = (lock_info(name) for name in ("one", "two", "later"))
+OTHER, FROZEN, FREE = (names.parse(name) for name in ("network/dev", "dns", "free"))
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Sides:
+    """A bucket with a replica that this class fills. `steps` counts the command's requests."""
+
+    old: Bucket
+    new: Bucket
+    copied: set[tuple[str, str]] = field(default_factory=set)
+    steps: int = 0
+    dies_at: int | None = None
+
+    def copy(self) -> None:
+        """Copy what S3 has not copied yet, oldest first. Removals of versions are never copied."""
+        s3 = self.old.s3
+        listed = s3.list_object_versions(Bucket=self.old.name)
+        versions: list[Any] = [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]
+        for entry in sorted(versions, key=lambda one: one["LastModified"]):
+            key, version = entry["Key"], entry["VersionId"]
+            if (key, version) in self.copied:
+                continue
+            self.copied.add((key, version))
+            if "Size" not in entry:
+                s3.delete_object(Bucket=self.new.name, Key=key)
+                continue
+            found = s3.get_object(Bucket=self.old.name, Key=key, VersionId=version)
+            s3.put_object(
+                Bucket=self.new.name, Key=key, Body=found["Body"].read(), Metadata=found["Metadata"]
+            )
+
+    def old_store(self) -> Store:
+        return self.old.direct_store()
+
+    def locked(self, name: names.StateName = NAME, info: bytes = ONE) -> None:
+        locks.acquire(self.old_store(), name, info, ADA)
+        self.copy()
+
+    def unlocked(self, name: names.StateName = NAME, info: bytes = ONE) -> None:
+        locks.release(self.old_store(), name, info, ADA)
+
+    def written(self, body: bytes, info: bytes = ONE) -> None:
+        write(self.old_store(), NAME, body, json.loads(info)["ID"], ADA, require_lock=True)
+
+    def frozen(self, name: names.StateName) -> None:
+        now = datetime.now(UTC)
+        freeze.freeze(self.old_store(), name, uuid4().hex, "audit", None, OPERATOR, now=now)
+        self.copy()
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return tuple(Side(one.server.proxied, one.name, ACCOUNT) for one in (self.old, self.new))  # type: ignore[return-value]
+
+    def recover(self) -> tuple[list[Found], list[Late]]:
+        """Do what the command does, in its order."""
+        old, new = self.sides
+        recovering.fence(old, new)
+        there, here = (recovering.listing(side, Progress()) for side in (old, new))
+        late = recovering.late(old, new, there, here)
+        found = recovering.locks_in(new, here, old.bucket, Progress())
+        recovering.remove(new, here, found, old.bucket, Progress())
+        return found, late
+
+    def step(self, **_: Any) -> None:
+        self.steps += 1
+        if self.dies_at is not None and self.steps >= self.dies_at:
+            raise Killed
+
+    def held(self, name: names.StateName = NAME) -> str | None:
+        found = locks.read(self.new.direct_store(), name)
+        return found.info.id if found else None
+
+    def refuses_writes(self) -> bool:
+        policy = json.loads(refusal.policy(self.old.s3, self.old.name))
+        return any(one["Sid"] == "HoldfastRecovered" for one in policy["Statement"])
+
+
+@pytest.fixture
+def sides(bucket: Bucket) -> Iterator[Sides]:
+    new = replace(bucket, name=f"holdfast-{uuid4().hex}")
+    bucket.s3.create_bucket(Bucket=new.name, ObjectLockEnabledForBucket=True)
+    found = Sides(bucket, new)
+    # The server copies nothing: its own rule has another prefix.
+    bucket.s3.put_bucket_replication(
+        Bucket=bucket.name,
+        ReplicationConfiguration={
+            "Role": f"arn:aws:iam::{ACCOUNT}:role/x",
+            "Rules": [
+                {
+                    "ID": "nothing",
+                    "Priority": 0,
+                    "Status": "Disabled",
+                    "Filter": {"Prefix": "none"},
+                    "DeleteMarkerReplication": {"Status": "Disabled"},
+                    "Destination": {"Bucket": f"arn:aws:s3:::{new.name}"},
+                }
+            ],
+        },
+    )
+    events = bucket.server.proxied.meta.events
+    events.register("before-call.s3", found.step)
+    try:
+        yield found
+    finally:
+        events.unregister("before-call.s3", found.step)
+
+
+def test_released_locks_of_every_age_go_and_freezes_and_patterns_stay(sides: Sides) -> None:
+    for info in (ONE, TWO):
+        sides.locked(info=info)
+        sides.unlocked(info=info)
+    sides.frozen(NAME)  # and lifted again, which removes its version
+    lifted = locks.read(sides.old_store(), NAME)
+    assert lifted is not None
+    assert lifted.freeze is not None
+    freeze.unfreeze(sides.old_store(), NAME, lifted.freeze.id, OPERATOR)
+    sides.locked(info=LATER)
+    sides.locked(OTHER)
+    sides.frozen(FROZEN)
+    now = datetime.now(UTC)
+    freeze.freeze_pattern(sides.old_store(), "apps/*", uuid4().hex, "audit", None, OPERATOR, now=now)
+    sides.copy()
+    assert len(sides.new.history(LOCK_KEY)) == 4
+
+    found, late = sides.recover()
+
+    assert [(one.name.value, one.held.info.id, one.is_stale) for one in found if one.is_stale] == [
+        (OTHER.value, "one", True),
+        (NAME.value, "later", True),
+    ]
+    assert late == []
+    assert (sides.held(), sides.held(OTHER), sides.new.history(LOCK_KEY)) == (None, None, [])
+    kept = locks.read(sides.new.direct_store(), FROZEN)
+    assert kept is not None
+    assert kept.freeze is not None
+    assert len(pattern_freeze.entries(sides.new.direct_store().read(names.FROZEN_PATTERNS))) == 1
+    assert sides.refuses_writes()
+
+
+def test_a_recovery_that_is_killed_between_any_two_requests_is_finished_by_the_next(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovering, "_AT_ONCE", 1)
+
+    def again() -> None:
+        sides.new.empty()
+        sides.copied.clear()
+        for info in (ONE, TWO):
+            sides.locked(info=info)
+            sides.unlocked(info=info)
+        sides.locked(OTHER)
+        sides.unlocked(OTHER)
+        sides.steps = 0
+
+    again()
+    sides.recover()
+    requests = sides.steps
+    assert requests > 10
+    for step in range(1, requests + 1):
+        sides.old.s3.delete_bucket_policy(Bucket=sides.old.name)
+        sides.dies_at = None
+        again()
+        sides.dies_at = step
+        with pytest.raises(Killed):
+            sides.recover()
+        # Never unfenced and unlocked, and never an older lock on top.
+        assert sides.refuses_writes() or sides.held() == "two", step
+        assert sides.held() in ("two", None), step
+        sides.dies_at = None
+
+        sides.recover()
+
+        assert (sides.held(), sides.held(OTHER), sides.new.history("states/")) == (None, None, []), step
+
+
+def test_a_second_run_leaves_what_was_acquired_in_the_new_place(sides: Sides) -> None:
+    sides.locked()
+    sides.recover()
+    locks.acquire(sides.new.direct_store(), NAME, LATER, BOB)
+
+    [found], _ = sides.recover()
+
+    assert (found.held.info.id, found.is_stale, sides.held()) == ("later", False, "later")
+
+
+def test_a_lock_that_somebody_takes_over_meanwhile_stays(sides: Sides) -> None:
+    sides.locked()
+
+    def taken_over() -> None:
+        locks.release(sides.new.direct_store(), NAME, only_id("one"), OPERATOR)
+        locks.acquire(sides.new.direct_store(), NAME, LATER, BOB)
+
+    sides.new.proxy.before("GET", LOCK_KEY, lambda: None)  # the list
+    sides.new.proxy.before("GET", LOCK_KEY, taken_over)
+
+    sides.recover()
+
+    assert sides.held() == "later"
+
+
+def test_whoever_held_a_removed_lock_writes_on_neither_side(sides: Sides) -> None:
+    sides.locked()
+    sides.written(state(1))
+    sides.copy()
+    sides.recover()
+
+    with pytest.raises(LockLost):
+        write(sides.new.direct_store(), NAME, state(2), "one", ADA, require_lock=True)
+    policy = json.loads(sides.old.s3.get_bucket_policy(Bucket=sides.old.name)["Policy"])
+    [statement] = policy["Statement"]
+    assert statement["Effect"] == "Deny"
+    assert set(statement["Action"]) == {"s3:PutObject", "s3:DeleteObject"}
+    assert statement["Resource"] == [f"arn:aws:s3:::{sides.old.name}/*"]
+
+
+def test_each_state_and_record_that_was_not_copied_is_named(sides: Sides) -> None:
+    sides.locked()
+    sides.written(state(1))
+    sides.copy()
+    sides.written(state(2))
+    sides.old.s3.put_object(Bucket=sides.old.name, Key="tokens/a.json", Body=b"revoked")
+    sides.old.s3.put_object(Bucket=sides.old.name, Key="sessions/a.json", Body=b"passing")
+
+    _, late = sides.recover()
+
+    assert [(one.key, one.state, one.there, one.here) for one in late] == [
+        (KEY, NAME.value, "serial 2", "serial 1"),
+        ("tokens/a.json", "", late[1].there, "missing"),
+    ]
+    sides.copy()
+    assert sides.recover()[1] == []
+
+
+def test_a_deletion_that_was_not_copied_is_named_and_a_later_state_here_is_not(sides: Sides) -> None:
+    sides.locked()
+    sides.written(state(1))
+    sides.unlocked()
+    sides.copy()
+    delete(sides.old_store(), NAME, OPERATOR)
+    [late] = sides.recover()[1]
+    assert (late.there, late.here) == ("deleted", "serial 1")
+    sides.old.s3.delete_bucket_policy(Bucket=sides.old.name)
+
+    [marker] = sides.old.s3.list_object_versions(Bucket=sides.old.name, Prefix=KEY)["DeleteMarkers"]
+    sides.old.s3.delete_object(Bucket=sides.old.name, Key=KEY, VersionId=marker["VersionId"])
+    write(sides.new.direct_store(), NAME, state(2), None, ADA, require_lock=False)
+    assert sides.recover()[1] == []
+
+
+def test_tokens_and_trust_records_of_the_last_hour_are_listed(sides: Sides) -> None:
+    for key in ("tokens/a.json", "trust/records.json", "workspaces/a.json"):
+        sides.new.s3.put_object(Bucket=sides.new.name, Key=key, Body=b"{}")
+    here = recovering.listing(sides.sides[1], Progress())
+    assert here.changed_lately() == ["tokens/a.json", "trust/records.json"]
+    here.current["states/later.tfstate"] = {
+        "LastModified": here.current["tokens/a.json"]["LastModified"] + recovering.LATELY * 2
+    }
+    assert here.changed_lately() == []
+
+
+def test_a_bucket_with_another_replica_is_not_fenced(sides: Sides) -> None:
+    old, new = sides.sides
+    with pytest.raises(NoReplicaError, match="Nothing was changed"):
+        recovering.fence(old, replace(new, bucket=f"{new.bucket}-other"))
+    assert not sides.refuses_writes()
+
+
+def test_a_bucket_that_is_gone_cannot_be_fenced(sides: Sides) -> None:
+    old, new = sides.sides
+    with pytest.raises(CommandError) as gone:
+        recovering.fence(replace(old, bucket=f"{old.bucket}-gone"), new)
+    assert not isinstance(gone.value, NoReplicaError)
+
+
+def test_a_fence_keeps_the_other_statements(sides: Sides) -> None:
+    other = {
+        "Sid": "Other",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:PutObject",
+        "Resource": f"arn:aws:s3:::{sides.old.name}/x",
+    }
+    document = json.dumps({"Version": "2012-10-17", "Statement": [other]})
+    sides.old.s3.put_bucket_policy(Bucket=sides.old.name, Policy=document)
+
+    for _ in range(2):
+        recovering.fence(*sides.sides)
+        policy = json.loads(sides.old.s3.get_bucket_policy(Bucket=sides.old.name)["Policy"])
+        assert [one["Sid"] for one in policy["Statement"]] == ["Other", "HoldfastRecovered"]
+
+
+def test_a_lock_under_retention_is_covered_by_a_marker(sides: Sides) -> None:
+    sides.new.retain_everything()
+    sides.locked()
+    sides.unlocked()
+    sides.locked(info=TWO)
+
+    sides.recover()
+
+    assert (sides.held(), sides.new.delete_markers(LOCK_KEY)) == (None, 1)

@@ -1,0 +1,99 @@
+"""`holdfast recover` as it is typed, against moto's server over HTTP."""
+
+import json
+
+import pytest
+
+from holdfast import team as names
+from tests.support.cli_account import Aws, bucket
+from tests.support.documents import lock_info, state
+
+ACCOUNT = "123456789012"
+"""The account of moto's stacks."""
+OLD = names.bucket_name("payments", ACCOUNT, "us-west-2")
+RECOVER = ("recover", "--team", "payments", "--from", "us-west-2")
+LOCK = "states/network/prod.tfstate.tflock"
+
+
+@pytest.fixture
+def left(aws: Aws) -> Aws:
+    """An account with the bucket of a region that is left, whose replica has a lock and a token of it."""
+    aws.replicate(OLD, "payments")
+    document = json.loads(lock_info("one")) | {"Path": f"{OLD}/states/network/prod.tfstate"}
+    aws.put_record("payments", LOCK, json.dumps(document).encode())
+    aws.put_record("payments", "tokens/k2v9x0q7m3c1d8f5a6b4.json", b"{}")
+    return aws
+
+
+def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
+    fenced, heading, row, removed, check = left.output(*RECOVER, "--yes").splitlines()
+
+    assert fenced == f"The bucket {OLD} refuses writes now (statement HoldfastRecovered of its policy)."
+    assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "ID"]
+    assert row.startswith("network/prod  20")
+    assert row.endswith("  ada@laptop  one")
+    assert removed == "Removed 1 lock of the old side."
+    assert check.endswith("a later revocation may be missing: tokens/k2v9x0q7m3c1d8f5a6b4.json")
+    assert LOCK not in left.records("payments")
+    assert left.output(*RECOVER, "--yes").splitlines()[1] == "Removed 0 locks of the old side."
+
+
+def test_what_had_not_been_copied_is_named_and_ends_with_1(left: Aws) -> None:
+    left.client("s3").put_object(
+        Bucket=OLD, Key="states/a.tfstate", Body=state(4), Metadata={"serial": "4", "lineage": "x"}
+    )
+
+    done = left.run(*RECOVER, "--yes")
+
+    assert done.returncode == 1
+    assert "Not copied: state a: serial 4 there, missing here." in done.stdout
+    assert f"1 object of {OLD} had not been copied: wait a minute and run the command again" in done.stderr
+    told = json.loads(left.run(*RECOVER, "--yes", "--json").stdout)
+    assert told["not_copied"] == [
+        {"key": "states/a.tfstate", "state": "a", "there": "serial 4", "here": "missing"}
+    ]
+
+
+def test_without_an_old_side_somebody_has_to_say_that_it_is_gone(left: Aws) -> None:
+    elsewhere = (*RECOVER[:-1], "us-east-2")
+    refused = left.run(*elsewhere, "--yes")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "cannot be fenced" in refused.stderr
+    assert "--old-side-is-gone" in refused.stderr
+    assert LOCK in left.records("payments")
+
+    told = left.output(*elsewhere, "--yes", "--old-side-is-gone", "--json")
+
+    document = json.loads(told)
+    assert (document["fenced"], document["not_copied"]) == (False, None)
+    # The lock is of another bucket than the lost bucket.
+    assert [one["removed"] for one in document["locks"]] == [False]
+    lines = left.output(*elsewhere, "--yes", "--old-side-is-gone").splitlines()
+    assert "The lock one of network/prod stays: it is not of the old side." in lines
+    assert any("it is unknown whether a serial went back" in line for line in lines)
+
+
+def test_it_asks_first_and_refuses_its_own_region_and_a_bucket_with_another_replica(left: Aws) -> None:
+    asked = left.run(*RECOVER)
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "--yes says that it is meant. Nothing was changed." in asked.stderr
+    s3 = left.client("s3")
+    s3.delete_bucket_replication(Bucket=OLD)
+    assert f"{bucket('payments')} is not its replica" in left.failure(*RECOVER, "--yes", "--old-side-is-gone")
+    left.deploy("own", ApiAddress="https://own.example.com", BucketName=OLD.replace("payments", "own"))
+    line = left.failure("recover", "--team", "own", "--from", "us-west-2", "--yes")
+    assert line == "holdfast: --from us-west-2 is the region of the stack: name the old region."
+    assert LOCK in left.records("payments")
+
+
+def test_a_freeze_stays_and_is_named(left: Aws) -> None:
+    left.client("s3").put_object(
+        Bucket=bucket("payments"),
+        Key=LOCK,
+        Body=json.dumps(json.loads(lock_info("one")) | {"Info": "frozen: audit"}).encode(),
+        Metadata={"freeze": "0" * 32},
+    )
+    assert "network/prod stays frozen: audit. If the freeze was lifted before, run" in left.output(
+        *RECOVER, "--yes"
+    )
+    assert LOCK in left.records("payments")

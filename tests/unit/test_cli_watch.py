@@ -1,0 +1,68 @@
+"""`holdfast watch`, against moto's server over HTTP."""
+
+import json
+
+import pytest
+
+from holdfast import watching
+from holdfast.identity.tokens import Token, token_key
+from tests.support.cli_account import Aws, bucket
+
+
+@pytest.fixture
+def watched(aws: Aws) -> Aws:
+    aws.deploy(
+        "other",
+        ApiAddress="https://other.example.com",
+        BucketName={"Ref": "Bucket"},
+        Watched="rate(1 hour)",
+    )
+    return aws
+
+
+def secrets(aws: Aws) -> list[str]:
+    listed = aws.client("s3").list_objects_v2(Bucket=bucket("other"), Prefix=watching.SECRETS)
+    return [one["Key"] for one in listed.get("Contents", [])]
+
+
+def body(aws: Aws, key: str) -> bytes:
+    found: bytes = aws.client("s3").get_object(Bucket=bucket("other"), Key=key)["Body"].read()
+    return found
+
+
+def test_enable_stores_a_token_that_may_do_nothing_but_the_probe_and_revokes_the_one_before(
+    watched: Aws,
+) -> None:
+    for _ in range(2):
+        printed = watched.output("watch", "enable", "--team", "other")
+        (key,) = secrets(watched)
+        stored = json.loads(body(watched, key))
+        token = Token.from_json(body(watched, token_key(stored["id"])))
+        assert token.grants == watching.PROBE_GRANTS
+        assert token.id in printed
+        assert stored["secret"] not in printed
+
+    tokens = json.loads(watched.output("token", "list", "--all", "--json", "--team", "other"))
+    assert sorted(one["status"] for one in tokens) == ["active", "revoked"]
+
+    watched.output("watch", "disable", "--team", "other")
+    assert secrets(watched) == []
+
+
+def test_a_team_without_the_function_gets_no_token(aws: Aws) -> None:
+    done = aws.run("watch", "enable", "--team", "payments")
+
+    assert done.returncode == 1
+    assert "write `watch = true` in its settings" in done.stderr
+
+
+def test_status_has_a_line_for_each_check_and_says_how_to_enable_the_probe(watched: Aws) -> None:
+    lines = watched.output("watch", "status", "--team", "other").splitlines()
+
+    assert [line.split()[:2] for line in lines if line[:1] != " "][:4] == [
+        ["ok", "watch.lock_held:"],
+        ["ok", "watch.state_large:"],
+        ["ok", "watch.token_ends:"],
+        ["note", "watch.probe:"],
+    ]
+    assert "`holdfast watch enable --team other`" in " ".join(lines)
