@@ -16,10 +16,10 @@ def token_from(team: Team, network: str) -> Credentials:
 
 def test_a_token_is_accepted_from_its_networks_and_refused_and_audited_from_others(whole: Team) -> None:
     here, elsewhere = (token_from(whole, network) for network in ("127.0.0.0/8", "203.0.113.0/24"))
-    assert whole.client_with(here).request("GET", "/states/none").status == 204
+    assert whole.client_with(here).request("GET", "/manage/v1/whoami").status == 200
 
     forged = {"X-Forwarded-For": "203.0.113.5", "Forwarded": "for=203.0.113.5"}
-    refused = whole.client_with(elsewhere).request("GET", "/states/none", headers=forged)
+    refused = whole.client_with(elsewhere).request("GET", "/manage/v1/whoami", headers=forged)
 
     assert (refused.status, refused.json()) == (403, {"message": "Forbidden"})
     [event] = audit_trail.wait_for_events(whole, 1, token=elsewhere.username)
