@@ -28,7 +28,7 @@ def run(address: str, credentials: TokenCredentials, *, outside: bool = False) -
 
     Args:
         outside: whether the team has `networks`. A Lambda function has no fixed address, so the authorizer
-            may refuse it, for which it reads the token's record. Then nothing is locked.
+            may refuse it. Then nothing is locked, and API and authorizer alone are probed.
     """
     failed, again = _send(address, credentials, "PUT", "locks")
     if outside and failed.startswith("403 "):
