@@ -69,6 +69,7 @@ class Kind(StrEnum):
     STATE_LARGE = "watch.state_large"
     TOKEN_ENDS = "watch.token_ends"  # noqa: S105 the name of an event
     PROBE_ENDS = "watch.probe_ends"
+    PROBE_ENDED = "watch.probe_ended"
     PROBE_FAILED = "watch.probe_failed"
 
 
@@ -103,13 +104,15 @@ class Seen:
         frozen: the number of frozen states.
         large: states near the limit of `backend "http"`.
         tokens: the valid tokens that end, without the probe's; sorted by their ends.
-        probe: the probe's last valid token, or None.
+        enabled: whether the probe has credentials.
+        probe: the valid token of the newest of them, or None.
     """
 
     locks: Sequence[tuple[StateName, HeldLock]]
     frozen: int
     large: Sequence[tuple[StateName, ListedKey]]
     tokens: Sequence[Token]
+    enabled: bool
     probe: Token | None
 
     @property
@@ -129,7 +132,7 @@ def look(store: Store, now: datetime) -> Seen:
     read = zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True)
     held = [(name, lock) for name, lock in read if lock]
     valid = [token for token in _tokens(store) if token.status(now) == "active"]
-    probes = [token for token in valid if token.grants == PROBE_GRANTS]
+    newest = _newest_secret(store)
     others = [token for token in valid if token.grants != PROBE_GRANTS]
     return Seen(
         locks=sorted(
@@ -138,29 +141,34 @@ def look(store: Store, now: datetime) -> Seen:
         frozen=sum(lock.freeze is not None for _, lock in held),
         large=large,
         tokens=sorted((token for token in others if token.expires), key=_last),
-        probe=max(probes, key=_last, default=None),
+        enabled=newest is not None,
+        probe=next((token for token in valid if secret_key(token.id) == newest), None),
     )
 
 
 def findings(
     seen: Seen, team: str, now: datetime, *, old: timedelta = OLD, failed: str = ""
 ) -> list[Finding]:
-    """Return what somebody should look at.
+    """Return what somebody should look at, first what is about the watch itself.
 
     Args:
         old: the age from which a lock is a finding.
         failed: why the probe failed; empty if it did not, or was not made.
     """
-    found = [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
-    found += [_large(name, entry) for name, entry in seen.large]
-    found += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
-    if seen.probe and _ends_soon(seen.probe, now):
-        found.append(_probe_ends(seen.probe, team))
+    found = []
     if failed:
         text = f"The probe failed: {failed}."
         found.append(
             Finding(Kind.PROBE_FAILED, {"why": failed}, text, f"holdfast doctor --team {team}", None)
         )
+    if seen.probe and _ends_soon(seen.probe, now):
+        found.append(_probe_ends(seen.probe, team))
+    elif seen.enabled and not seen.probe:
+        text = "The probe's token has expired, or was revoked."
+        found.append(Finding(Kind.PROBE_ENDED, {}, text, f"holdfast watch enable --team {team}", None))
+    found += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
+    found += [_large(name, entry) for name, entry in seen.large]
+    found += [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
     return found
 
 
@@ -180,8 +188,8 @@ def read_secret(store: Store) -> TokenCredentials | None:
     Raises:
         ValueError: the object is damaged, or of a later version.
     """
-    newest = max(_listed(store, SECRETS), key=lambda entry: entry.last_modified, default=None)
-    stored = store.read(newest.key) if newest else None
+    newest = _newest_secret(store)
+    stored = store.read(newest) if newest else None
     if stored is None:
         return None
     try:
@@ -191,6 +199,11 @@ def read_secret(store: Store) -> TokenCredentials | None:
         return TokenCredentials(records.text(document["id"]), records.text(document["secret"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"the probe's credentials cannot be read: {error!r}") from error
+
+
+def _newest_secret(store: Store) -> str | None:
+    newest = max(_listed(store, SECRETS), key=lambda entry: entry.last_modified, default=None)
+    return newest.key if newest else None
 
 
 def attention(found: Iterable[Finding]) -> int:

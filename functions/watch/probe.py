@@ -12,6 +12,9 @@ from urllib.parse import urlsplit
 from holdfast import __version__, watching
 from holdfast.identity.credentials import TokenCredentials
 
+OUTSIDE: Final = "not probed: 403, as the team's networks leave the function out"
+"""The result for a team with `networks`. The authorizer responds so before it reads a token's record, and
+with the same to an invalid token, so this says nothing about the API."""
 SECONDS: Final = 30.0
 """How long a response may take: API Gateway ends every request by then."""
 
@@ -28,11 +31,11 @@ def run(address: str, credentials: TokenCredentials, *, outside: bool = False) -
 
     Args:
         outside: whether the team has `networks`. A Lambda function has no fixed address, so the authorizer
-            may refuse it. Then nothing is locked, and API and authorizer alone are probed.
+            refuses it, and the result is `OUTSIDE`.
     """
     failed, again = _send(address, credentials, "PUT", "locks")
     if outside and failed.startswith("403 "):
-        return ""
+        return OUTSIDE
     if failed and again:
         failed, _ = _send(address, credentials, "PUT", "locks")
     if not failed:

@@ -49,6 +49,19 @@ def test_enable_stores_a_token_that_may_do_nothing_but_the_probe_and_revokes_the
     assert secrets(watched) == []
 
 
+def test_the_status_names_credentials_without_a_valid_token_as_a_problem(watched: Aws) -> None:
+    watched.output("watch", "enable", "--team", "other")
+    (key,) = secrets(watched)
+    assert "The probe's token ends on" in watched.output("watch", "status", "--team", "other")
+
+    watched.output("token", "revoke", key.removeprefix("watch/").removesuffix(".json"), "--team", "other")
+
+    done = watched.run("watch", "status", "--team", "other")
+    assert done.returncode == 1
+    assert "problem watch.probe_ended" in " ".join(done.stdout.split())
+    assert "`holdfast watch enable --team other`" in " ".join(done.stdout.split())
+
+
 def test_a_team_without_the_function_gets_no_token(aws: Aws) -> None:
     done = aws.run("watch", "enable", "--team", "payments")
 

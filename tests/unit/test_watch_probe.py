@@ -22,8 +22,8 @@ def api() -> Iterator[ApiStub]:
     [
         ([200], False, "", ["PUT", "POST"]),
         ([403], False, "403 for PUT /locks", ["PUT"]),
-        # A function has no fixed address, so networks refuse it.
-        ([403], True, "", ["PUT"]),
+        # A function has no fixed address, so networks refuse it. An invalid token gets the same.
+        ([403], True, probe.OUTSIDE, ["PUT"]),
         ([500, 200], False, "", ["PUT", "PUT", "POST"]),
         ([500], True, "500 for PUT /locks", ["PUT", "PUT"]),
         ([200, 503], True, "503 for POST /unlocks", ["PUT", "POST"]),
