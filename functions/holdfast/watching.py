@@ -32,8 +32,6 @@ OLDEST_LOCK: Final = "OldestLockSeconds"
 ATTENTION: Final = "Attention"
 PROBE_FAILED: Final = "ProbeFailed"
 
-HOURS: Final = 1
-"""Hours between two looks."""
 OLD: Final = timedelta(hours=1)
 """The age from which a lock is a finding, without the setting `alarms.oldest_lock`."""
 LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
@@ -51,7 +49,7 @@ SECRETS: Final = "watch/"
 
 _DAILY_HOUR: Final = 6
 """The hour, in UTC, whose look sends every finding."""
-_NEW: Final = timedelta(hours=HOURS, minutes=5)
+_NEW: Final = timedelta(hours=1, minutes=5)
 """The age up to which a finding is new. Looks are not exactly an hour apart: twice is better than never."""
 _AT_ONCE: Final = 8
 _STATES, _, _STATE = StateName("*").state_key.partition("*")

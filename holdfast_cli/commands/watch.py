@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from holdfast.identity.tokens import DEFAULT_LIFETIME
@@ -108,9 +109,10 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
 
     if not stack.watched:
         seen = replace(seen, enabled=False)  # no function uses the credentials
-    found = watching.findings(seen, stack.team, now)
+    old = timedelta(seconds=stack.watched) or watching.OLD
+    found = watching.findings(seen, stack.team, now, old=old)
     for kind, nothing in (
-        (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(watching.OLD)}."),
+        (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(old)}."),
         (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
         (watching.Kind.TOKEN_ENDS, f"No token ends within {rules.shown(watching.ENDS_SOON)}."),
     ):

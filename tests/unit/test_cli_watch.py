@@ -15,7 +15,7 @@ def watched(aws: Aws) -> Aws:
         "other",
         ApiAddress="https://other.example.com",
         BucketName={"Ref": "Bucket"},
-        Watched="rate(1 hour)",
+        Watched="172800",
     )
     return aws
 
@@ -79,3 +79,4 @@ def test_status_has_a_line_for_each_check_and_says_how_to_enable_the_probe(watch
         ["note", "watch.probe:"],
     ]
     assert "`holdfast watch enable --team other`" in " ".join(lines)
+    assert "No lock is older than 2d." in lines[0]
