@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from secrets import token_hex
 from typing import Final, TypeVar
 
 from holdfast import json_object, names
@@ -39,10 +40,7 @@ LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
 ENDS_SOON: Final = timedelta(days=14)
 """The time before the end of a token in which it is a finding, unless it was made for a shorter time."""
 
-PROBE: Final = StateName(f"{RESERVED}/{'0' * 32}")
-"""The state whose lock the probe acquires and releases. Lists, freezes and declared names leave it out."""
-PROBE_GRANTS: Final = (Grant(Role.WRITER, (PROBE.value,)),)
-"""The grants of the probe's token. No other token has these grants, so they identify it."""
+_PROBES: Final = f"{RESERVED}/{'0' * 16}"
 
 SECRETS: Final = "watch/"
 """The prefix of the objects with the probe's credentials, which the bucket policy lets one function read."""
@@ -131,7 +129,7 @@ def look(store: Store, now: datetime) -> Seen:
     held = [(name, lock) for name, lock in read if lock]
     valid = [token for token in _tokens(store) if token.status(now) == "active"]
     newest = _newest_secret(store)
-    others = [token for token in valid if token.grants != PROBE_GRANTS]
+    others = [token for token in valid if not is_probes(token)]
     return Seen(
         locks=sorted(
             ((name, lock) for name, lock in held if lock.freeze is None), key=lambda one: -_age(one[1])
@@ -175,12 +173,38 @@ def secret_key(token_id: str) -> str:
     return f"{SECRETS}{token_id}.json"
 
 
-def secret(token_id: str, value: str) -> bytes:
+def new_probe() -> StateName:
+    """Return a state whose lock a probe acquires and releases; lists, freezes, declared names leave it out.
+
+    Each token has its own, because nobody else may release the lock that a killed probe left.
+    """
+    return StateName(f"{_PROBES}{token_hex(8)}")
+
+
+def probe_grants(state: StateName) -> tuple[Grant, ...]:
+    return (Grant(Role.WRITER, (state.value,)),)
+
+
+def is_probes(token: Token) -> bool:
+    """Return whether a token is the probe's. Its grants identify it: no other token has such grants."""
+    pattern = token.grants[0].scope[0]
+    return pattern.startswith(_PROBES) and token.grants == probe_grants(StateName(pattern))
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the function needs for the probe: the credentials, and the state for which they are."""
+
+    credentials: TokenCredentials
+    state: StateName
+
+
+def secret(token_id: str, value: str, state: StateName) -> bytes:
     """Return the object with a probe's credentials."""
-    return json.dumps({"schema": 1, "id": token_id, "secret": value}).encode()
+    return json.dumps({"schema": 1, "id": token_id, "secret": value, "state": state.value}).encode()
 
 
-def read_secret(store: Store) -> TokenCredentials | None:
+def read_secret(store: Store) -> Probe | None:
     """Return the newest credentials of the probe, or None.
 
     Raises:
@@ -194,7 +218,8 @@ def read_secret(store: Store) -> TokenCredentials | None:
         document = json_object.parse(stored.body)
         if document["schema"] != 1:
             raise ValueError("is of a later version")
-        return TokenCredentials(records.text(document["id"]), records.text(document["secret"]))
+        credentials = TokenCredentials(records.text(document["id"]), records.text(document["secret"]))
+        return Probe(credentials, names.parse(records.text(document["state"])))
     except (KeyError, TypeError) as error:
         raise ValueError(f"the probe's credentials cannot be read: {error!r}") from error
 

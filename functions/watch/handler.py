@@ -77,10 +77,10 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
 def _probe(store: Store) -> str | None:
     """Return why the probe failed or was not made, empty if it passed, and None if none is enabled."""
     try:
-        credentials = watching.read_secret(store)
+        enabled = watching.read_secret(store)
     except (HoldfastError, ValueError) as error:
         return f"its credentials cannot be read: {type(error).__name__}"
-    return None if credentials is None else probe.run(_ADDRESS, credentials, outside=_outside)
+    return None if enabled is None else probe.run(_ADDRESS, enabled, outside=_outside)
 
 
 def _put(values: dict[str, float]) -> None:

@@ -45,7 +45,7 @@ class Bucket:
         return token
 
     def probe(self, left: timedelta, *, age: timedelta = DAY) -> Token:
-        token = self.token(left, grants=watching.PROBE_GRANTS)
+        token = self.token(left, grants=watching.probe_grants(watching.new_probe()))
         self.put(watching.secret_key(token.id), age)
         return token
 
@@ -168,6 +168,21 @@ def test_the_end_of_the_probes_token_is_a_finding_with_the_command_that_renews_i
     assert [one.kind for one in bucket.found()] == [Kind.TOKEN_ENDS]
 
 
+@pytest.mark.parametrize(
+    "grants",
+    [
+        [Grant(Role.WRITER, ("holdfast-doctor/*",))],
+        [Grant(Role.WRITER, (f"holdfast-doctor/{'1' * 32}",))],
+        [Grant(Role.READER, (f"holdfast-doctor/{'0' * 32}",))],
+        [Grant(Role.WRITER, (f"holdfast-doctor/{'0' * 32}", "network/*"))],
+        [Grant(Role.WRITER, (f"holdfast-doctor/{'0' * 32}",)), Grant(Role.READER, ("network/*",))],
+    ],
+)
+def test_a_token_with_other_grants_is_not_the_probes(bucket: Bucket, grants: list[Grant]) -> None:
+    assert not watching.is_probes(bucket.token(DAY, grants=grants))
+    assert watching.is_probes(bucket.probe(DAY))
+
+
 def test_credentials_of_the_probe_without_a_valid_token_are_a_finding_that_counts(bucket: Bucket) -> None:
     bucket.probe(80 * DAY, age=HOUR)
     assert bucket.found() == []
@@ -234,7 +249,7 @@ def test_a_look_lists_all_pages_and_reads_each_lock_and_token_once(bucket: Bucke
 
 
 def test_the_probes_lock_is_in_no_list_of_locks(bucket: Bucket) -> None:
-    bucket.lock(watching.PROBE.value, DAY)
+    bucket.lock(watching.new_probe().value, DAY)
 
     assert bucket.look().locks == []
 
@@ -242,11 +257,12 @@ def test_the_probes_lock_is_in_no_list_of_locks(bucket: Bucket) -> None:
 def test_the_newest_credentials_of_the_probe_are_used(bucket: Bucket) -> None:
     assert watching.read_secret(cast("Store", bucket)) is None
 
-    bucket.put("watch/b.json", 2 * DAY, watching.secret("b", "old"))
-    bucket.put("watch/a.json", DAY, watching.secret("a", "new"))
+    bucket.put("watch/b.json", 2 * DAY, watching.secret("b", "old", watching.new_probe()))
+    state = watching.new_probe()
+    bucket.put("watch/a.json", DAY, watching.secret("a", "new", state))
     found = watching.read_secret(cast("Store", bucket))
 
-    assert found == credentials.TokenCredentials("a", "new")
+    assert found == watching.Probe(credentials.TokenCredentials("a", "new"), state)
     assert "new" not in repr(found)
 
 
