@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from holdfast.team import replication_role
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.e2e.conftest import TEAMS, TEAMS_AND_ROLES
 from tests.support import permissions_refused
@@ -101,10 +102,14 @@ def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, tea
     role = roles[team, "backend"]
 
     assert list(allowed(role.bucket_policy)) == []
-    # The account's own principal: everybody whom the account's policies let.
+    # The account's own principal: everybody whom the account's policies let. And the role of `replica`.
     assert [statement["Principal"] for statement in role.key_policy] in (
         [],
         [{"AWS": f"arn:aws:iam::{ACCOUNT}:root"}],
+        [
+            {"AWS": f"arn:aws:iam::{ACCOUNT}:{who}"}
+            for who in ("root", f"role/{replication_role(team, REGION)}")
+        ],
     )
 
 

@@ -3,15 +3,20 @@
 test_permissions.py tests the permissions that the local AWS does not enforce.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 import pytest
 
+from holdfast.identity import tokens
 from infra.functions import (
+    AUDIT_ARCHIVE,
     AUDIT_TRAIL,
     LOCK_TABLE,
     LOCKS,
+    METRICS,
     ROLES,
     STAGING_BUCKET,
     STATE_BUCKET,
@@ -19,10 +24,12 @@ from infra.functions import (
     Grant,
     Place,
 )
+from local_aws.server import LocalAws
 from tests.support import permissions_drive as parts
-from tests.support.deployed import DeployedRole
+from tests.support.deployed import DeployedRole, client, function_name
 from tests.support.permissions_judged import Roles
 from tests.support.team import Team
+from tests.support.watch import drive_watch
 
 Part = Callable[[Team, str], None]
 
@@ -41,10 +48,31 @@ PARTS: Final[Mapping[str, tuple[Part, ...]]] = {
 }
 """The parts that make a role's user send every call. A part ends with the first wrong response."""
 
+
+def _audited(aws: LocalAws, team: Team, state: str) -> None:
+    """Notify the audit function of a changed record, as the bucket does."""
+    record = {
+        "eventTime": datetime.now(UTC).isoformat(),
+        "eventName": "ObjectCreated:Put",
+        "userIdentity": {"principalId": "somebody"},
+        "requestParameters": {"sourceIPAddress": "127.0.0.1"},
+        "s3": {"object": {"key": tokens.token_key(state), "sequencer": state}},
+    }
+    invoked = client(aws, "lambda").invoke(
+        FunctionName=function_name(aws, f"Holdfast-{team.name}", "audittrail"),
+        Payload=json.dumps({"Records": [record]}),
+    )
+    assert "FunctionError" not in invoked, invoked["Payload"].read().decode()
+
+
+INVOKED: Final = {"audit_trail": _audited, "watch": drive_watch}
+"""The same of the functions that are not behind the API."""
+
 _UNSEEN: Final = frozenset(
     {
         *("kms:Decrypt", "kms:GenerateDataKey", "s3:PutObjectTagging", "s3:PutObjectRetention"),
         *("s3:DeleteObjectVersion", "logs:CreateLogStream", "logs:PutLogEvents"),
+        "sns:Publish",  # nothing is retried for a notification
         "sts:AssumeRole",  # a process keeps the credentials, and other tests make it assume the role before
     }
 )
@@ -73,9 +101,14 @@ def _cases() -> Iterator[tuple[str, Grant, str, Place]]:
 def _arn(role: DeployedRole, place: Place) -> str:
     if place in (AUDIT_TRAIL, TRANSFERS_ROLE):
         return role.reach.audit_group_arn if place == AUDIT_TRAIL else role.reach.transfers_arn
-    if place == LOCK_TABLE:
-        return role.reach.table_arn
-    bucket = role.reach.bucket if place.resource == STATE_BUCKET.resource else role.reach.staging_bucket
+    if place in (LOCK_TABLE, METRICS):
+        return role.reach.table_arn if place == LOCK_TABLE else "*"
+    buckets = {
+        STATE_BUCKET.resource: role.reach.bucket,
+        STAGING_BUCKET.resource: role.reach.staging_bucket,
+        AUDIT_ARCHIVE.resource: role.reach.archive_bucket,
+    }
+    bucket = buckets[place.resource]
     return f"arn:aws:s3:::{bucket}/{place.keys}".removesuffix("/")
 
 
@@ -84,8 +117,21 @@ def _arn(role: DeployedRole, place: Place) -> str:
     [pytest.param(*case, id=f"{case[0]}-{case[2]}-{case[3].keys or case[3].resource}") for case in _cases()],
 )
 def test_without_a_permission_something_breaks(
-    teams: dict[str, Team], roles: Roles, state: str, function: str, grant: Grant, action: str, place: Place
+    aws: LocalAws,
+    teams: dict[str, Team],
+    roles: Roles,
+    state: str,
+    function: str,
+    grant: Grant,
+    action: str,
+    place: Place,
 ) -> None:
+    if function in INVOKED:
+        role = roles["watched", function]
+        refused = r"AccessDenied|403|cannot be read"
+        with role.lacking(action, _arn(role, place)), pytest.raises(AssertionError, match=refused):
+            INVOKED[function](aws, teams["watched"], state)
+        return
     name = {"declared": "whole", "dynamodb_lock": "loose"}.get(grant.when, "strict")
     of_function = (parts.undeclared,) if grant.when == "declared" else PARTS[function]
     role = roles[name, function]

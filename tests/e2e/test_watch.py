@@ -27,7 +27,7 @@ def holdfast(team: Team, *arguments: str) -> str:
 
 
 def newest(aws: LocalAws, metric: str) -> float:
-    """Return the highest value of a metric in the last minutes."""
+    """Return the value that was written last."""
     now = datetime.now(UTC)
     points = client(aws, "cloudwatch").get_metric_statistics(
         Namespace=watching.NAMESPACE,
@@ -35,10 +35,10 @@ def newest(aws: LocalAws, metric: str) -> float:
         Dimensions=[{"Name": watching.DIMENSION, "Value": "watched"}],
         StartTime=now - timedelta(minutes=10),
         EndTime=now + timedelta(minutes=1),
-        Period=3600,
+        Period=1,
         Statistics=["Maximum"],
     )["Datapoints"]
-    return max(float(point["Maximum"]) for point in points)
+    return float(max(points, key=lambda point: point["Timestamp"])["Maximum"])
 
 
 @pytest.fixture

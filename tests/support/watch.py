@@ -41,7 +41,11 @@ def drive_watch(aws: LocalAws, team: Team, state: str) -> None:
     assert writer.lock(state, info).status == 200
     ending = ending_token(team).key
     team.put(watching.secret_key("any"), watching.secret("any", "wrong", watching.new_probe()))
-    assert look(aws, team.name)["attention"] == 2  # the token, and credentials without one
-    for key in (ending, watching.secret_key("any")):
-        team.s3.delete_object(Bucket=team.bucket, Key=key)
-    assert writer.unlock(state, info).status == 200
+    try:
+        looked = look(aws, team.name)
+        assert looked["probe"] == "403 for PUT /locks", looked["probe"]
+        assert looked["attention"] == 2  # the token, and credentials without one
+    finally:
+        for key in (ending, watching.secret_key("any")):
+            team.s3.delete_object(Bucket=team.bucket, Key=key)
+        assert writer.unlock(state, info).status == 200
