@@ -32,7 +32,7 @@ _RESERVE: Final = SECONDS + 1
 _EVENT: Final = re.compile(r"[a-z_]{1,25}\.[a-z_]{1,25}", re.ASCII)
 _ESCAPED: Final = re.compile(r"[<>&@`\[\]]")
 _TYPED: Final = re.compile(r"[*_~]|(?<=\w)\.(?=\w)")
-"""What makes markup, or a link of a bare domain, but is also in state names, times and IDs."""
+"""Characters that make markup, or a link of a bare domain, but are also in state names, times and IDs."""
 _OURS: Final = frozenset({"id", "time", "function", "version_id", "source_ip"})
 """The fields whose values nobody types."""
 
