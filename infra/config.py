@@ -104,7 +104,7 @@ _KMS_KEY = re.compile(
 _KMS_KEY_WRITTEN = 'as in "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"'
 
 _ADMINISTRATOR = re.compile(
-    r"arn:(?P<partition>aws(-[a-z]+)*):iam::(?P<account>[0-9]{12}):(role|user)/[\w+=,.@/-]+", re.ASCII
+    r"arn:(?P<partition>aws(-[a-z]+)*):iam::(?P<account>[0-9]{12}):(role|user)(/[\w+=,.@-]+)+", re.ASCII
 )
 
 # The characters that all services with a stack's tags accept.
@@ -625,14 +625,15 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 
 
 def _check_arns(team: TeamConfig, path: Path) -> None:
-    """Check that what a team's ARNs name is in the team's account and region."""
+    """Check that what a team's ARNs name is in the team's account, region and partition."""
+    partition = _partitions().get(team.region or "")
     named = {
         "notify.topic": team.notify and TOPIC.fullmatch(team.notify.topic),
         "alarms.topic": team.alarms and TOPIC.fullmatch(team.alarms.topic),
         "domain.certificate": team.domain and CERTIFICATE.fullmatch(team.domain.certificate),
     }
     for name, found in named.items():
-        for part, own in (("region", team.region), ("account", team.account)):
+        for part, own in (("region", team.region), ("account", team.account), ("partition", partition)):
             if found and own and found[part] != own:
                 raise ConfigError(
                     f"{path}: team '{team.name}': {name} is in the {part} {found[part]}, but the team is in "

@@ -68,7 +68,8 @@ class TeamsLock:
         """Write the teams' recorded settings; return whether the file changed.
 
         Args:
-            deployed: the names of the teams whose networks were checked.
+            deployed: the names of the teams that are deployed; the others keep their recorded keys and
+                networks.
         """
         now = _recorded(teams, self._known, deployed)
         if now == self._known:
@@ -115,8 +116,8 @@ def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
     if lost := [key for key in old.kms_keys if key not in now.kms_keys]:
         return (
             f"with the key {as_toml(lost[0])}, and its functions could not read what that encrypts; write "
-            f"previous_keys = {as_toml([*now.previous_keys, *lost])}; if `holdfast doctor` finds nothing "
-            "under it"
+            f"previous_keys = {as_toml([*now.previous_keys, *lost])}; if no version needs it, not even an "
+            "old one"
         )
     return None
 
@@ -166,14 +167,15 @@ def _recorded(
         old = before.get(team.name, TeamConfig(name=team.name))
         account, region = team.account or old.account, team.region or old.region
         if account:
+            keys_of = team if team.name in deployed or team.name not in before else old
             networks = team.networks if team.name in deployed else old.networks
             recorded.append(
                 TeamConfig(
                     name=team.name,
                     account=account,
                     region=region,
-                    key=team.key,
-                    previous_keys=team.previous_keys,
+                    key=keys_of.key,
+                    previous_keys=keys_of.previous_keys,
                     networks=networks,
                 )
             )

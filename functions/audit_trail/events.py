@@ -17,11 +17,14 @@ from urllib.parse import unquote_plus
 
 from holdfast import audit, audit_log
 from holdfast.audit import Event
+from holdfast.identity.tokens import token_key
 
 # Limits of one PutLogEvents request (API reference of CloudWatch Logs).
 MAX_EVENTS: Final = 10_000
 MAX_BYTES: Final = 1_048_576
 BYTES_BESIDE_EACH: Final = 26
+
+_TOKENS: Final = token_key("").removesuffix(".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,8 @@ def _changed(record: Mapping[str, Any]) -> AuditEvent:
     """Return the event of a changed record. S3 may notify twice, with the same version and operation."""
     changed, operation = record["s3"]["object"], record["eventName"]
     when = datetime.fromisoformat(record["eventTime"])
-    folder, _, name = unquote_plus(changed["key"]).rpartition("/")
-    is_token = folder == "tokens"
+    key = unquote_plus(changed["key"])
+    is_token = key.startswith(_TOKENS)
     fields = {
         "id": _digest(changed["key"], operation, changed.get("versionId"), changed.get("sequencer")),
         "time": when.isoformat(timespec="milliseconds"),
@@ -91,7 +94,7 @@ def _changed(record: Mapping[str, Any]) -> AuditEvent:
         "principal": record["userIdentity"]["principalId"],
         "operation": operation,
         "version_id": changed.get("versionId"),
-        "token": name.removesuffix(".json") if is_token else None,
+        "token": key.removeprefix(_TOKENS).removesuffix(".json") if is_token else None,
         "source_ip": record["requestParameters"]["sourceIPAddress"],
     }
     timestamp = int(when.timestamp() * 1000)

@@ -3,8 +3,9 @@
 CloudWatch invokes the function asynchronously. After any error Lambda invokes it again with the same lines,
 so an event is written at least once. The function's own log contains the number of events, never their text.
 
-After the audit log come the archive and the topic, if the team has them. If the archive fails, the topic is
-notified all the same; then the function raises, so all three get the events again, with the same IDs.
+After the audit log come the archive and the topic, if the team has them. If the log fails, the archive gets
+the events all the same, but the topic is not notified. If the archive fails, the topic is notified. Then the
+function raises, so all three get the events again, with the same IDs.
 """
 
 import json
@@ -69,17 +70,26 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:
         ClientError: CloudWatch Logs or S3 did not accept the events; some of the events may be written.
     """
     found = received(event)
+    written = False
+    try:
+        _write_all(found)
+        written = True
+    finally:
+        try:
+            if _ARCHIVE and found:
+                _archive(_ARCHIVE, found)
+        finally:
+            if written and _sns and _TOPIC:
+                _notify(_sns, _TOPIC, found, context.get_remaining_time_in_millis())
+
+
+def _write_all(found: Sequence[AuditEvent]) -> None:
+    """Write events to the audit log."""
     for batch in batches(found):
         if refused := _write(batch):
             # A retry would be refused, too.
             _log.error("audit.refused", extra={"events": len(batch), **refused})
     _log.info("audit.written", extra={"events": len(found)})
-    try:
-        if _ARCHIVE and found:
-            _archive(_ARCHIVE, found)
-    finally:
-        if _sns and _TOPIC:
-            _notify(_sns, _TOPIC, found, context.get_remaining_time_in_millis())
 
 
 def _archive(bucket: str, found: Sequence[AuditEvent]) -> None:

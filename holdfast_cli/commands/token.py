@@ -324,6 +324,7 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
 
 
 def _table(shown: "list[Token]", now: datetime) -> str:
+    restricted = any(token.networks for token in shown)
     rows = [
         [
             token.id,
@@ -331,10 +332,10 @@ def _table(shown: "list[Token]", now: datetime) -> str:
             output.word(token.expires, now) if token.expires else "never",
             token.status(now),
             token.owner,
-            token.networks,
+            *([token.networks] if restricted else []),
             token.description,
         ]
         for token in shown
     ]
-    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", "FROM", "DESCRIPTION")
-    return output.table(headings, rows)
+    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", *(["FROM"] if restricted else []))
+    return output.table((*headings, "DESCRIPTION"), rows)

@@ -152,11 +152,17 @@ def _list(asked: argparse.Namespace) -> None:
     if asked.json:
         text = _json([_document(record) for record in shown])
     elif shown:
+        restricted = any(record.networks for record in shown)
         rows = [
-            [record.name, *granted.cells(record.grants), record.owner, record.networks, _who(record)]
+            [
+                *(record.name, *granted.cells(record.grants), record.owner),
+                *([record.networks] if restricted else []),
+                _who(record),
+            ]
             for record in shown
         ]
-        text = output.table(("NAME", "ROLE", "SCOPE", "FOR", "FROM", "WHO"), rows)
+        headings = ("NAME", "ROLE", "SCOPE", "FOR", *(["FROM"] if restricted else []), "WHO")
+        text = output.table(headings, rows)
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
     try:

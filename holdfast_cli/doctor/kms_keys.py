@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from holdfast import watching
 from holdfast_cli.bucket.aws_errors import code_of
-from holdfast_cli.doctor.checks import attempt
-from holdfast_cli.doctor.findings import REVERT, Finding, ok, problem
+from holdfast_cli.doctor.checks import attempt, is_denied
+from holdfast_cli.doctor.findings import REVERT, Finding, note, ok, problem
 from holdfast_cli.doctor.policies import differences
 from holdfast_cli.doctor.template import DeployedTemplate
 from holdfast_cli.terminal.output import Progress
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _NEEDED: Final = frozenset({"kms:Decrypt", "kms:GenerateDataKey"})
-_SHORT_LIVED: Final = ("probes/", "sessions/")
-"""Prefixes whose objects S3 removes within days."""
+_LEFT_OUT: Final = ("probes/", "sessions/", watching.SECRETS)
+"""Prefixes whose objects S3 removes within days, or that no operator may read."""
 _AT_ONCE: Final = 10
 _SHOWN: Final = 5
 
@@ -118,8 +119,10 @@ def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> 
         found["Key"]
         for page in s3.get_paginator("list_objects_v2").paginate(**where)
         for found in page.get("Contents", [])
-        if not found["Key"].startswith(_SHORT_LIVED)
+        if not found["Key"].startswith(_LEFT_OUT)
     ]
+
+    denied: list[str] = []
 
     def key_of(name: str) -> str | None:
         try:
@@ -127,6 +130,9 @@ def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> 
         except ClientError as error:
             if code_of(error) == "404":
                 return None  # removed after it was listed
+            if is_denied(error):
+                denied.append(name)
+                return None
             raise
 
     under: dict[str, list[str]] = {key: [] for key in keys}
@@ -142,15 +148,22 @@ def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> 
         progress.end()
     strange = under.keys() - {*keys, ""}
     for key in sorted(strange):
-        more = f" and {len(under[key]) - _SHOWN} more" if len(under[key]) > _SHOWN else ""
         yield problem(
             "keys.objects",
-            f"The functions may not use the key {key} of {', '.join(under[key][:_SHOWN])}{more}.",
+            f"The functions may not use the key {key} of {_first(under[key])}.",
             f'Add "{key}" to previous_keys, and deploy.',
         )
+    if denied:
+        yield note("keys.objects", f"Could not look at {_first(sorted(denied))}: AWS denies it.")
     if not strange:
         counts = [f"{len(found)} under {key or 'keys of S3'}" for key, found in sorted(under.items())]
-        yield ok("keys.objects", f"The functions may read every object: {', '.join(counts) or 'none'}.")
+        which = "every other current object" if denied else "every current object"
+        yield ok("keys.objects", f"The functions may read {which}: {', '.join(counts) or 'none'}.")
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _listed(value: Any) -> list[Any]:

@@ -191,6 +191,8 @@ def test_a_changed_record_becomes_an_event_with_who_and_which_but_not_what() -> 
         "token": "k2v9x0q7m3c1d8f5a6b4",
         "source_ip": "192.0.2.1",
     }
+    (stray,) = received(changed(keys.TOKENS.replace("*", "a/b+%28c%29")))
+    assert json.loads(stray.message).items() >= {"event": "token.changed", "token": "a/b (c)"}.items()
     removed = json.loads(trust.message)
     assert (removed["event"], removed["operation"]) == ("trust.changed", "ObjectRemoved:Delete")
     assert "token" not in removed

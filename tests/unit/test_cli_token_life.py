@@ -199,6 +199,7 @@ def test_showing_a_token_tells_all_but_its_secret(aws: Aws) -> None:
         "expires": None,
         "description": "pipeline",
         "owner": "",
+        "from": [],
         "created": token.created.isoformat(),
         "created_by": ADA,
         "rotated": rotated.rotated.isoformat(),

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast import watching
 from holdfast_cli.doctor import kms_keys
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.doctor.template import DeployedTemplate
@@ -94,11 +95,15 @@ def problems(findings: list[Finding]) -> dict[str, str]:
 def test_objects_are_counted_under_each_key_that_the_functions_may_use() -> None:
     findings = found(
         {"states/a": OWN, "states/b": OWN, "tokens/c": None, "gone": refusal("404", 404), "probes/d": STRANGE}
+        | {watching.secret_key("e"): refusal("403", 403)}
     )
 
     assert problems(findings) == {}
     [said] = [one.text for one in findings if one.check == "keys.objects"]
-    assert said == f"The functions may read every object: 1 under keys of S3, 0 under {GIVEN}, 2 under {OWN}."
+    assert (
+        said
+        == f"The functions may read every current object: 1 under keys of S3, 0 under {GIVEN}, 2 under {OWN}."
+    )
 
 
 def test_a_state_under_another_key_is_named_with_the_key_to_write() -> None:
@@ -110,10 +115,17 @@ def test_a_state_under_another_key_is_named_with_the_key_to_write() -> None:
     }
 
 
-def test_objects_that_the_operator_may_not_look_at_are_a_note() -> None:
-    [said] = [one for one in found({"states/a": refusal("403", 403)}) if one.check == "keys.objects"]
+def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_other_object() -> None:
+    denied = {f"states/a{number}": refusal("403", 403) for number in range(6)}
+    strange, hidden = [one for one in found({**denied, "states/b": STRANGE}) if one.check == "keys.objects"]
+    _, others = [one for one in found({**denied, "states/b": OWN}) if one.check == "keys.objects"]
 
-    assert said.level is Level.NOTE
+    assert (strange.level, hidden.level) == (Level.PROBLEM, Level.NOTE)
+    assert "states/b" in strange.text
+    assert hidden.text == (
+        "Could not look at states/a0, states/a1, states/a2, states/a3, states/a4 and 1 more: AWS denies it."
+    )
+    assert others.text.startswith("The functions may read every other current object: ")
 
 
 @pytest.mark.parametrize(

@@ -487,10 +487,13 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             'previous_keys = ["kms"]',
             'previous_keys has "kms", which is key already; write other keys, or leave it out',
         ),
-        (
-            'key_administrators = ["arn:aws:iam::123456789012:role/*"]',
-            'key_administrators[0] = "arn:aws:iam::123456789012:role/*" is not allowed; write the ARN '
-            'of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
+        *(
+            (
+                f'key_administrators = ["arn:aws:iam::123456789012:role/{name}"]',
+                f'key_administrators[0] = "arn:aws:iam::123456789012:role/{name}" is not allowed; write the '
+                'ARN of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
+            )
+            for name in ("*", "/", "a/", "a//b")
         ),
         (
             f'key = "{KEY}"\nkey_administrators = ["arn:aws:iam::123456789012:role/security"]',

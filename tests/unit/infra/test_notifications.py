@@ -62,6 +62,7 @@ def test_an_event_that_cannot_be_chosen_is_refused(tmp_path: Path, events: str, 
     [
         ({"account": "999999999999"}, "account 123456789012, but the team is in 999999999999"),
         ({"region": "eu-west-1"}, "region eu-central-1, but the team is in eu-west-1"),
+        ({"region": "eu-central-1", "partition": "aws-cn"}, "partition aws-cn, but the team is in aws"),
         ({"region": "nowhere-1"}, "region eu-central-1, but the team is in nowhere-1"),
     ],
 )
@@ -75,8 +76,9 @@ def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str
         ],
         Path("teams.toml"),
     )
+    topic = TOPIC.replace("arn:aws:", f"arn:{place.pop('partition', 'aws')}:")
     with pytest.raises(ConfigError, match=f"^teams.toml: team 'a': notify.topic is in the {message}; write"):
-        check_places([replace(team, **place)], Path("teams.toml"))
+        check_places([replace(team, notify=Notify(topic=topic), **place)], Path("teams.toml"))
 
 
 @pytest.fixture(scope="module")

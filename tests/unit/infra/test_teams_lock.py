@@ -166,7 +166,7 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
         (
             replace(PAYMENTS, key="s3"),
             "team 'payments' is recorded with the key \"kms\", and its functions could not read what that "
-            'encrypts; write previous_keys = ["kms"]; if `holdfast doctor` finds nothing under it',
+            'encrypts; write previous_keys = ["kms"]; if no version needs it, not even an old one',
         ),
         (
             replace(PAYMENTS, key=ARN, previous_keys=("kms",)),
@@ -196,6 +196,21 @@ def test_a_key_changes_in_two_deployments_and_none_is_dropped(tmp_path: Path, fi
         assert f'write previous_keys = ["{ARN}"]' in stopped(tmp_path, team(first))
     assert go(tmp_path, team(ARN, *then))
     assert go(tmp_path, team(ARN, *then, "kms" if first == OTHER_ARN else OTHER_ARN))
+
+
+def test_the_first_step_of_a_team_that_was_not_deployed_is_not_recorded(tmp_path: Path) -> None:
+    def step(number: int) -> list[TeamConfig]:
+        keys = {"key": ARN, "previous_keys": ("kms",)} if number == 2 else {"previous_keys": (ARN,) * number}
+        return [replace(PAYMENTS, name=name, **keys) for name in "ab"]
+
+    lock = lock_in(tmp_path)
+    assert lock.record(step(0), [])  # a team without a record
+    assert lock.record(step(1), ["a"])
+    lock.check([step(2)[0], step(1)[1]])
+    with pytest.raises(ConfigError, match=f"team 'b' is recorded with .* may not use \"{ARN}\" yet"):
+        lock.check(step(2))
+    assert lock.record(step(1), ["b"])
+    lock.check(step(2))
 
 
 def test_a_key_without_states_is_dropped_by_removing_the_entry(tmp_path: Path) -> None:
