@@ -10,7 +10,7 @@ from constructs import Construct
 from infra.bucket_policy import deny_to_others
 from infra.lambdas import Functions
 
-# At a fixed minute, so that each hour of the day has exactly one look, also the one that sends everything.
+# At a fixed minute, so that each hour has exactly one look. One look of the day sends every finding.
 SCHEDULE: Final = "cron(30 * * * ? *)"
 
 

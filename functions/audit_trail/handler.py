@@ -63,7 +63,7 @@ if _ARCHIVE:
     _s3 = boto3.Session().client("s3", config=_CONFIG)
 
 
-def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: ARG001 Lambda's signature
+def handle(event: dict[str, Any], context: "LambdaContext") -> None:
     """Write the events of one delivery of a subscription filter or of S3.
 
     Raises:
@@ -80,7 +80,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:  # noqa: AR
                 _archive(_ARCHIVE, found)
         finally:
             if written and _sns and _TOPIC:
-                _notify(_sns, _TOPIC, found)
+                _notify(_sns, _TOPIC, found, context.get_remaining_time_in_millis())
 
 
 def _write_all(found: Sequence[AuditEvent]) -> None:
@@ -110,11 +110,11 @@ def _archive(bucket: str, found: Sequence[AuditEvent]) -> None:
             raise
 
 
-def _notify(sns: "notification.SnsClient", topic: str, found: Sequence[AuditEvent]) -> None:
+def _notify(sns: "notification.SnsClient", topic: str, found: Sequence[AuditEvent], left: int) -> None:
     """Publish the chosen events. A failure is logged and not raised: the events are written."""
     events = (json.loads(one.message) for one in found)
     told = [notification.of_event(_TEAM, event) for event in events if event["event"] in _NOTIFIED]
-    if failed := notification.publish(sns, topic, told):
+    if failed := notification.publish(sns, topic, told, left):
         _log.error("notify.failed", extra=failed)
 
 

@@ -1,7 +1,8 @@
 """Build the messages that go to a team's SNS topic, and publish them.
 
 Messages end in mails and chats. A subject has fixed words only. A body shows every text as JSON, shortened
-and without characters that make a mention, a link or markup.
+and without characters that make a mention, a link or markup. State names stay readable, and one such as
+`example.com/x` may look like a link; so may the command that has it.
 """
 
 import json
@@ -17,14 +18,23 @@ from botocore.exceptions import ClientError
 
 from holdfast import audit, names
 from holdfast.errors import InvalidName
+from holdfast.names import StateName
 
 LONGEST: Final = 200
 """The most characters of a text that a message shows."""
 SECONDS: Final = 2.0
-"""How long a request may take, and for how long requests begin."""
+"""How long a request may take."""
+IN_ALL: Final = 30.0
+"""For how long requests begin, if the function has so long: the next delivery must not wait for more."""
+_RESERVE: Final = SECONDS + 1
+"""Seconds of the function for the last request and the line of its log."""
 
 _EVENT: Final = re.compile(r"[a-z_]{1,25}\.[a-z_]{1,25}", re.ASCII)
 _ESCAPED: Final = re.compile(r"[<>&@`\[\]]")
+_TYPED: Final = re.compile(r"[*_~]|(?<=\w)\.(?=\w)")
+"""Characters that make markup, or a link of a bare domain, but are also in state names, times and IDs."""
+_OURS: Final = frozenset({"id", "time", "function", "version_id", "source_ip"})
+"""The fields whose values nobody types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +63,44 @@ def message(team: str, event: str, fields: Mapping[str, object], more: str) -> M
     if not _EVENT.fullmatch(event):
         raise ValueError("the name of an event has letters, one '.' and '_'")
     subject = f"Holdfast: {event} in team {team}"
-    lines = (f"{name}: {quoted(value)}" for name, value in fields.items())
+    lines = (f"{name}: {quoted(value, typed=_is_typed(name, value))}" for name, value in fields.items())
     return Message(event, subject, "\n".join((subject, "", *lines, "", f"More: {more}")))
 
 
-def quoted(value: object) -> str:
+def quoted(value: object, *, typed: bool = True) -> str:
     r"""Return a value as JSON on one line of ASCII that mentions nobody, links nowhere and has no markup.
 
-    >>> print(quoted("see https://example.com <!channel>"))
-    "see https:/\/example.com \u003c!channel\u003e"
+    Args:
+        typed: False for a value of a form that is known, which stays readable.
+
+    >>> print(quoted("see https://example.com <!channel>. Bye."))
+    "see https:/\/example\u002ecom \u003c!channel\u003e. Bye."
     """
-    if not isinstance(value, int | float):
-        text = str(value)
-        value = f"{text[:LONGEST]}..." if len(text) > LONGEST else text
-    escaped = _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value))
-    return re.sub("(?<=/)/", r"\/", escaped)
+    if isinstance(value, int | float):
+        return json.dumps(value)
+    text = str(value)
+    shown = json.dumps(f"{text[:LONGEST]}..." if len(text) > LONGEST else text)
+    for pattern in (_ESCAPED, _TYPED) if typed else (_ESCAPED,):
+        shown = pattern.sub(lambda found: f"\\u{ord(found[0]):04x}", shown)
+    return re.sub("(?<=/)/", r"\/", shown)
+
+
+def _is_typed(field: str, value: object) -> bool:
+    return field not in _OURS and not (field == "state" and _state(value))
+
+
+def _state(value: object) -> StateName | None:
+    try:
+        return names.parse(str(value))
+    except InvalidName:
+        return None
 
 
 def of_event(team: str, event: Mapping[str, object]) -> Message:
     """Return the message about an event of the audit trail, with all fields of the event."""
     name, fields = str(event["event"]), {field: value for field, value in event.items() if field != "event"}
-    try:
-        which = f"--state {names.parse(str(event.get('state', '')))}"
-    except InvalidName:
-        which = f"--event {name}"
+    state = _state(event.get("state", ""))
+    which = f"--state {state}" if state else f"--event {name}"
     return message(team, name, fields, f"holdfast audit --team {team} {which}")
 
 
@@ -91,13 +115,19 @@ def connect() -> Any:
     return client
 
 
-def publish(sns: SnsClient, topic: str, messages: Sequence[Message]) -> dict[str, Any]:
+def publish(sns: SnsClient, topic: str, messages: Sequence[Message], milliseconds: int) -> dict[str, Any]:
     """Publish messages, and never raise: what was written before must not be written again.
+
+    The first request without a response is the last, so an SNS that is down costs one request's time.
+
+    Args:
+        milliseconds: the time that the function has left.
 
     Returns:
         The number of messages that SNS did not accept and a code, as fields of a log line; else nothing.
     """
-    failed, code, ends = 0, "", time.monotonic() + SECONDS
+    failed, code = 0, ""
+    ends = time.monotonic() + min(IN_ALL, milliseconds / 1000 - _RESERVE)
     for number, one in enumerate(messages):
         if time.monotonic() > ends:
             failed, code = failed + len(messages) - number, code or "TooMany"

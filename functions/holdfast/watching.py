@@ -193,7 +193,7 @@ def is_probes(token: Token) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the function needs for the probe: the credentials, and the state for which they are."""
+    """The credentials of a probe, and the state whose lock they may acquire."""
 
     credentials: TokenCredentials
     state: StateName

@@ -60,7 +60,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
     attention = watching.attention(found)
     _put({watching.OLDEST_LOCK: seen.oldest_lock, watching.ATTENTION: attention})
     due = [notification.message(_TEAM, one.kind, one.fields, one.do) for one in found if one.is_due(now)]
-    unsent = notification.publish(_sns, _TOPIC, due) if _sns and _TOPIC else {}
+    left = context.get_remaining_time_in_millis()
+    unsent = notification.publish(_sns, _TOPIC, due, left) if _sns and _TOPIC else {}
     looked = {
         "oldest_lock": seen.oldest_lock,
         "attention": attention,

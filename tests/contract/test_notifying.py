@@ -1,11 +1,13 @@
 """The audit function with a topic and an archive: the log is first, and no step loses an event."""
 
 import gzip
+import itertools
 import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -13,9 +15,11 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from holdfast import notification
 from tests.contract.conftest import Server
 from tests.contract.test_audit_trail import Trail, line, now
 from tests.support.environment import set_environment
+from tests.support.events import Context
 from tests.unit.test_audit_events import changed, delivery
 from tests.unit.test_notification import REFUSED, SILENT, WORST, Sns
 
@@ -32,7 +36,7 @@ class Watched:
     bucket: str
 
     def handle(self, event: dict[str, Any]) -> None:
-        self.trail.handle(event, None)
+        self.trail.handle(event, Context(60_000))
 
     def written(self) -> list[dict[str, Any]]:
         return [event for events in self.trail.streams().values() for event in events]
@@ -87,6 +91,18 @@ def test_the_chosen_events_reach_the_topic_and_every_event_the_archive(watched: 
     assert sorted(map(str, watched.written())) == sorted(
         str(one) for each in watched.archived() for one in each
     )
+
+
+def test_many_events_do_not_keep_the_last_one_from_the_topic(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: next(ticks) / 10)  # a message takes a tenth of a second
+    monkeypatch.setattr(notification, "time", clock)
+
+    watched.handle(delivery(*[line()] * 150, since=now()))
+
+    assert len(watched.sns.published) == 150
 
 
 def test_a_delivery_without_events_is_neither_archived_nor_published(watched: Watched) -> None:

@@ -17,6 +17,7 @@ WORST = {
     "half of a pair": "\ud83d",
     "10 KB": "x" * 10_000,
     "mention": "<!channel> @here <@U123> &lt;!channel&gt;",
+    "bare domain": "www.example.com/login ada@example.com *now* _or_ ~never~",
     "link": "http://example.com///x [text](//example.com) `$(id)`",
 }
 HELD: dict[str, object] = {
@@ -46,6 +47,19 @@ def test_a_message_says_what_happened_and_how_to_see_more() -> None:
     ]
 
 
+def test_names_of_states_times_and_ids_stay_readable() -> None:
+    known = {
+        "id": "a_1.b",
+        "time": "2026-11-28T03:00:00.123+00:00",
+        "state": "team_a/prod.eu",
+        "version_id": "a.b_c~d",
+        "source_ip": "203.0.113.5",
+    }
+    told = notification.of_event("payments", {"event": "state.deleted", **known})
+
+    assert told.body.splitlines()[2:-2] == [f'{name}: "{value}"' for name, value in known.items()]
+
+
 @pytest.mark.parametrize("text", WORST.values(), ids=WORST)
 @pytest.mark.parametrize("field", HELD)
 def test_a_text_can_neither_suppress_a_message_nor_mention_link_or_format_anything(
@@ -64,6 +78,7 @@ def test_a_text_can_neither_suppress_a_message_nor_mention_link_or_format_anythi
     lines = told.body.split("\n")
     assert len(lines) == len(fields) + 3
     (line,) = (line for line in lines if line.startswith(f"{field}: "))
+    assert field == "id" or not re.search(r"[*~]|\w\.com|_or", line)  # nobody types an ID
     shown = json.loads(line.partition(": ")[2])
     assert shown.removesuffix("...") == text[:LONGEST]
     assert len(line) < 13 * LONGEST
@@ -97,11 +112,12 @@ class Sns:
 REFUSED = ClientError({"Error": {"Code": "InvalidParameter", "Message": "secret"}}, "Publish")
 SILENT = ConnectTimeoutError(endpoint_url="https://sns.example.com")
 ONE = Message("state.deleted", "subject", "body")
+PLENTY = 60_000
 
 
 def test_a_message_is_published_with_its_event_to_filter_by() -> None:
     sns = Sns()
-    assert notification.publish(sns, "topic", [ONE]) == {}
+    assert notification.publish(sns, "topic", [ONE], PLENTY) == {}
     assert sns.published == [
         {
             "TopicArn": "topic",
@@ -124,16 +140,21 @@ def test_a_failure_is_returned_and_never_raised(
     errors: list[Exception | None], failed: dict[str, Any], published: int
 ) -> None:
     sns = Sns(*errors)
-    assert notification.publish(sns, "topic", [ONE] * 3) == failed
+    assert notification.publish(sns, "topic", [ONE] * 3, PLENTY) == failed
     assert len(sns.published) == published
 
 
-def test_no_request_begins_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter([0.0, 1.0, 1.9, 2.1])
-    monkeypatch.setattr("time.monotonic", lambda: next(now))
+@pytest.mark.parametrize(("left", "published"), [(PLENTY, 150), (23_000, 100), (2_000, 0)])
+def test_messages_are_published_for_as_long_as_the_function_runs_and_for_half_a_minute_at_most(
+    monkeypatch: pytest.MonkeyPatch, left: int, published: int
+) -> None:
     sns = Sns()
-    assert notification.publish(sns, "topic", [ONE] * 9) == {"messages": 7, "error": "TooMany"}
-    assert len(sns.published) == 2
+    monkeypatch.setattr("time.monotonic", lambda: len(sns.published) / 5 + 0.1 * bool(sns.published))
+
+    failed = notification.publish(sns, "topic", [ONE] * 200, left)
+
+    assert len(sns.published) == published
+    assert failed == {"messages": 200 - published, "error": "TooMany"}
 
 
 def test_a_request_gives_up_after_two_seconds_and_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What the function `watch` writes after a look. The look and the probe are stubs here."""
+"""The function `watch` writes metrics after a look. The look and the probe are stubs here."""
 
 import sys
 from collections.abc import Iterator
