@@ -299,7 +299,8 @@ FUNCTIONS: Final = (
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
         environment=(
-            *_SIGN_IN,
+            *_BUCKET,
+            "HOLDFAST_HAS_NETWORKS",
             "HOLDFAST_TEAM",
             "HOLDFAST_PROBED_API",
             "HOLDFAST_OLD_LOCK",

@@ -103,6 +103,7 @@ class Functions(Construct):
             "HOLDFAST_ACCOUNT": Stack.of(self).account,
             "HOLDFAST_DYNAMODB_LOCK": team.dynamodb_lock,
             "HOLDFAST_NETWORKS": ",".join(team.networks),
+            "HOLDFAST_HAS_NETWORKS": "true" if team.networks else None,
             "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
             "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
             "HOLDFAST_AUDIT_ARCHIVE": self.archive.bucket_name if self.archive else None,

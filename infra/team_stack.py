@@ -8,6 +8,7 @@ from aws_cdk import CfnOutput, Environment, Stack, Validations
 from constructs import Construct
 
 from holdfast import team as names
+from holdfast import watching
 from infra.alarms import Alarms
 from infra.api import Api
 from infra.config import History, Target, TeamConfig, above_quota
@@ -19,7 +20,7 @@ from infra.replica import ReplicaStack, replicate
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
 from infra.token_trail import record_selector, token_trails
-from infra.watch import SCHEDULE, Watch
+from infra.watch import Watch
 
 
 class TeamStack(Stack):
@@ -45,7 +46,8 @@ class TeamStack(Stack):
             KeepWarm(self, "KeepWarm", functions)
         if team.watch:
             Watch(self, "Watch", functions, store.bucket, api.address)
-            CfnOutput(self, names.WATCHED, value=SCHEDULE, description="When the function watch runs")
+            old = team.alarms.oldest_lock_seconds if team.alarms else int(watching.OLD.total_seconds())
+            CfnOutput(self, names.WATCHED, value=str(old), description="Seconds from which a lock is old")
         if team.notify:
             Notifications(self, "Notifications", team, team.notify.topic, store, functions)
 

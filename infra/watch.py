@@ -7,11 +7,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from holdfast import watching
 from infra.bucket_policy import deny_to_others
 from infra.lambdas import Functions
 
-SCHEDULE: Final = f"rate({watching.HOURS} hour)"
+# At a fixed minute, so that each hour of the day has exactly one look, also the one that sends everything.
+SCHEDULE: Final = "cron(30 * * * ? *)"
 
 
 class Watch(Construct):

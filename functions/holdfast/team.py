@@ -28,7 +28,7 @@ NETWORKS: Final = "Networks"
 STATE_RETENTION: Final = "StateRetention"
 """The stack's output with the retention of each write; missing without retention."""
 WATCHED: Final = "Watched"
-"""The stack's output with the schedule of the function `watch`; missing without it."""
+"""The stack's output with the seconds after which a held lock is a finding of the function `watch`."""
 
 LAMBDA_PYTHON: Final = "3.14"
 """The Python of the stack's functions on AWS."""

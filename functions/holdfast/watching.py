@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from secrets import token_hex
 from typing import Final, TypeVar
 
 from holdfast import json_object, names
@@ -32,8 +33,6 @@ OLDEST_LOCK: Final = "OldestLockSeconds"
 ATTENTION: Final = "Attention"
 PROBE_FAILED: Final = "ProbeFailed"
 
-HOURS: Final = 1
-"""Hours between two looks."""
 OLD: Final = timedelta(hours=1)
 """The age from which a lock is a finding, without the setting `alarms.oldest_lock`."""
 LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
@@ -41,17 +40,14 @@ LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
 ENDS_SOON: Final = timedelta(days=14)
 """The time before the end of a token in which it is a finding, unless it was made for a shorter time."""
 
-PROBE: Final = StateName(f"{RESERVED}/{'0' * 32}")
-"""The state whose lock the probe acquires and releases. Lists, freezes and declared names leave it out."""
-PROBE_GRANTS: Final = (Grant(Role.WRITER, (PROBE.value,)),)
-"""The grants of the probe's token. No other token has these grants, so they identify it."""
+_PROBES: Final = f"{RESERVED}/{'0' * 16}"
 
 SECRETS: Final = "watch/"
 """The prefix of the objects with the probe's credentials, which the bucket policy lets one function read."""
 
 _DAILY_HOUR: Final = 6
 """The hour, in UTC, whose look sends every finding."""
-_NEW: Final = timedelta(hours=HOURS, minutes=5)
+_NEW: Final = timedelta(hours=1, minutes=5)
 """The age up to which a finding is new. Looks are not exactly an hour apart: twice is better than never."""
 _AT_ONCE: Final = 8
 _STATES, _, _STATE = StateName("*").state_key.partition("*")
@@ -69,6 +65,7 @@ class Kind(StrEnum):
     STATE_LARGE = "watch.state_large"
     TOKEN_ENDS = "watch.token_ends"  # noqa: S105 the name of an event
     PROBE_ENDS = "watch.probe_ends"
+    PROBE_ENDED = "watch.probe_ended"
     PROBE_FAILED = "watch.probe_failed"
 
 
@@ -103,13 +100,15 @@ class Seen:
         frozen: the number of frozen states.
         large: states near the limit of `backend "http"`.
         tokens: the valid tokens that end, without the probe's; sorted by their ends.
-        probe: the probe's last valid token, or None.
+        enabled: whether the probe has credentials.
+        probe: the valid token of the newest of them, or None.
     """
 
     locks: Sequence[tuple[StateName, HeldLock]]
     frozen: int
     large: Sequence[tuple[StateName, ListedKey]]
     tokens: Sequence[Token]
+    enabled: bool
     probe: Token | None
 
     @property
@@ -129,8 +128,8 @@ def look(store: Store, now: datetime) -> Seen:
     read = zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True)
     held = [(name, lock) for name, lock in read if lock]
     valid = [token for token in _tokens(store) if token.status(now) == "active"]
-    probes = [token for token in valid if token.grants == PROBE_GRANTS]
-    others = [token for token in valid if token.grants != PROBE_GRANTS]
+    newest = _newest_secret(store)
+    others = [token for token in valid if not is_probes(token)]
     return Seen(
         locks=sorted(
             ((name, lock) for name, lock in held if lock.freeze is None), key=lambda one: -_age(one[1])
@@ -138,29 +137,34 @@ def look(store: Store, now: datetime) -> Seen:
         frozen=sum(lock.freeze is not None for _, lock in held),
         large=large,
         tokens=sorted((token for token in others if token.expires), key=_last),
-        probe=max(probes, key=_last, default=None),
+        enabled=newest is not None,
+        probe=next((token for token in valid if secret_key(token.id) == newest), None),
     )
 
 
 def findings(
     seen: Seen, team: str, now: datetime, *, old: timedelta = OLD, failed: str = ""
 ) -> list[Finding]:
-    """Return what somebody should look at.
+    """Return what somebody should look at, first what is about the watch itself.
 
     Args:
         old: the age from which a lock is a finding.
         failed: why the probe failed; empty if it did not, or was not made.
     """
-    found = [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
-    found += [_large(name, entry) for name, entry in seen.large]
-    found += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
-    if seen.probe and _ends_soon(seen.probe, now):
-        found.append(_probe_ends(seen.probe, team))
+    found = []
     if failed:
         text = f"The probe failed: {failed}."
         found.append(
             Finding(Kind.PROBE_FAILED, {"why": failed}, text, f"holdfast doctor --team {team}", None)
         )
+    if seen.probe and _ends_soon(seen.probe, now):
+        found.append(_probe_ends(seen.probe, team))
+    elif seen.enabled and not seen.probe:
+        text = "The probe's token has expired, or was revoked."
+        found.append(Finding(Kind.PROBE_ENDED, {}, text, f"holdfast watch enable --team {team}", None))
+    found += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
+    found += [_large(name, entry) for name, entry in seen.large]
+    found += [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
     return found
 
 
@@ -169,28 +173,60 @@ def secret_key(token_id: str) -> str:
     return f"{SECRETS}{token_id}.json"
 
 
-def secret(token_id: str, value: str) -> bytes:
+def new_probe() -> StateName:
+    """Return a state whose lock a probe acquires and releases; lists, freezes, declared names leave it out.
+
+    Each token has its own, because nobody else may release the lock that a killed probe left.
+    """
+    return StateName(f"{_PROBES}{token_hex(8)}")
+
+
+def probe_grants(state: StateName) -> tuple[Grant, ...]:
+    return (Grant(Role.WRITER, (state.value,)),)
+
+
+def is_probes(token: Token) -> bool:
+    """Return whether a token is the probe's. Its grants identify it: no other token has such grants."""
+    pattern = token.grants[0].scope[0]
+    return pattern.startswith(_PROBES) and token.grants == probe_grants(StateName(pattern))
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the function needs for the probe: the credentials, and the state for which they are."""
+
+    credentials: TokenCredentials
+    state: StateName
+
+
+def secret(token_id: str, value: str, state: StateName) -> bytes:
     """Return the object with a probe's credentials."""
-    return json.dumps({"schema": 1, "id": token_id, "secret": value}).encode()
+    return json.dumps({"schema": 1, "id": token_id, "secret": value, "state": state.value}).encode()
 
 
-def read_secret(store: Store) -> TokenCredentials | None:
+def read_secret(store: Store) -> Probe | None:
     """Return the newest credentials of the probe, or None.
 
     Raises:
         ValueError: the object is damaged, or of a later version.
     """
-    newest = max(_listed(store, SECRETS), key=lambda entry: entry.last_modified, default=None)
-    stored = store.read(newest.key) if newest else None
+    newest = _newest_secret(store)
+    stored = store.read(newest) if newest else None
     if stored is None:
         return None
     try:
         document = json_object.parse(stored.body)
         if document["schema"] != 1:
             raise ValueError("is of a later version")
-        return TokenCredentials(records.text(document["id"]), records.text(document["secret"]))
+        credentials = TokenCredentials(records.text(document["id"]), records.text(document["secret"]))
+        return Probe(credentials, names.parse(records.text(document["state"])))
     except (KeyError, TypeError) as error:
         raise ValueError(f"the probe's credentials cannot be read: {error!r}") from error
+
+
+def _newest_secret(store: Store) -> str | None:
+    newest = max(_listed(store, SECRETS), key=lambda entry: entry.last_modified, default=None)
+    return newest.key if newest else None
 
 
 def attention(found: Iterable[Finding]) -> int:

@@ -30,7 +30,7 @@ _RESERVE: Final = 15.0
 """Seconds at the end for metrics and messages, and for the last request to S3."""
 
 _function = function.start(watching.secret_key(""))
-_networks = function.networks()
+_outside: Final = "HOLDFAST_HAS_NETWORKS" in os.environ
 
 
 def _connect() -> Any:
@@ -50,7 +50,8 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
     """
     ends = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
     store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
-    failed = _probe(store)
+    probed = _probe(store)
+    failed = None if probed == probe.OUTSIDE else probed
     if failed is not None:
         _put({watching.PROBE_FAILED: float(failed != "")})
     now = datetime.now(UTC)
@@ -65,7 +66,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         "attention": attention,
         "frozen": seen.frozen,
         "findings": [one.kind for one in found],
-        "probe": failed,
+        "probe": probed,
         **unsent,
         "s3_requests": len(store.requests),
     }
@@ -74,12 +75,12 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
 
 
 def _probe(store: Store) -> str | None:
-    """Return why the probe failed, empty if it did not, and None if no probe is enabled."""
+    """Return why the probe failed or was not made, empty if it passed, and None if none is enabled."""
     try:
-        credentials = watching.read_secret(store)
+        enabled = watching.read_secret(store)
     except (HoldfastError, ValueError) as error:
         return f"its credentials cannot be read: {type(error).__name__}"
-    return None if credentials is None else probe.run(_ADDRESS, credentials, outside=bool(_networks))
+    return None if enabled is None else probe.run(_ADDRESS, enabled, outside=_outside)
 
 
 def _put(values: dict[str, float]) -> None:

@@ -9,9 +9,12 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 from urllib.parse import urlsplit
 
-from holdfast import __version__, watching
-from holdfast.identity.credentials import TokenCredentials
+from holdfast import __version__
+from holdfast.watching import Probe
 
+OUTSIDE: Final = "not probed: 403, as the team's networks leave the function out"
+"""The result for a team with `networks`. The authorizer responds so before it reads a token's record, and
+with the same to an invalid token, so this says nothing about the API."""
 SECONDS: Final = 30.0
 """How long a response may take: API Gateway ends every request by then."""
 
@@ -21,28 +24,28 @@ _LOCK: Final = json.dumps(
 ).encode()
 
 
-def run(address: str, credentials: TokenCredentials, *, outside: bool = False) -> str:
+def run(address: str, probe: Probe, *, outside: bool = False) -> str:
     """Acquire and release the lock, and return why one of the two failed; empty if neither did.
 
     The acquire is sent a second time after no response, a 429 or a 5xx, which clients repeat, too.
 
     Args:
         outside: whether the team has `networks`. A Lambda function has no fixed address, so the authorizer
-            may refuse it. Then nothing is locked, and API and authorizer alone are probed.
+            refuses it, and the result is `OUTSIDE`.
     """
-    failed, again = _send(address, credentials, "PUT", "locks")
+    failed, again = _send(address, probe, "PUT", "locks")
     if outside and failed.startswith("403 "):
-        return ""
+        return OUTSIDE
     if failed and again:
-        failed, _ = _send(address, credentials, "PUT", "locks")
+        failed, _ = _send(address, probe, "PUT", "locks")
     if not failed:
-        failed, _ = _send(address, credentials, "POST", "unlocks")
+        failed, _ = _send(address, probe, "POST", "unlocks")
     return failed
 
 
-def _send(address: str, credentials: TokenCredentials, method: str, route: str) -> tuple[str, bool]:
+def _send(address: str, probe: Probe, method: str, route: str) -> tuple[str, bool]:
     """Send a request, and return why it failed, and whether a client would repeat it."""
-    parts = urlsplit(address)
+    parts, credentials = urlsplit(address), probe.credentials
     authorization = b64encode(f"{credentials.token_id}:{credentials.secret}".encode()).decode()
     headers = {
         "Authorization": f"Basic {authorization}",
@@ -51,7 +54,7 @@ def _send(address: str, credentials: TokenCredentials, method: str, route: str) 
     }
     try:
         with closing(_connection(parts.scheme, parts.hostname or "", parts.port)) as connection:
-            connection.request(method, f"{parts.path}/{route}/{watching.PROBE}", _LOCK, headers)
+            connection.request(method, f"{parts.path}/{route}/{probe.state}", _LOCK, headers)
             status = connection.getresponse().status
     except (OSError, HTTPException) as error:
         return f"no response to {method} /{route}: {type(error).__name__}", True

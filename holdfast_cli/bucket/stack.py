@@ -27,7 +27,7 @@ class Stack:
     """A deployed Holdfast stack: its team, API address and bucket, and the ID of its AWS account.
 
     `networks` are those of the team's setting, with commas between them; empty without it.
-    `watched` is whether it has the function `watch`.
+    `watched` is the age in seconds from which the function `watch` finds a lock; 0 without the function.
     """
 
     team: str
@@ -35,7 +35,7 @@ class Stack:
     bucket: str
     account: str
     networks: str = ""
-    watched: bool = False
+    watched: int = 0
 
 
 class Session(boto3.Session):
@@ -134,7 +134,7 @@ def _read(stack: "StackTypeDef") -> Stack:
             outputs[names.BUCKET_NAME],
             arn.split(":")[4],
             outputs.get(names.NETWORKS, ""),
-            names.WATCHED in outputs,
+            int(outputs.get(names.WATCHED, 0)),
         )
     except KeyError as error:
         raise CommandError(

@@ -32,14 +32,23 @@ def enable(session: "Session", stack: "Stack", expiry: "When | None") -> Token:
         raise CommandError(
             f"Nothing watches the team {stack.team}: write `watch = true` in its settings, and deploy it."
         )
+    state = watching.new_probe()
     token, secret = tokens.create(
-        session, stack, watching.PROBE_GRANTS, "the probe of holdfast watch", expiry, "", ()
+        session, stack, watching.probe_grants(state), "the probe of holdfast watch", expiry, "", ()
     )
     again = "run the command again; it revokes this token."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
-        body = watching.secret(token.id, secret)
+        body = watching.secret(token.id, secret, state)
         records.create(open_bucket(session, stack), watching.secret_key(token.id), body)
     _remove(session, stack, but=token.id)
+    with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
+        stands = watching.secret_key(token.id) in open_bucket(session, stack).list_keys(watching.SECRETS)
+    # Two runs at once may have removed each other's: then the later of the two sees it here.
+    if not stands or tokens.read(session, stack, token.id).revoked:
+        raise CommandError(
+            f"Another run of `holdfast watch` replaced or removed the token {token.id} meanwhile: run the "
+            "command again, alone."
+        )
     return token
 
 
@@ -61,7 +70,7 @@ def _remove(session: "Session", stack: "Stack", *, but: str = "") -> int:
     probes = [
         token
         for token in listing.tokens
-        if token.grants == watching.PROBE_GRANTS and token.id != but and token.status(now) == "active"
+        if watching.is_probes(token) and token.id != but and token.status(now) == "active"
     ]
     for token in probes:
         tokens.revoke(session, stack, token.id)

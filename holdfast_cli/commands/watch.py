@@ -2,6 +2,8 @@
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from holdfast.identity.tokens import DEFAULT_LIFETIME
@@ -105,9 +107,12 @@ def _disable(asked: argparse.Namespace) -> None:
 def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding]:
     from holdfast import watching  # it loads the AWS SDK, which the help does not need
 
-    found = watching.findings(seen, stack.team, now)
+    if not stack.watched:
+        seen = replace(seen, enabled=False)  # no function uses the credentials
+    old = timedelta(seconds=stack.watched) or watching.OLD
+    found = watching.findings(seen, stack.team, now, old=old)
     for kind, nothing in (
-        (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(watching.OLD)}."),
+        (watching.Kind.LOCK_HELD, f"No lock is older than {rules.shown(old)}."),
         (watching.Kind.STATE_LARGE, 'No state is near the limit of `backend "http"`.'),
         (watching.Kind.TOKEN_ENDS, f"No token ends within {rules.shown(watching.ENDS_SOON)}."),
     ):
@@ -119,7 +124,7 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
         yield note("watch.frozen", f"Frozen states: {seen.frozen}.", "`holdfast lock list` shows them.")
     if not stack.watched:
         yield note("watch.probe", "No function watches this team.", "The setting `watch` adds it.")
-    elif seen.probe is None:
+    elif not seen.enabled:
         yield note("watch.probe", "No probe is made.", f"Run `holdfast watch enable --team {stack.team}`.")
-    elif seen.probe.expires:
+    elif seen.probe and seen.probe.expires:
         yield ok("watch.probe", f"The probe's token ends on {output.moment(seen.probe.expires, now)}.")

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from holdfast import watching
+from holdfast.names import parse
 from holdfast.watching import Kind
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support import access_commands, documents
@@ -143,12 +144,12 @@ def test_the_probe_passes_and_fails_for_a_revoked_token_and_a_wrong_secret(
     stored = json.loads(watched.object(key) or b"")
     left = json.dumps({"ID": "holdfast-watch", "Operation": "probe", "Info": "", "Who": "holdfast watch"})
     probing = watched.client_with(Credentials(stored["id"], stored["secret"]))
-    assert probing.lock(watching.PROBE.value, left.encode()).status == 200
+    assert probing.lock(stored["state"], left.encode()).status == 200
     assert probing.read("network/prod").status == 403
     assert look(aws, watched.name)["probe"] == ""
-    assert watched.object(watching.PROBE.lock_key) is None
+    assert watched.object(parse(stored["state"]).lock_key) is None
 
-    watched.put("watch/newer.json", watching.secret(stored["id"], "holdfast_wrong"))
+    watched.put("watch/newer.json", watching.secret(stored["id"], "holdfast_wrong", parse(stored["state"])))
     assert look(aws, watched.name)["probe"] == "403 for PUT /locks"
     assert newest(aws, watching.PROBE_FAILED) == 1
     wait_until(lambda: messages(Kind.PROBE_FAILED), "the message")
@@ -157,7 +158,7 @@ def test_the_probe_passes_and_fails_for_a_revoked_token_and_a_wrong_secret(
     (renewed,) = probe_keys(watched)
     assert renewed not in (key, "watch/newer.json")
     access_commands.holdfast(watched, "token", "revoke", renewed.removeprefix("watch/").removesuffix(".json"))
-    assert look(aws, watched.name)["probe"] == "403 for PUT /locks"
+    assert look(aws, watched.name)["findings"][:2] == [Kind.PROBE_FAILED, Kind.PROBE_ENDED]
 
     assert "is disabled" in holdfast(watched, "disable")
     assert (probe_keys(watched), look(aws, watched.name)["probe"]) == ([], None)

@@ -40,8 +40,8 @@ def drive_watch(aws: LocalAws, team: Team, state: str) -> None:
     writer = team.client("writer")
     assert writer.lock(state, info).status == 200
     ending = ending_token(team).key
-    team.put(watching.secret_key("any"), watching.secret("any", "wrong"))
-    assert look(aws, team.name)["attention"] == 1
+    team.put(watching.secret_key("any"), watching.secret("any", "wrong", watching.new_probe()))
+    assert look(aws, team.name)["attention"] == 2  # the token, and credentials without one
     for key in (ending, watching.secret_key("any")):
         team.s3.delete_object(Bucket=team.bucket, Key=key)
     assert writer.unlock(state, info).status == 200

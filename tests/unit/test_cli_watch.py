@@ -1,12 +1,15 @@
 """`holdfast watch`, against moto's server over HTTP."""
 
 import json
+from typing import Any
 
 import pytest
 
 from holdfast import watching
 from holdfast.identity.tokens import Token, token_key
-from tests.support.cli_account import Aws, bucket
+from holdfast_cli.bucket import records, stack, tokens, watch
+from holdfast_cli.errors import CommandError
+from tests.support.cli_account import REGION, Aws, bucket
 
 
 @pytest.fixture
@@ -15,7 +18,7 @@ def watched(aws: Aws) -> Aws:
         "other",
         ApiAddress="https://other.example.com",
         BucketName={"Ref": "Bucket"},
-        Watched="rate(1 hour)",
+        Watched="172800",
     )
     return aws
 
@@ -33,12 +36,18 @@ def body(aws: Aws, key: str) -> bytes:
 def test_enable_stores_a_token_that_may_do_nothing_but_the_probe_and_revokes_the_one_before(
     watched: Aws,
 ) -> None:
+    states = set()
     for _ in range(2):
         printed = watched.output("watch", "enable", "--team", "other")
         (key,) = secrets(watched)
         stored = json.loads(body(watched, key))
         token = Token.from_json(body(watched, token_key(stored["id"])))
-        assert token.grants == watching.PROBE_GRANTS
+        # Its own state: the lock that the token before left does not stop it.
+        (grant,) = token.grants
+        assert grant.scope == (stored["state"],)
+        assert watching.is_probes(token)
+        assert stored["state"] not in states
+        states.add(stored["state"])
         assert token.id in printed
         assert stored["secret"] not in printed
 
@@ -47,6 +56,42 @@ def test_enable_stores_a_token_that_may_do_nothing_but_the_probe_and_revokes_the
 
     watched.output("watch", "disable", "--team", "other")
     assert secrets(watched) == []
+
+
+def test_the_status_names_credentials_without_a_valid_token_as_a_problem(watched: Aws) -> None:
+    watched.output("watch", "enable", "--team", "other")
+    (key,) = secrets(watched)
+    assert "The probe's token ends on" in watched.output("watch", "status", "--team", "other")
+
+    watched.output("token", "revoke", key.removeprefix("watch/").removesuffix(".json"), "--team", "other")
+
+    done = watched.run("watch", "status", "--team", "other")
+    assert done.returncode == 1
+    assert "problem watch.probe_ended" in " ".join(done.stdout.split())
+    assert "`holdfast watch enable --team other`" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("lost", ["token", "secret"])
+def test_a_run_whose_token_another_one_replaced_says_so_and_that_it_did_not_enable_the_probe(
+    watched: Aws, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    for name, value in watched.environment.items():
+        monkeypatch.setenv(name, value)
+    session = stack.Session(REGION)
+    found = stack.find(session, "other")
+    create = records.create
+
+    def meanwhile(store: Any, key: str, body: bytes) -> bool:
+        created = create(store, key, body)
+        if key.startswith(watching.SECRETS) and lost == "token":
+            tokens.revoke(session, found, json.loads(body)["id"])
+        elif key.startswith(watching.SECRETS):
+            watched.client("s3").delete_object(Bucket=bucket("other"), Key=key)
+        return created
+
+    monkeypatch.setattr(records, "create", meanwhile)
+    with pytest.raises(CommandError, match="Another run of `holdfast watch`"):
+        watch.enable(session, found, None)
 
 
 def test_a_team_without_the_function_gets_no_token(aws: Aws) -> None:
@@ -66,3 +111,4 @@ def test_status_has_a_line_for_each_check_and_says_how_to_enable_the_probe(watch
         ["note", "watch.probe:"],
     ]
     assert "`holdfast watch enable --team other`" in " ".join(lines)
+    assert "No lock is older than 2d." in lines[0]

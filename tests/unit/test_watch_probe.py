@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast import watching
 from holdfast.identity.credentials import TokenCredentials, new_id, new_secret
 from tests.support.api_stub import ApiStub, Reply, running
 from watch import probe
 
-PROBE = TokenCredentials(new_id(), new_secret())
+STATE = watching.new_probe()
+PROBE = watching.Probe(TokenCredentials(new_id(), new_secret()), STATE)
 
 
 @pytest.fixture
@@ -22,8 +24,8 @@ def api() -> Iterator[ApiStub]:
     [
         ([200], False, "", ["PUT", "POST"]),
         ([403], False, "403 for PUT /locks", ["PUT"]),
-        # A function has no fixed address, so networks refuse it.
-        ([403], True, "", ["PUT"]),
+        # A function has no fixed address, so networks refuse it. An invalid token gets the same.
+        ([403], True, probe.OUTSIDE, ["PUT"]),
         ([500, 200], False, "", ["PUT", "PUT", "POST"]),
         ([500], True, "500 for PUT /locks", ["PUT", "PUT"]),
         ([200, 503], True, "503 for POST /unlocks", ["PUT", "POST"]),
@@ -36,3 +38,4 @@ def test_the_probe_fails_if_the_api_does_not_lock_and_unlock(
     api.reply(*map(Reply, replies))
     assert probe.run(api.address, PROBE, outside=outside) == failed
     assert [asked.method for asked in api.asked] == sent
+    assert all(asked.path.endswith(f"/{STATE}") for asked in api.asked)

@@ -44,6 +44,11 @@ class Bucket:
         self.put(token.key, DAY, token.to_json())
         return token
 
+    def probe(self, left: timedelta, *, age: timedelta = DAY) -> Token:
+        token = self.token(left, grants=watching.probe_grants(watching.new_probe()))
+        self.put(watching.secret_key(token.id), age)
+        return token
+
     def keys_page(self, prefix: str, *, after: str = "") -> KeysPage:
         self.requests.append("list")
         keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
@@ -86,7 +91,7 @@ def test_a_freeze_of_a_year_is_no_lock_and_an_ordinary_lock_of_a_minute_is_the_o
 def test_without_a_lock_the_oldest_is_zero(bucket: Bucket) -> None:
     bucket.put("states/network/prod.tfstate", 900 * DAY)
 
-    assert bucket.look() == watching.Seen([], 0, [], [], None)
+    assert bucket.look() == watching.Seen([], 0, [], [], enabled=False, probe=None)
     assert bucket.look().oldest_lock == 0
 
 
@@ -151,27 +156,60 @@ def test_a_revoked_token_is_no_finding(bucket: Bucket) -> None:
 
 
 def test_the_end_of_the_probes_token_is_a_finding_with_the_command_that_renews_it(bucket: Bucket) -> None:
-    bucket.token(DAY, grants=watching.PROBE_GRANTS)
+    bucket.probe(DAY)
     bucket.token(DAY, grants=[Grant(Role.WRITER, ("holdfast-doctor/*",))])
 
-    assert [(one.kind, one.do.partition(" --team")[0]) for one in bucket.found()][1:] == [
+    assert [(one.kind, one.do.partition(" --team")[0]) for one in bucket.found()][:-1] == [
         (Kind.PROBE_ENDS, "holdfast watch enable")
     ]
 
-    bucket.token(80 * DAY, grants=watching.PROBE_GRANTS)  # renewed
+    bucket.probe(80 * DAY, age=HOUR)  # renewed
 
     assert [one.kind for one in bucket.found()] == [Kind.TOKEN_ENDS]
+
+
+@pytest.mark.parametrize(
+    "grants",
+    [
+        [Grant(Role.WRITER, ("holdfast-doctor/*",))],
+        [Grant(Role.WRITER, (f"holdfast-doctor/{'1' * 32}",))],
+        [Grant(Role.READER, (f"holdfast-doctor/{'0' * 32}",))],
+        [Grant(Role.WRITER, (f"holdfast-doctor/{'0' * 32}", "network/*"))],
+        [Grant(Role.WRITER, (f"holdfast-doctor/{'0' * 32}",)), Grant(Role.READER, ("network/*",))],
+    ],
+)
+def test_a_token_with_other_grants_is_not_the_probes(bucket: Bucket, grants: list[Grant]) -> None:
+    assert not watching.is_probes(bucket.token(DAY, grants=grants))
+    assert watching.is_probes(bucket.probe(DAY))
+
+
+def test_credentials_of_the_probe_without_a_valid_token_are_a_finding_that_counts(bucket: Bucket) -> None:
+    bucket.probe(80 * DAY, age=HOUR)
+    assert bucket.found() == []
+
+    token = bucket.probe(-DAY, age=MINUTE)  # it has expired, and the function uses the newest
+    (ended,) = bucket.found()
+
+    assert (ended.kind, ended.do) == (Kind.PROBE_ENDED, "holdfast watch enable --team payments")
+    assert ended.is_due(NOW)
+    assert watching.attention([ended]) == 1
+
+    del bucket.objects[token.key]
+    assert [one.kind for one in bucket.found()] == [Kind.PROBE_ENDED]
 
 
 def test_locks_and_the_probe_do_not_count_in_attention(bucket: Bucket) -> None:
     bucket.lock("network/prod", DAY)
     bucket.put("states/network/dev.tfstate", DAY, size=LARGE)
     bucket.token(DAY)
-    bucket.token(DAY, grants=watching.PROBE_GRANTS)
+    bucket.probe(DAY)
 
     found = bucket.found(failed="500 for PUT /locks")
 
-    assert {one.kind for one in found} == {*Kind}
+    assert [one.kind for one in found] == [
+        *(Kind.PROBE_FAILED, Kind.PROBE_ENDS, Kind.TOKEN_ENDS),
+        *(Kind.STATE_LARGE, Kind.LOCK_HELD),
+    ]
     assert watching.attention(found) == 3
 
 
@@ -184,7 +222,7 @@ def test_a_finding_is_sent_when_it_is_new_and_once_a_day(
 ) -> None:
     bucket.lock("network/prod", age)
     bucket.put("states/network/dev.tfstate", DAY, size=LARGE)
-    (held, large) = bucket.found()
+    (large, held) = bucket.found()
 
     now = NOW.replace(hour=hour)
     # The lock's age is by S3's clock, which here is at noon.
@@ -207,11 +245,11 @@ def test_a_look_lists_all_pages_and_reads_each_lock_and_token_once(bucket: Bucke
 
     bucket.look()
 
-    assert bucket.requests == ["list"] * 3 + ["states/b.tfstate.tflock", "list", token.key]
+    assert bucket.requests == ["list"] * 3 + ["states/b.tfstate.tflock", "list", token.key, "list"]
 
 
 def test_the_probes_lock_is_in_no_list_of_locks(bucket: Bucket) -> None:
-    bucket.lock(watching.PROBE.value, DAY)
+    bucket.lock(watching.new_probe().value, DAY)
 
     assert bucket.look().locks == []
 
@@ -219,11 +257,12 @@ def test_the_probes_lock_is_in_no_list_of_locks(bucket: Bucket) -> None:
 def test_the_newest_credentials_of_the_probe_are_used(bucket: Bucket) -> None:
     assert watching.read_secret(cast("Store", bucket)) is None
 
-    bucket.put("watch/b.json", 2 * DAY, watching.secret("b", "old"))
-    bucket.put("watch/a.json", DAY, watching.secret("a", "new"))
+    bucket.put("watch/b.json", 2 * DAY, watching.secret("b", "old", watching.new_probe()))
+    state = watching.new_probe()
+    bucket.put("watch/a.json", DAY, watching.secret("a", "new", state))
     found = watching.read_secret(cast("Store", bucket))
 
-    assert found == credentials.TokenCredentials("a", "new")
+    assert found == watching.Probe(credentials.TokenCredentials("a", "new"), state)
     assert "new" not in repr(found)
 
 

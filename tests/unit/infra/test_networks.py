@@ -80,7 +80,7 @@ def test_the_longest_list_fits_into_every_place(synthesize: Synthesize, tmp_path
             variables["HOLDFAST_BUCKET"] = "b" * 63
             assert sum(map(len, (*variables, *variables.values()))) < ENVIRONMENT_BYTES
             have.append(function["Properties"]["Handler"])
-    assert have == [f"{name}.handler.handle" for name in ("authorizer", "session_exchange", "watch")]
+    assert have == [f"{name}.handler.handle" for name in ("authorizer", "session_exchange")]
     for bucket in ("StateBucket", "StagingBucket"):
         assert len(json.dumps(bucket_policy(stack.template, bucket))) < LARGEST_POLICY - 2048
 

@@ -12,11 +12,24 @@ def test_the_function_runs_every_hour_by_a_permission_of_this_rule(settled: Synt
         settled.resolve(one["Properties"]) for one in settled.resources("AWS::Lambda::Permission").values()
     ]
 
-    assert rule["ScheduleExpression"] == "rate(1 hour)"
+    # A rate begins when the stack was deployed, and drifts: 6 o'clock could have two looks, or none.
+    assert rule["ScheduleExpression"] == "cron(30 * * * ? *)"
     assert settled.template["Resources"][target["Arn"].strip("<>")]["Type"] == "AWS::Lambda::Alias"
     assert [one["FunctionName"] for one in permissions if one.get("SourceArn") == f"<{name}.Arn>"] == [
         target["Arn"]
     ]
+
+
+def test_the_stack_says_from_which_age_the_function_finds_a_lock(settled: Synthesized) -> None:
+    (function,) = (
+        one["Properties"]
+        for one in settled.resources("AWS::Lambda::Function").values()
+        if one["Properties"]["Handler"] == "watch.handler.handle"
+    )
+    assert (
+        settled.template["Outputs"]["Watched"]["Value"]
+        == function["Environment"]["Variables"]["HOLDFAST_OLD_LOCK"]
+    )
 
 
 def test_the_bucket_lets_one_role_alone_read_the_probes_secret(settled: Synthesized) -> None:

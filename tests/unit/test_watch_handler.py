@@ -1,0 +1,46 @@
+"""What the function `watch` writes after a look. The look and the probe are stubs here."""
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from holdfast import watching
+from holdfast.watching import Seen
+from tests.support.environment import set_environment
+from tests.support.events import Context
+from watch import probe
+
+
+@pytest.fixture
+def handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    set_environment(monkeypatch, HOLDFAST_HAS_NETWORKS="true")
+    monkeypatch.delitem(sys.modules, "watch.handler", raising=False)
+    yield import_module("watch.handler")
+    del sys.modules["watch.handler"]
+
+
+@pytest.mark.parametrize(
+    ("result", "metrics"),
+    [
+        ("", [{"ProbeFailed": 0.0}]),
+        ("500 for PUT /locks", [{"ProbeFailed": 1.0}]),
+        (probe.OUTSIDE, []),
+    ],
+)
+def test_a_probe_that_the_networks_refuse_says_so_and_is_neither_passed_nor_failed(
+    handler: ModuleType, monkeypatch: pytest.MonkeyPatch, result: str, metrics: list[dict[str, float]]
+) -> None:
+    put: list[dict[str, float]] = []
+    monkeypatch.setattr(handler, "_put", put.append)
+    monkeypatch.setattr(watching, "look", lambda *_: Seen([], 0, [], [], enabled=True, probe=None))
+    monkeypatch.setattr(watching, "read_secret", lambda _: object())
+    monkeypatch.setattr(probe, "run", lambda *_, outside: result if outside else "")
+
+    looked = handler.handle({}, Context())
+
+    assert put[:-1] == metrics
+    assert put[-1] == {"OldestLockSeconds": 0, "Attention": 1}
+    assert looked["probe"] == result
