@@ -23,14 +23,14 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 40_600,
-    "tests, lines": 67_900,
+    "product, lines": 44_300,
+    "tests, lines": 72_300,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
     "console, lines": 2_500,
-    "words of documents": 29_600,
+    "words of documents": 31_920,
 }
 """The highest allowed value of each figure, by name."""
 
