@@ -13,7 +13,7 @@ from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle
 from infra.config import AWS, ConfigError, check_places, load_teams, read_target
 from infra.functions import FUNCTIONS
 from infra.team_stack import team_stacks
-from infra.teams_lock import TeamsLock, placed
+from infra.teams_lock import TeamsLock, check_loopback, placed
 
 
 def main() -> None:
@@ -37,6 +37,8 @@ def main() -> None:
         made = [team for team, stack in zip(where, stacks, strict=True) if stack.bundling_required]
         if lock:
             lock.check_networks(made, app.node.try_get_context("address"))
+        else:
+            check_loopback(made)
         app.synth()
         if lock and made:
             if lock.record(where, {team.name for team in made}):

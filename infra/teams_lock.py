@@ -25,6 +25,7 @@ _HEADER = """\
 """
 _REMEMBERED = ("account", "region", "key", "previous_keys", "networks")
 
+LOOPBACK = "127.0.0.1"
 ELSEWHERE = "elsewhere"
 """The word that takes the place of an address for who deploys from outside the networks."""
 
@@ -120,6 +121,16 @@ def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
             "old one"
         )
     return None
+
+
+def check_loopback(teams: Iterable[TeamConfig]) -> None:
+    """Raise `ConfigError` if networks would refuse everybody: to the local AWS every client is 127.0.0.1."""
+    for team in teams:
+        if team.networks and not covers(team.networks, LOOPBACK):
+            raise ConfigError(
+                f"team '{team.name}': networks = {as_toml(team.networks)} lacks {LOOPBACK}, the address of "
+                'every client of the local AWS; add "127.0.0.0/8"'
+            )
 
 
 def _check_address(team: TeamConfig, address: object) -> None:

@@ -68,10 +68,11 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         "frozen": seen.frozen,
         "findings": [one.kind for one in found],
         "probe": probed,
-        **unsent,
         "s3_requests": len(store.requests),
     }
     log.info("watch.looked", extra=looked)
+    if unsent:
+        log.error("notify.failed", extra=unsent)
     return looked
 
 

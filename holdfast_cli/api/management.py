@@ -226,8 +226,9 @@ class Api:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN if not code:
                 return CommandError(
                     f"{self.host} does not accept the credentials of {self.source}: they are wrong, revoked "
-                    f"or expired, or of another team. {HOW_TO_SIGN_IN}. `holdfast run` replaces a refused "
-                    f"session when it starts again.{http.version_skew(self.address)}"
+                    "or expired, of another team, or not accepted from your network. "
+                    f"{HOW_TO_SIGN_IN}. `holdfast run` replaces a refused session when "
+                    f"it starts again.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:
                 return ApiError(f"{said} {self._holder(response, name)}".strip(), response)

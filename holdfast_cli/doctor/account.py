@@ -95,6 +95,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
         yield from attempt("api.throttling", at.throttling)
         yield from attempt("token_trail", at.token_trail)
         yield from attempt("keys", at.keys)
+        yield from attempt("topics", at.topics)
         for one in there:
             if one.name is not None:
                 yield from attempt("bucket.name", partial(at.bucket, one.name))
@@ -332,6 +333,16 @@ class _At:
                 look = partial(_deployed_first, cloudformation, team.name, key)
                 yield from attempt("keys.deployed", look)
 
+    def topics(self) -> Iterator[Finding]:
+        """Yield whether the topics that the teams' settings name exist and accept messages."""
+        for team in self.teams:
+            for setting in ("notify", "alarms"):
+                table = team.get(setting)
+                topic = table.get("topic") if isinstance(table, dict) else None
+                if isinstance(topic, str):
+                    look = partial(_topic, self.client("sns"), f"{setting}.topic", topic)
+                    yield from attempt("topics.usable", look)
+
     def bucket(self, team: str) -> Iterator[Finding]:
         """Yield whether a team's bucket name is free or belongs to the bucket of the team's stack."""
         name = names.bucket_name(team, self.account, self.region)
@@ -412,6 +423,35 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Findin
             f"The functions of {stack} may not use the key {key} yet: writes would fail during a deployment.",
             f'First deploy the key that the team has with previous_keys = ["{key}"].',
         )
+
+
+def _topic(sns: Any, setting: str, topic: str) -> Iterator[Finding]:
+    """Yield whether a topic exists and no statement of its policy refuses messages."""
+    try:
+        attributes = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
+    except ClientError as error:
+        if code_of(error) not in ("NotFound", "InvalidParameter"):
+            raise
+        yield problem(
+            "topics.usable",
+            f"{setting}: there is no topic {topic} in this region.",
+            f"Run `aws sns create-topic --name {topic.rpartition(':')[2]}`, or write the ARN of another.",
+        )
+        return
+    statements = json.loads(attributes.get("Policy", "{}")).get("Statement", [])
+    refuses = [
+        str(one.get("Sid", "without a Sid"))
+        for one in (statements if isinstance(statements, list) else [statements])
+        if one["Effect"] == "Deny"
+    ]
+    if refuses:
+        yield note(
+            "topics.usable",
+            f"{setting}: the policy of {topic} refuses something, in {', '.join(refuses)}.",
+            "Check that it lets the team's audit function and CloudWatch publish.",
+        )
+    else:
+        yield ok("topics.usable", f"{setting}: the topic {topic} exists.")
 
 
 def _is_arn(setting: object) -> bool:

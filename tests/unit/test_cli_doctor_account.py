@@ -25,6 +25,8 @@ ACCOUNT = "123456789012"
 REGION = "eu-central-1"
 BUCKET = f"holdfast-payments-{ACCOUNT}-{REGION}"
 
+TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:holdfast"
+
 Answer = Mapping[str, Any] | tuple[str, int]
 """The response of AWS, or code and status of its error."""
 
@@ -181,6 +183,11 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         *(f'key = "{KEY}"', kms(template="{}"), "keys.deployed"),
         f'First deploy the key that the team has with previous_keys = ["{KEY}"].',
     ),
+    "a topic that is not there": (
+        f'notify = {{ topic = "{TOPIC}" }}',
+        {"sns__get_topic_attributes": ("NotFound", 404)},
+        *("topics.usable", "aws sns create-topic --name holdfast"),
+    ),
     "a bucket that stayed": ("", {"s3__head_bucket": {}}, "bucket.name", "an earlier stack left it"),
     "a bucket that a deployment which failed does not have": (
         *("", {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")}),
@@ -188,6 +195,15 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
     ),
     "somebody else's bucket": ("", {"s3__head_bucket": ("403", 403)}, "bucket.name", "somebody else's"),
 }
+
+
+def test_a_topic_whose_policy_refuses_something_is_a_note(found: Any) -> None:
+    policy = {"Statement": {"Effect": "Deny", "Sid": "OnlyOthers"}}
+    answer = {"Attributes": {"Policy": json.dumps(policy)}}
+    findings = found(f'notify = {{ topic = "{TOPIC}" }}', sns__get_topic_attributes=answer)
+
+    assert level(findings, "topics.usable") is Level.NOTE
+    assert "OnlyOthers" in said(findings, "topics.usable")
 
 
 @pytest.mark.parametrize(("settings", "answers", "check", "says"), FAULTS.values(), ids=FAULTS)
@@ -210,6 +226,15 @@ FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
         f'key = "{KEY}"',
         kms(template=json.dumps({"Resource": KEY})),
         "keys.deployed",
+    ),
+    "a topic": (
+        f'alarms = {{ topic = "{TOPIC}" }}',
+        {
+            "sns__get_topic_attributes": {
+                "Attributes": {"Policy": json.dumps({"Statement": [{"Effect": "Allow"}]})}
+            }
+        },
+        "topics.usable",
     ),
     "the bucket of its stack": ("", {"s3__head_bucket": {}, **IN_A_STACK}, "bucket.name"),
 }

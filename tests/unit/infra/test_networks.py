@@ -15,7 +15,7 @@ from infra.config import (
     TeamConfig,
     load_teams,
 )
-from infra.teams_lock import ELSEWHERE, TeamsLock
+from infra.teams_lock import ELSEWHERE, TeamsLock, check_loopback
 from tests.support.iam_policy import Request, bucket_policy, evaluate
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 from tests.unit.infra.test_app import app
@@ -189,3 +189,9 @@ def test_the_app_asks_whoever_deploys_and_nobody_else(tmp_path: Path) -> None:
     ended = app(tmp_path, path, **{"aws:cdk:bundling-stacks": []})  # as `cdk ls` and `cdk destroy` say it
     assert (ended.returncode, ended.stderr) == (0, "")
     assert not path.with_suffix(".lock").exists()
+
+
+def test_networks_without_the_only_address_of_the_local_aws_are_refused_there() -> None:
+    with pytest.raises(ConfigError, match=r'lacks 127\.0\.0\.1.*add "127\.0\.0\.0/8"'):
+        check_loopback([TEAM])
+    check_loopback([replace(TEAM, networks=("127.0.0.0/8",)), replace(TEAM, networks=())])
