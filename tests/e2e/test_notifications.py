@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,54 +12,32 @@ from holdfast.audit import NOTIFIED, Event
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support import access_commands, audit_trail, documents
 from tests.support.access_records import new_token, trust_role
-from tests.support.deployed import client, policy, stack
+from tests.support.deployed import stack
 from tests.support.operators import NewOperator
+from tests.support.subscribed_queue import SubscribedQueue, subscribed
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:watched"
 
 
-@dataclass
-class Subscriber:
-    """A queue that subscribes to the topic, and the messages that it got so far."""
-
-    sqs: Any
-    url: str
-    messages: list[dict[str, Any]] = field(default_factory=list)
-
-    def has(self, event: Event, *texts: str) -> bool:
-        """Return whether there is a message about this event with these texts."""
-        while got := self.sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10).get("Messages"):
-            for one in got:
-                self.messages.append(json.loads(one["Body"]))
-                self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=one["ReceiptHandle"])
-        subject = f"Holdfast: {event} in team watched"
-        return any(
-            one["Subject"] == subject and all(text in one["Message"] for text in texts)
-            for one in self.messages
-        )
-
-
 @pytest.fixture(scope="module")
-def subscriber(aws: LocalAws, watched: Team) -> Subscriber:  # noqa: ARG001 the topic comes with the team
-    sqs, sns = client(aws, "sqs"), client(aws, "sns")
-    url = sqs.create_queue(QueueName="watched")["QueueUrl"]
-    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:watched"
-    may_send = {
-        "Effect": "Allow",
-        "Principal": {"Service": "sns.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": arn,
-        "Condition": {"ArnEquals": {"aws:SourceArn": TOPIC}},
-    }
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy(may_send)})
-    sns.subscribe(TopicArn=TOPIC, Protocol="sqs", Endpoint=arn)
-    return Subscriber(sqs, url)
+def queue(aws: LocalAws, watched: Team) -> Iterator[SubscribedQueue]:  # noqa: ARG001 the topic comes with the team
+    with subscribed(aws, TOPIC, "events") as queue:
+        yield queue
+
+
+def has(queue: SubscribedQueue, event: Event, *texts: str) -> bool:
+    """Return whether there is a message about this event with these texts."""
+    queue.receive()
+    subject = f"Holdfast: {event} in team watched"
+    return any(
+        one["Subject"] == subject and all(text in one["Message"] for text in texts) for one in queue.messages
+    )
 
 
 def test_a_broken_lock_and_a_changed_token_reach_the_topic_after_the_audit_trail(
-    watched: Team, state: str, subscriber: Subscriber, operator: NewOperator
+    watched: Team, state: str, queue: SubscribedQueue, operator: NewOperator
 ) -> None:
     maintainer, writer = operator(watched, "maintainer"), watched.client("writer")
     broken, forced = documents.lock_info(who="<!channel> ada@laptop"), documents.lock_info()
@@ -75,15 +53,15 @@ def test_a_broken_lock_and_a_changed_token_reach_the_topic_after_the_audit_trail
     more = f"More: holdfast audit --team watched --state {state}"
     for lock in (broken, forced):
         lock_id = documents.lock_id(lock)
-        wait_until(lambda: subscriber.has(Event.LOCK_FORCE_UNLOCKED, lock_id, more), "the broken lock")  # noqa: B023
-    wait_until(lambda: subscriber.has(Event.TRUST_CHANGED, "--event trust.changed"), "the trust record")
-    wait_until(lambda: subscriber.has(Event.TOKEN_CHANGED, token.id, "127.0.0.1"), "the token")
+        wait_until(lambda: has(queue, Event.LOCK_FORCE_UNLOCKED, lock_id, more), "the broken lock")  # noqa: B023
+    wait_until(lambda: has(queue, Event.TRUST_CHANGED, "--event trust.changed"), "the trust record")
+    wait_until(lambda: has(queue, Event.TOKEN_CHANGED, token.id, "127.0.0.1"), "the token")
 
-    texts = [one["Message"] for one in subscriber.messages]
+    texts = [one["Message"] for one in queue.messages]
     assert not any(word in text for text in texts for word in ("<!", "ada@", "\\n"))
     ids = {event["id"] for event in audit_trail.events(watched)}
     assert {json.loads(line[4:]) for text in texts for line in text.splitlines() if line[:4] == "id: "} <= ids
-    assert {one["MessageAttributes"]["event"]["Value"] for one in subscriber.messages} <= {*NOTIFIED}
+    assert {one["MessageAttributes"]["event"]["Value"] for one in queue.messages} <= {*NOTIFIED}
     changes = audit_trail.wait_for_events(watched, 2, token=token.id, event=Event.TOKEN_CHANGED)
     assert [change["operation"] for change in changes] == ["ObjectCreated:Put"] * 2  # created, then revoked
     assert len({change["version_id"] for change in changes}) == 2

@@ -102,7 +102,7 @@ def test_neither_the_bucket_nor_the_key_allows_a_function_more(roles: Roles, tea
     role = roles[team, "backend"]
 
     assert list(allowed(role.bucket_policy)) == []
-    # The account's own principal: everybody whom the account's policies let. And the role of `replica`.
+    # The account's own principal is everybody whom its policies allow. `replica` adds the role for copies.
     assert [statement["Principal"] for statement in role.key_policy] in (
         [],
         [{"AWS": f"arn:aws:iam::{ACCOUNT}:root"}],

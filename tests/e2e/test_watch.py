@@ -13,8 +13,9 @@ from holdfast.names import parse
 from holdfast.watching import Kind
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support import access_commands, documents
-from tests.support.deployed import client, function_name, new_user, policy, route_through
+from tests.support.deployed import client, function_name, new_user, route_through
 from tests.support.http_client import Credentials
+from tests.support.subscribed_queue import subscribed
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 from tests.support.watch import ending_token, look
@@ -44,27 +45,14 @@ def newest(aws: LocalAws, metric: str) -> float:
 @pytest.fixture
 def messages(aws: LocalAws, watched: Team) -> Iterator[Any]:  # noqa: ARG001 the topic comes with the team
     """Returns the messages about a kind of finding, from a queue that subscribes to the topic."""
-    sqs, sns = client(aws, "sqs"), client(aws, "sns")
-    url = sqs.create_queue(QueueName="findings")["QueueUrl"]
-    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:findings"
-    may_send = {
-        "Effect": "Allow",
-        "Principal": {"Service": "sns.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": arn,
-    }
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy(may_send)})
-    subscription = sns.subscribe(TopicArn=TOPIC, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
-    found: list[dict[str, Any]] = []
+    with subscribed(aws, TOPIC, "findings") as queue:
 
-    def about(kind: Kind) -> list[str]:
-        for one in sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
-            found.append(json.loads(one["Body"]))
-            sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
-        return [one["Message"] for one in found if one["Subject"] == f"Holdfast: {kind} in team watched"]
+        def about(kind: Kind) -> list[str]:
+            queue.receive()
+            subject = f"Holdfast: {kind} in team watched"
+            return [one["Message"] for one in queue.messages if one["Subject"] == subject]
 
-    yield about
-    sns.unsubscribe(SubscriptionArn=subscription)
+        yield about
 
 
 @pytest.fixture
