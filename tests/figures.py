@@ -3,6 +3,7 @@
     python -m tests.figures            prints every figure
     python -m tests.figures --check    fails if a figure is above its bound, and prints these figures
 
+A bound is on one thing, never on a sum: a bound just above a sum counts lines, and squeezes code and prose.
 A change that needs a higher bound raises it in a separate commit, whose message says why.
 """
 
@@ -23,14 +24,10 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 """The file in which `make test` stores how long it took."""
 
 BOUNDS: Final[Mapping[str, int]] = {
-    "product, lines": 44_300,
-    "tests, lines": 72_300,
     "longest function": 120,
     "largest file": 800,
     "circles of imports": 0,
     "floors of the command": 8,
-    "console, lines": 2_500,
-    "words of documents": 31_905,
 }
 """The highest allowed value of each figure, by name."""
 
