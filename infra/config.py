@@ -93,9 +93,6 @@ _TRAIL_NAME = re.compile(
     r"(?!(?i:true|false)$)(?![0-9]+(\.[0-9]+){3}$)(?=.{3,128}$)[A-Za-z0-9]+([._-][A-Za-z0-9]+)*"
 )
 
-# DynamoDB's rules ("Naming rules").
-_TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
-
 # An alias is no key: a bucket's policy compares keys, and an alias may lead to another one tomorrow.
 _KMS_KEY = re.compile(
     r"arn:(?P<partition>aws(-[a-z]+)*):kms:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):[0-9]{12}:key/"
@@ -275,14 +272,6 @@ class TeamConfig:
         flag(),
         'The bucket accepts the writes of `backend "s3"`, which have no condition.',
         default=False,
-    )
-    dynamodb_lock: str | None = setting(
-        text('the name of a DynamoDB table, as in "terraform-locks"', _TABLE_NAME.fullmatch),
-        "Locks are also items of this table, in the same account and region, for "
-        "[clients with `dynamodb_table`](../start/moving.md#beside-clients-with-a-dynamodb-table).",
-        deployed="Deploy another value while no state is locked.",
-        unset="none",
-        default=None,
     )
     max_state_mb: int = setting(
         whole_number(1, LARGEST_STATE_MB),

@@ -37,7 +37,7 @@ class Grant:
     sid: str
     actions: tuple[str, ...]
     on: tuple[Place, ...]
-    when: Literal["", "retention", "declared", "kms", "dynamodb_lock", "notify", "audit_archive"] = ""
+    when: Literal["", "retention", "declared", "kms", "notify", "audit_archive"] = ""
     of_bucket: Place | None = None
 
     def also(self, place: Place) -> "Grant":
@@ -108,7 +108,6 @@ AUDIT_TRAIL: Final = Place("Audit")
 AUDIT_ARCHIVE: Final = Place("AuditArchive")
 NOTIFIED_TOPIC: Final = Place("NotifiedTopic")
 TRANSFERS_ROLE: Final = Place("Transfers")
-LOCK_TABLE: Final = Place("LockTable")
 METRICS: Final = Place("Metrics")
 STATES: Final = replace(STATE_BUCKET, keys=keys.STATES, reason=_SCOPED)
 IMPORTED: Final = replace(STATE_BUCKET, keys=keys.IMPORTED, reason=_SCOPED)
@@ -134,12 +133,6 @@ RETAIN_STATES: Final = Grant("RetainStates", ("s3:PutObjectRetention",), (STATES
 FROZEN_PATTERNS: Final = Grant("FrozenPatterns", ("s3:GetObject",), (FREEZES,))
 MISSING_KEYS_ARE_404: Final = Grant("MissingKeysAre404", ("s3:ListBucket",), (STATE_BUCKET,))
 """Without this grant S3 responds with 403 for an absent key, as it does for a missing permission."""
-LOCK_ITEMS: Final = Grant(
-    "LockItems",
-    ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"),
-    (LOCK_TABLE,),
-    when="dynamodb_lock",
-)
 NOTIFY: Final = Grant("Notify", ("sns:Publish",), (NOTIFIED_TOPIC,), when="notify")
 SIGN_ADDRESSES: Final = Grant("SignAddresses", ("sts:AssumeRole",), (TRANSFERS_ROLE,))
 
@@ -152,9 +145,8 @@ USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
 _BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT", "HOLDFAST_NUMBERED")
 _SIGN_IN: Final = (*_BUCKET, "HOLDFAST_NETWORKS")
-_STATES: Final = (*_BUCKET, "HOLDFAST_DYNAMODB_LOCK")
 _LARGE_STATES: Final = (
-    *(*_STATES, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
+    *(*_BUCKET, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
     *("HOLDFAST_RETENTION", "HOLDFAST_PRESIGN_ENDPOINT", "HOLDFAST_TRANSFERS_ROLE"),
 )
 
@@ -166,7 +158,7 @@ FUNCTIONS: Final = (
         memory="backend",
         seconds=25,  # below the gateway's 30 s, so that it always sends our response
         environment=(
-            *(*_STATES, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
+            *(*_BUCKET, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
             "HOLDFAST_RETENTION",
         ),
         grants=(
@@ -175,9 +167,8 @@ FUNCTIONS: Final = (
             Grant("DeclaredNames", ("s3:GetObject",), (WORKSPACES,), when="declared"),
             FROZEN_PATTERNS,
             MISSING_KEYS_ARE_404,
-            *(LOCK_ITEMS, USE_KEY),
+            USE_KEY,
         ),
-        services=("dynamodb", "s3"),
         kept_warm=True,
     ),
     FunctionSpec(
@@ -196,10 +187,10 @@ FUNCTIONS: Final = (
             MISSING_KEYS_ARE_404.also(STAGING_BUCKET),
             # The versions show whether a workspace was deleted moments ago.
             Grant("ListVersions", ("s3:ListBucketVersions",), (STATE_BUCKET,)),
-            *(LOCK_ITEMS, SIGN_ADDRESSES, USE_KEY),
+            *(SIGN_ADDRESSES, USE_KEY),
             _key("DecryptUploads", "Decrypt", of=STAGING_BUCKET),
         ),
-        services=("dynamodb", "s3", "sts"),
+        services=("s3", "sts"),
     ),
     FunctionSpec(
         name="management",
@@ -216,9 +207,9 @@ FUNCTIONS: Final = (
             Grant("FreezePatterns", ("s3:GetObject", "s3:PutObject"), (FREEZES,)),
             Grant("ListStatesAndVersions", ("s3:ListBucket", "s3:ListBucketVersions"), (STATE_BUCKET,)),
             Grant("ReadAuditTrail", ("logs:FilterLogEvents",), (AUDIT_TRAIL,)),
-            *(LOCK_ITEMS, SIGN_ADDRESSES, USE_KEY),
+            *(SIGN_ADDRESSES, USE_KEY),
         ),
-        services=("dynamodb", "logs", "s3", "sts"),
+        services=("logs", "s3", "sts"),
     ),
     FunctionSpec(
         name="authorizer",

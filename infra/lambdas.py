@@ -20,7 +20,6 @@ from infra.functions import (
     AUDIT_ARCHIVE,
     AUDIT_TRAIL,
     FUNCTIONS,
-    LOCK_TABLE,
     METRICS,
     NOTIFIED_TOPIC,
     RETAIN_STATES,
@@ -82,9 +81,6 @@ class Functions(Construct):
             TRANSFERS_ROLE.resource: Stack.of(self).format_arn(
                 service="iam", region="", resource="role", resource_name=_transfers_role(self, team)
             ),
-            LOCK_TABLE.resource: Stack.of(self).format_arn(
-                service="dynamodb", resource="table", resource_name=team.dynamodb_lock or ""
-            ),
             METRICS.resource: "*",  # a metric is no resource; the namespace is the condition
         }
         self._key_arns = store.key_arns
@@ -94,14 +90,12 @@ class Functions(Construct):
             "retention": bool(retention),
             "declared": team.new_states == "declared",
             "kms": bool(store.key_arns),
-            "dynamodb_lock": team.dynamodb_lock is not None,
             "notify": team.notify is not None,
             "audit_archive": self.archive is not None,
         }
         values = {
             "HOLDFAST_BUCKET": store.bucket.bucket_name,
             "HOLDFAST_ACCOUNT": Stack.of(self).account,
-            "HOLDFAST_DYNAMODB_LOCK": team.dynamodb_lock,
             "HOLDFAST_NETWORKS": ",".join(team.networks),
             "HOLDFAST_HAS_NETWORKS": "true" if team.networks else None,
             "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,

@@ -7,7 +7,6 @@ import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import names
@@ -17,8 +16,6 @@ from holdfast.s3.store import READ_TIMEOUT, Store, connect, deadline
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
-
-    from holdfast.s3.lock_table import LockTable
 
 WARM_UP: Final = {"holdfast": "keep warm"}
 """The event of the schedule that keeps a process running. Compare the whole event with it: a client fills
@@ -37,21 +34,16 @@ class Function:
     Attributes:
         bucket: the name of the state bucket.
         account: the ID of the AWS account that must own its buckets.
-        table: returns the table in which a store of the state bucket finds lock items; None without a table.
     """
 
     s3: Any
     bucket: str
     account: str
-    table: "Callable[[Store], LockTable] | None" = None
 
     def store(self, context: "LambdaContext", bucket: str = "") -> Store:
         """Return the store of a bucket, by default the state bucket, for the requests of one invocation."""
         until = deadline(context.get_remaining_time_in_millis())
-        store = Store(self.s3, bucket or self.bucket, self.account, deadline=until)
-        if self.table and store.bucket == self.bucket:
-            store.table = self.table(store)
-        return store
+        return Store(self.s3, bucket or self.bucket, self.account, deadline=until)
 
 
 def start(
@@ -67,10 +59,6 @@ def start(
     function = Function(
         connect(read_timeout=read_timeout), os.environ["HOLDFAST_BUCKET"], os.environ["HOLDFAST_ACCOUNT"]
     )
-    if table := os.environ.get("HOLDFAST_DYNAMODB_LOCK"):
-        from holdfast.s3 import lock_table
-
-        function.table = partial(lock_table.LockTable, lock_table.connect(read_timeout=read_timeout), table)
     snapshot.prepare(function.s3, function.bucket, function.account, key, load=load)
     gc.freeze()  # objects that exist now live as long as the process
     gc.enable()

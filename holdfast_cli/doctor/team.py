@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from holdfast import team as names
 from holdfast.s3.store import connect
 from holdfast_cli.bucket import stack
-from holdfast_cli.doctor import api_probe, bucket, clock, domain, kms_keys, lock_table, roles, s3_probe
+from holdfast_cli.doctor import api_probe, bucket, clock, domain, kms_keys, roles, s3_probe
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.doctor.template import DeployedTemplate
@@ -70,9 +70,6 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
         yield from attempt("domain", lambda: domain.check(gateway, template))
     kms = session.client("kms", config=stack.CLIENT_CONFIG)
     yield from attempt("keys", lambda: kms_keys.check(kms, s3, found.bucket, template))
-    if table := lock_table.table_of(template):
-        dynamodb: Any = session.client("dynamodb", config=stack.CLIENT_CONFIG)
-        yield from attempt("lock_table", lambda: lock_table.check(dynamodb, s3, found.bucket, table))
 
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:

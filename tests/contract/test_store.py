@@ -455,7 +455,7 @@ def test_what_the_test_before_drives_is_all_that_a_store_can_do() -> None:
     driven = {"write", "read", "read_version", "read_at_most", "versions", "list_keys"}
     driven |= {"keys_page", "versions_page"}
     driven |= {"delete", "remove_version", "discard"}
-    without_requests = {"prolong", "decided"}  # the second repeats the requests of `lock_table`, too
+    without_requests = {"prolong"}
     public = {name for name in vars(Store) if not name.startswith("_")}
     assert public == driven | without_requests
 

@@ -27,7 +27,6 @@ from tests.support.aws_gateway import AwsGateway
 from tests.support.certificates import create_certificates
 from tests.support.deployed import DeployedRole, client, stack
 from tests.support.free_port import free_port
-from tests.support.lock_table import create_lock_table
 from tests.support.oidc import Issuer
 from tests.support.operators import NewOperator, Operator
 from tests.support.permissions_judged import Roles, judge
@@ -72,8 +71,6 @@ def aws(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) ->
 
 @pytest.fixture(scope="session")
 def deployed(aws: LocalAws) -> tuple[DeployedTeam, ...]:
-    for name in {team.dynamodb_lock for team in load_teams(TEAMS_FILE)} - {None}:
-        create_lock_table(client(aws, "dynamodb"), str(name))
     for topic in {team.notify.topic for team in load_teams(TEAMS_FILE) if team.notify}:
         client(aws, "sns").create_topic(Name=topic.rpartition(":")[2])
     # The local AWS chooses the ID of a key.

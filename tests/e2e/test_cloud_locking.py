@@ -25,11 +25,9 @@ def over_http(new_project: NewProject, team: Team, state: str, main: str) -> Pro
     return new_project.ready(team, state, team.token("maintainer"), main=main)
 
 
-def past_holdfast(
-    new_project: NewProject, team: Team, state: str, main: str, *, locks: bool, table: str = ""
-) -> Project:
+def past_holdfast(new_project: NewProject, team: Team, state: str, main: str, *, locks: bool) -> Project:
     """A checkout under `backend "s3"`."""
-    backend = native(team, state, locks=locks, table=table)
+    backend = native(team, state, locks=locks)
     project = new_project(team, None, team.token("writer"), main=main, backend=backend)
     project.environment.update(team.environment)
     project.ok("init")

@@ -14,7 +14,6 @@ from holdfast.identity import tokens
 from infra.functions import (
     AUDIT_ARCHIVE,
     AUDIT_TRAIL,
-    LOCK_TABLE,
     LOCKS,
     METRICS,
     ROLES,
@@ -101,8 +100,8 @@ def _cases() -> Iterator[tuple[str, Grant, str, Place]]:
 def _arn(role: DeployedRole, place: Place) -> str:
     if place in (AUDIT_TRAIL, TRANSFERS_ROLE):
         return role.reach.audit_group_arn if place == AUDIT_TRAIL else role.reach.transfers_arn
-    if place in (LOCK_TABLE, METRICS):
-        return role.reach.table_arn if place == LOCK_TABLE else "*"
+    if place == METRICS:
+        return "*"
     buckets = {
         STATE_BUCKET.resource: role.reach.bucket,
         STAGING_BUCKET.resource: role.reach.staging_bucket,
@@ -132,7 +131,7 @@ def test_without_a_permission_something_breaks(
         with role.lacking(action, _arn(role, place)), pytest.raises(AssertionError, match=refused):
             INVOKED[function](aws, teams["watched"], state)
         return
-    name = {"declared": "whole", "dynamodb_lock": "loose"}.get(grant.when, "strict")
+    name = "whole" if grant.when == "declared" else "strict"
     of_function = (parts.undeclared,) if grant.when == "declared" else PARTS[function]
     role = roles[name, function]
 

@@ -94,9 +94,8 @@ class Reach:
     `bucket` holds the team's states, `staging_bucket` its uploads. `key_arn` names the KMS key that encrypts
     the bucket; it is None if S3 manages the keys. `log_group_arn` names the function's own log group, and
     `audit_group_arn` the team's audit trail. Both end in `:*`. `transfers_arn` names the role for transfers,
-    `table_arn` the table of `dynamodb_lock`, `topic_arn` the topic of `notify`. `archive_bucket` holds the
-    audit trail's archive.
-    `other_keys` are those that objects may be under as well.
+    `topic_arn` the topic of `notify`. `archive_bucket` holds the audit trail's archive. `other_keys` are those
+    that objects may be under as well.
     """
 
     bucket: str
@@ -106,7 +105,6 @@ class Reach:
     audit_group_arn: str = ""
     staging_bucket: str = ""
     transfers_arn: str = ""
-    table_arn: str = ""
     topic_arn: str = ""
     archive_bucket: str = ""
     other_keys: tuple[str, ...] = ()
@@ -125,9 +123,6 @@ LAMBDA_LOGS: Final = "https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cl
 LOGS_PERMISSIONS: Final = (
     "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/permissions-reference-cwl.html"
 )
-DYNAMODB_PERMISSIONS: Final = (
-    "https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html"
-)
 SNS_PERMISSIONS: Final = "https://docs.aws.amazon.com/sns/latest/api/API_Publish.html"
 METRIC_PERMISSIONS: Final = (
     "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-cw-condition-keys-namespace.html"
@@ -144,7 +139,6 @@ class On(Enum):
     LOG = "the function's own log"
     AUDIT = "the team's audit trail"
     TRANSFERS = "the role for transfers"
-    TABLE = "the table of `dynamodb_lock`"
     TOPIC = "the topic of `notify`"
     METRICS = "metrics"
 
@@ -245,14 +239,6 @@ TABLE: Final = (
     Row("Publish", "sns:Publish", On.TOPIC, "notifies the team", SNS_PERMISSIONS),
     Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, "writes three metrics", METRIC_PERMISSIONS),
     Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
-    *(
-        Row(operation, f"dynamodb:{operation}", On.TABLE, why, DYNAMODB_PERMISSIONS)
-        for operation, why in (
-            ("GetItem", "reads locks and digests of clients with a table"),
-            ("PutItem", "acquires a lock for them, and changes a digest"),
-            ("DeleteItem", "releases a lock for them"),
-        )
-    ),
 )
 
 # Parameters for which AWS demands no further permission. A name with `*` at its end is a prefix.
@@ -284,7 +270,6 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
     "AssumeRole": _SIGNATURE,
     "Publish": _SIGNATURE,
     "PutMetricData": (*_SIGNATURE, "x-amz-target"),
-    **dict.fromkeys(("GetItem", "PutItem", "DeleteItem"), (*_SIGNATURE, "x-amz-target")),
 }
 
 
@@ -364,8 +349,6 @@ def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
             return reach.topic_arn, reach.topic_arn, row.on.value
         case On.METRICS:
             return "*", "*", row.on.value
-        case On.TABLE:
-            return reach.table_arn, reach.table_arn, row.on.value
 
 
 _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"

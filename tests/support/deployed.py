@@ -142,7 +142,6 @@ class DeployedRole:
             f"{groups}:{stack.physical_ids['Audit']}:*",
             stack.physical_ids["StagingBucket"],
             f"arn:aws:iam::{ACCOUNT}:role/{stack.physical_ids[stack.transfers]}",
-            f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{variables.get('HOLDFAST_DYNAMODB_LOCK')}",
             variables.get("HOLDFAST_NOTIFY_TOPIC", ""),
             stack.physical_ids.get("AuditArchive", ""),
             stack.other_keys,

@@ -16,7 +16,7 @@ TABLE: Final = re.compile(
 )
 MODES: Final = {
     "account": (),
-    "team": ("bucket", "domain", "kms_keys", "lock_table", "roles", "s3_probe", "api_probe"),
+    "team": ("bucket", "domain", "kms_keys", "roles", "s3_probe", "api_probe"),
     "configuration": ("cloud_block", "state_access"),
 }
 """The module of each mode, and those that it uses."""

@@ -24,7 +24,6 @@ PLACES: Final = {
     "<Audit.Arn>": "the team's audit trail",
     "<OwnLog>": "the function's own log",
     "<Transfers>": "the role for transfers",
-    "<LockTable>": "the table of `dynamodb_lock`",
     "<Metrics>": "metrics of the namespace `Holdfast`",
     "<AuditArchive.Arn>/events/*": "the archive of the audit trail",
     "<NotifiedTopic>": "the topic of `notify`",

@@ -195,16 +195,14 @@ terraform {{
 """
 
 
-def native(team: Team, state: str, *, locks: bool = True, table: str = "") -> str:
-    """Return a block of `backend "s3"` for a state, past Holdfast; `table` is a DynamoDB table, or empty."""
-    with_table = f'dynamodb_table = "{table}"' if table else ""
+def native(team: Team, state: str, *, locks: bool = True) -> str:
+    """Return a block of `backend "s3"` for a state, past Holdfast."""
     return f"""
 terraform {{
   backend "s3" {{
     bucket                      = "{team.bucket}"
     key                         = "states/{state}.tfstate"
     use_lockfile                = {"true" if locks else "false"}
-    {with_table}
     use_path_style              = true
     skip_credentials_validation = true
     skip_requesting_account_id  = true

@@ -49,7 +49,6 @@ _TRANSIENT: Final = frozenset(
         "BadDigest",
         "BandwidthLimitExceeded",
         "IncompleteBody",
-        "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",
         "RequestThrottledException",
@@ -72,7 +71,6 @@ def until_decided(
     call: Callable[[], _T],
     outcomes: Mapping[int, _T],
     *,
-    service: str = "S3",
     deadline: float,
     before_each: Callable[[], None],
     unconfirmed: Callable[[], None],
@@ -108,7 +106,7 @@ def until_decided(
                     return outcomes[status]
                 if not is_retried(status):
                     raise StorageRefused(
-                        f"{service} answered {status} {reason}. This is a fault of the deployment: check the "
+                        f"S3 answered {status} {reason}. This is a fault of the deployment: check the "
                         "function's role, the bucket policy and the key, and that the bucket still "
                         "belongs to the account of the stack, then deploy again."
                     ) from error
@@ -122,7 +120,7 @@ def until_decided(
                 continue
         time.sleep(pause * _JITTER.uniform(0.5, 1.0))
         pause = min(pause * 2, _LONGEST_PAUSE)
-    raise OutcomeUnknown(f"{service} did not decide in time (last: {reason}). A retry is safe.")
+    raise OutcomeUnknown(f"S3 did not decide in time (last: {reason}). A retry is safe.")
 
 
 def is_decision(status: int, code: str) -> bool:

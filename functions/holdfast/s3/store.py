@@ -46,8 +46,6 @@ if TYPE_CHECKING:
         ListObjectVersionsOutputTypeDef,
     )
 
-    from holdfast.s3.lock_table import LockTable
-
 CONTENT_TYPE: Final = "application/json"
 
 CONNECT_TIMEOUT: Final = 2.0
@@ -215,23 +213,18 @@ def connect(
     Credentials and region come from the session, by default from the environment. The first request opens the
     first connection.
     """
-    config = client_config(read_timeout)
+    config = Config(
+        connect_timeout=CONNECT_TIMEOUT,
+        read_timeout=read_timeout,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        user_agent=f"holdfast/{__version__}",  # botocore would compute its own for every request
+    )
     # Without a session boto3 is not needed: importing it would lengthen a cold start by a fifth.
     create: Any = session.client if session else sdk_session().create_client
     client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
     client.meta.events.register("before-send.s3.PutObject", _send_at_once)
     tls.read_authorities_once(client)
     return client
-
-
-def client_config(read_timeout: float) -> Config:
-    """Return the configuration of a client whose requests are not retried by the SDK."""
-    return Config(
-        connect_timeout=CONNECT_TIMEOUT,
-        read_timeout=read_timeout,
-        retries={"mode": "standard", "total_max_attempts": 1},
-        user_agent=f"holdfast/{__version__}",  # botocore would compute its own for every request
-    )
 
 
 def sdk_session() -> botocore.session.Session:
@@ -291,15 +284,12 @@ class Store:
         requests: the operation names of all requests to S3, retries included.
         unconfirmed: the operation names of requests that may have taken effect although no response confirmed
             it. If the precondition of a retry then fails, the first attempt may have taken effect.
-        table: the table of the team's setting `dynamodb_lock`, whose requests are counted here, too; None
-            without it.
     """
 
     def __init__(self, client: "S3Client", bucket: str, owner: str, *, deadline: float) -> None:
         self.bucket = bucket
         self.requests: list[str] = []
         self.unconfirmed: list[str] = []
-        self.table: LockTable | None = None
         self._client = client
         self._where: Mapping[str, Any] = {"Bucket": bucket, "ExpectedBucketOwner": owner}
         self._deadline = deadline
@@ -318,7 +308,7 @@ class Store:
         def get() -> Object | None:
             return self._get(key, **which)
 
-        return self.decided("GetObject", _none_if_invalid(get, which), _absent(version_id))
+        return self._decided("GetObject", _none_if_invalid(get, which), _absent(version_id))
 
     def read_at_most(self, key: str, limit: int, version_id: str | None = None) -> Object | Larger | None:
         """Read an object like `read`; if it is larger than the limit, return only its size."""
@@ -333,7 +323,7 @@ class Store:
             return _object(response)
 
         absent: dict[int, Object | Larger | None] = {**_absent(version_id)}
-        return self.decided("GetObject", _none_if_invalid(get, which), absent)
+        return self._decided("GetObject", _none_if_invalid(get, which), absent)
 
     def read_version(self, key: str, version_id: str | None = None) -> ObjectVersion | None:
         """Read the metadata of a version of an object; return None if it does not exist.
@@ -347,7 +337,7 @@ class Store:
             return self._get(key, Range="bytes=0-0", **which)
 
         outcomes: dict[int, Object | _Empty | None] = {**_absent(version_id), 416: _Empty()}
-        found = self.decided("GetObject", _none_if_invalid(get, which), outcomes)
+        found = self._decided("GetObject", _none_if_invalid(get, which), outcomes)
         if isinstance(found, _Empty):
             found = self.read(key, version_id)
         return found.version if found else None
@@ -432,7 +422,7 @@ class Store:
                 raise ResponseCutShortError
             return page
 
-        return self.decided("ListObjectVersions", list_versions, {})
+        return self._decided("ListObjectVersions", list_versions, {})
 
     def list_keys(self, prefix: str, *, page_size: int = 1000) -> Iterator[str]:
         """Yield the keys of the current objects that begin with a prefix, requesting pages on demand."""
@@ -472,7 +462,7 @@ class Store:
                 raise ResponseCutShortError
             return page
 
-        return self.decided("ListObjectsV2", list_objects, {})
+        return self._decided("ListObjectsV2", list_objects, {})
 
     def write(
         self,
@@ -523,7 +513,7 @@ class Store:
             404: PreconditionFailed(),
             412: PreconditionFailed(),
         }
-        return self.decided("PutObject", put, outcomes)
+        return self._decided("PutObject", put, outcomes)
 
     def delete(self, key: str, condition: IfMatch) -> Deleted | PreconditionFailed:
         """Delete an object under a condition; a missing object counts as deleted."""
@@ -533,7 +523,7 @@ class Store:
             return Deleted()
 
         outcomes: dict[int, Deleted | PreconditionFailed] = {404: Deleted(), 412: PreconditionFailed()}
-        return self.decided("DeleteObject", delete, outcomes)
+        return self._decided("DeleteObject", delete, outcomes)
 
     def discard(self, key: str) -> Deleted:
         """Delete an object without a condition; a bucket with versioning keeps its versions.
@@ -545,7 +535,7 @@ class Store:
             self._client.delete_object(**self._where, Key=key)
             return Deleted()
 
-        return self.decided("DeleteObject", delete, {404: Deleted()})
+        return self._decided("DeleteObject", delete, {404: Deleted()})
 
     def remove_version(self, key: str, version_id: str) -> Deleted | Protected:
         """Remove one version permanently; a missing version counts as deleted.
@@ -561,21 +551,13 @@ class Store:
             return Deleted()
 
         outcomes: dict[int, Deleted | Protected] = {403: Protected(), 404: Deleted()}
-        return self.decided("DeleteObject", remove, outcomes)
+        return self._decided("DeleteObject", remove, outcomes)
 
-    def decided(
-        self,
-        operation: str,
-        call: Callable[[], _T],
-        outcomes: Mapping[int, _T],
-        *,
-        service: str = "S3",
-    ) -> _T:
+    def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
         """Repeat a call until S3 accepts or refuses it; `outcomes` has the results of expected refusals."""
         return until_decided(
             call,
             outcomes,
-            service=service,
             deadline=self._deadline,
             before_each=lambda: self.requests.append(operation),
             unconfirmed=lambda: self.unconfirmed.append(operation),

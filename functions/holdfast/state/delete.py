@@ -57,7 +57,6 @@ def delete(
     version = current.version
     info = _lock_info(store, name, version.version_id, caller)
     with fence.own_lock(store, name, info, caller) as acquired:
-        fence.drop_digest(store, name)
         # Delete only the version that was read: a newer version is not deleted.
         deleted = store.delete(name.state_key, IfMatch(version.etag))
         if then and not isinstance(deleted, PreconditionFailed):

@@ -6,13 +6,11 @@
 - The lock is read again after a PutObject, because somebody could have broken it meanwhile. If it is still
   the same lock object, the version was written while the lock was held, so the next holder reads the version.
 - A verb releases exactly its own lock object, even if the verb fails.
-- With the setting `dynamodb_lock` the digest of a state is dropped before a PutObject or DeleteObject. After
-  a PutObject it is kept, unless somebody has begun to write since.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import Final, TypeVar
 
 from holdfast import audit
 from holdfast.access import Caller
@@ -26,8 +24,8 @@ from holdfast.state.document import StateDocument
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
 
-if TYPE_CHECKING:
-    from holdfast.s3.lock_table import Digest
+_RELEASE_SECONDS: Final = 3.0
+"""The least time for the release of a verb's own lock, even if the verb took long."""
 
 _S = TypeVar("_S")
 
@@ -71,7 +69,6 @@ def put_fenced(
     """
     current, lock = seen
     superseded = guards.last_acknowledged(current, lock)
-    dropped = drop_digest(store, name)
     stored = store.write(
         name.state_key,
         body,
@@ -81,15 +78,8 @@ def put_fenced(
     )
     if not isinstance(stored, Stored):
         return None
-    if store.table and dropped:
-        store.table.keep_digest(locks.item_key(store, name), dropped, body)
     check_lock(locks.read(store, name))
     return stored.version
-
-
-def drop_digest(store: Store, name: StateName) -> "Digest | None":
-    """Drop the digest that clients with a DynamoDB table compare with a state, if the state has one."""
-    return store.table.drop_digest(locks.item_key(store, name)) if store.table else None
 
 
 def require_creatable(
@@ -157,7 +147,7 @@ def own_lock(store: Store, name: StateName, info: LockInfo, caller: Caller) -> I
 
 def _release(store: Store, name: StateName, acquired: LockIdentity) -> Exception | None:
     """Release a verb's own lock. Return the error of the release; None if it succeeded."""
-    store.prolong(locks.RELEASE_SECONDS)
+    store.prolong(_RELEASE_SECONDS)
     try:
         locks.release_own(store, name, acquired)
     except Exception as error:  # noqa: BLE001 the caller raises it

@@ -51,8 +51,6 @@ def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, re
         # The ID alone proves nothing: every refused caller learns it. Nobody writes under a freeze.
         if lock.freeze or lock.info.id != lock_id or lock.principal != caller.principal:
             raise refusal(lock)
-        if not lock.identity.is_whole:
-            raise _lock_lost(lock.info.id)
     elif lock_id is not None:
         raise _lock_lost(lock_id)
     elif require_lock:

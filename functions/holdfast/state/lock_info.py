@@ -184,15 +184,10 @@ def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
             "Info": f"The lock object {path} is not a lock info document; force-unlock removes it.",
             "Who": "unknown",
             "Version": "",
-            "Created": time_text(created),
+            "Created": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "Path": path,
         }
     return LockInfo(document)
-
-
-def time_text(time: datetime) -> str:
-    """Return a time as Go can parse it: `strftime` does not fill up the year 1."""
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _text(document: Mapping[str, Any], field: str) -> str:

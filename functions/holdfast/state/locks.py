@@ -10,19 +10,13 @@ removes that marker by hand, an older lock reappears: the state is then locked, 
 
 A freeze is a lock with a mark in its metadata. A client cannot set the mark by its lock info. `unfreeze`
 removes a freeze, and an acquire removes a freeze that has ended.
-
-With the team's setting `dynamodb_lock` a lock is an object and, acquired after it, an item with the same lock
-info in a table. Each of the two locks the state: a client without the table knows only the object, and a
-client without lock objects only the item. Nobody writes under a lock that lacks one of them. A removal first
-removes the object, and then the item if it has exactly this lock info.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from holdfast.access import Action, Caller, OwnLocks, named
 from holdfast.errors import (
@@ -43,9 +37,6 @@ from holdfast.s3.store import Deleted, IfAbsent, IfMatch, ObjectVersion, Store, 
 from holdfast.state import declared, lock_info
 from holdfast.state.lock_info import LockInfo
 
-if TYPE_CHECKING:
-    from holdfast.s3.lock_table import LockItem, LockTable
-
 TAGS: Final = {"holdfast": "lock"}
 """The tag by which a lifecycle rule finds lock versions that could not be removed. A rule can filter by
 prefix and tag, and the keys of locks and states have the same prefix."""
@@ -53,16 +44,7 @@ prefix and tag, and the keys of locks and states have the same prefix."""
 FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
 """The least age at which a force-unlock without an ID removes a lock."""
 
-RELEASE_SECONDS: Final = 3.0
-"""The least time for the release of a lock of our own, even if the request took long."""
-
-_LONGEST_TRY: Final = timedelta(seconds=60)
-"""The time after which no function that began to acquire a lock can still run."""
-
 _ATTEMPTS: Final = 5
-_ZERO_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
-_OF_ITEM: Final = "dynamodb-"
-"""The beginning of the version ID of a lock that never had an object; a digest of its lock info follows."""
 _UNTIL: Final = "%Y-%m-%dT%H:%M:%SZ"
 """The format of a freeze's end in its metadata."""
 
@@ -73,15 +55,13 @@ class LockIdentity:
 
     In a bucket with versioning the version ID decides: a lock that is acquired again, even with the same
     document, is another version. Without versioning only document and principal are compared. `lifted` is
-    not compared: it is the ID of the ended freeze that the acquire removed before, or empty. `is_whole` is
-    False if the setting `dynamodb_lock` is on and the lock has no object, or no item.
+    not compared: it is the ID of the ended freeze that the acquire removed before, or empty.
     """
 
     version_id: str
     info: LockInfo
     principal: str | None
     lifted: str = field(default="", compare=False)
-    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +79,11 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class HeldLock:
-    """A lock that was read; `read_at` is the time of the response by S3's clock, in whole seconds.
-
-    `document` is the lock info as it is stored, byte for byte; None for an item without it. For a lock
-    without an object `version` has the metadata of the item, and the time at which the client says that it
-    acquired the lock. `other` is the lock of an object that does not belong to the item.
-    """
+    """A lock that was read; `read_at` is the time of the response by S3's clock, in whole seconds."""
 
     identity: LockIdentity
     version: ObjectVersion
     read_at: datetime
-    document: str | None = ""
-    other: "HeldLock | None" = None
 
     @property
     def freeze(self) -> Freeze | None:
@@ -160,7 +133,7 @@ def refusal(held: HeldLock) -> Locked:
     if freeze is None:
         return Locked(holder)
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
-    holder["Created"] = lock_info.time_text(held.version.last_modified)
+    holder["Created"] = held.version.last_modified.astimezone(UTC).strftime(_UNTIL)
     if held.is_ended_freeze:
         then = "It has ended: the next command that acquires the lock lifts it."
     else:
@@ -192,19 +165,6 @@ class ForceUnlocked:
 
 
 def read(store: Store, name: StateName) -> HeldLock | None:
-    """Read the lock. If object and item belong to two locks, return that of the item, with the `other`."""
-    if store.table is None:
-        return _read_object(store, name)
-    # The item first: a removal begins with the object, so an object that is read later still had its item.
-    item = store.table.read_lock(item_key(store, name))
-    held = _read_object(store, name)
-    is_whole = held is not None and item is not None and _is_item_of(item, held.identity, held.document)
-    if item and not is_whole:
-        return replace(_held_by_item(item, item_key(store, name)), other=held)
-    return replace(held, identity=replace(held.identity, is_whole=is_whole)) if held else None
-
-
-def _read_object(store: Store, name: StateName) -> HeldLock | None:
     found = store.read(name.lock_key)
     if found is None:
         return None
@@ -212,43 +172,7 @@ def _read_object(store: Store, name: StateName) -> HeldLock | None:
     path = f"{store.bucket}/{name.lock_key}"
     info = lock_info.read_stored(found.body, path=path, created=version.last_modified)
     lock = LockIdentity(version.version_id, info, version.metadata.get("locked-by"))
-    return HeldLock(lock, version, found.read_at, found.body.decode(errors="replace"))
-
-
-def _held_by_item(item: "LockItem", key: str) -> HeldLock:
-    """Return the lock of an item without an object, with the version ID that its object had."""
-    body = (item.info or "").encode()
-    # An item has no time of its own. A force-unlock without an ID removes only a lock that is old enough.
-    info = lock_info.read_stored(body, path=f"the item {key} in DynamoDB", created=_ZERO_TIME)
-    version_id = item.version_id
-    if version_id is None:  # another client put the item
-        version_id = f"{_OF_ITEM}{hashlib.sha256(body).hexdigest()[:32]}"
-    version = ObjectVersion(
-        etag="",
-        version_id=version_id,
-        size=len(body),
-        last_modified=datetime.fromisoformat(info.for_client()["Created"]),
-        metadata=item.metadata,
-        has_own_etag=False,
-    )
-    lock = LockIdentity(version.version_id, info, item.metadata.get("locked-by"), is_whole=False)
-    return HeldLock(lock, version, item.read_at, item.info)
-
-
-def _is_item_of(item: "LockItem", lock: LockIdentity, document: str | None) -> bool:
-    """Return whether an item belongs to a lock object with this document."""
-    own = item.version_id, item.info, item.metadata.get("locked-by")
-    return own == (_version_in_item(lock), document, lock.principal)
-
-
-def _version_in_item(lock: LockIdentity) -> str | None:
-    """Return the version ID that the item of a lock has; None if another client acquired the lock."""
-    return None if lock.principal is None else lock.version_id
-
-
-def item_key(store: Store, name: StateName) -> str:
-    """Return the key of a state's lock item, which is also the `Path` in the lock info of clients."""
-    return f"{store.bucket}/{name.state_key}"
+    return HeldLock(lock, version, found.read_at)
 
 
 def acquire(
@@ -275,27 +199,7 @@ def acquire_own(
         OutcomeUnknown: also if other clients kept acquiring and releasing the lock.
     """
     info = _with_path(info, store, name)
-    noted = {"locked-by": caller.principal, **(freeze.metadata() if freeze else {})}
-    metadata = object_metadata.with_owner(noted, caller.owner)
-    acquired, is_whole = _acquire_object(store, name, info, metadata, caller, freeze)
-    if store.table is not None and not is_whole:
-        _acquire_item(store, store.table, name, info, metadata, acquired)
-    return acquired
-
-
-def _acquire_object(
-    store: Store,
-    name: StateName,
-    info: LockInfo,
-    metadata: Mapping[str, str],
-    caller: Caller,
-    freeze: Freeze | None,
-) -> tuple[LockIdentity, bool]:
-    """Acquire the lock object. Return also whether the lock is whole, so that no item is missing.
-
-    With a table, the object of another try is no lock without its item: that try removes it if it finds
-    another lock in the table.
-    """
+    metadata = {"locked-by": caller.principal, **(freeze.metadata() if freeze else {})}
     freeze_id = freeze.id if freeze else None
     lifted = ""
     for _ in range(_ATTEMPTS):
@@ -304,27 +208,19 @@ def _acquire_object(
             name.lock_key,
             info.to_json(),
             IfAbsent(),
-            metadata=metadata,
+            metadata=object_metadata.with_owner(metadata, caller.owner),
             tags=TAGS,
         )
         if isinstance(stored, Stored):
-            return LockIdentity(stored.version_id, info, caller.principal, lifted), store.table is None
+            return LockIdentity(stored.version_id, info, caller.principal, lifted)
         # The precondition failed: our own first attempt, whose response was lost, or somebody else's lock.
-        held = _read_object(store, name)
+        held = read(store, name)
         if held is None:
             continue  # released in between
         held_freeze = held.freeze.id if held.freeze else None
         # Before the end of a freeze is looked at: our own freeze can have ended since an attempt before.
         if _was_acquired_with(held, info, caller) and held_freeze == freeze_id:
-            if store.table is None or _has_item(store, store.table, name, held):
-                return held.identity, True
-            if held.read_at - held.version.last_modified <= _LONGEST_TRY:
-                raise OutcomeUnknown(
-                    "Another try of this request is acquiring the lock, or has died. A retry is safe, and "
-                    f"after {_LONGEST_TRY.seconds} seconds it acquires the lock."
-                )
-            _release_object(store, name, held.identity)
-            continue
+            return held.identity
         removed = _remove_if(store, name, held, held_freeze, lambda lock: lock.is_ended_freeze)
         if removed is None:
             raise refusal(held)
@@ -332,72 +228,13 @@ def _acquire_object(
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
 
 
-def _has_item(store: Store, table: "LockTable", name: StateName, held: HeldLock) -> bool:
-    item = table.read_lock(item_key(store, name))
-    return item is not None and _is_item_of(item, held.identity, held.document)
-
-
-def _acquire_item(
-    store: Store,
-    table: "LockTable",
-    name: StateName,
-    info: LockInfo,
-    metadata: Mapping[str, str],
-    acquired: LockIdentity,
-) -> None:
-    """Acquire the item of a lock whose object was acquired. If another item is there, remove the object."""
-    key, document = item_key(store, name), info.to_json().decode()
-    for _ in range(_ATTEMPTS):
-        try:
-            if table.put_lock(key, document, metadata, acquired.version_id):
-                return
-            item = table.read_lock(key)
-        except StorageRefused:
-            _release_object(store, name, acquired)
-            raise
-        except OutcomeUnknown:
-            # Without an unconfirmed request no item can come, so no other try takes the object for a lock.
-            if "PutItem" not in store.unconfirmed:
-                store.prolong(RELEASE_SECONDS)
-                _release_object(store, name, acquired)
-            raise
-        if item is None:
-            continue  # released in between
-        if _is_item_of(item, acquired, document):
-            return  # our own first attempt, whose response was lost
-        held = _held_by_item(item, key)
-        if held.is_ended_freeze or _is_left(store, name, held, acquired):
-            _remove_item(store, name, held.identity, held.document)
-            continue
-        if "PutItem" in store.unconfirmed:  # it can still take effect, and another try then has a lock
-            raise OutcomeUnknown("Another lock came while the item was put. A retry is safe.")
-        _release_object(store, name, acquired)
-        raise refusal(held)
-    raise OutcomeUnknown("The lock item keeps changing hands. A retry is safe.")
-
-
-def _is_left(store: Store, name: StateName, held: HeldLock, acquired: LockIdentity) -> bool:
-    """Return whether an item is left of an earlier lock with the same document, whose object is gone."""
-    if (held.info, held.principal) != (acquired.info, acquired.principal):
-        return False
-    current = _read_object(store, name)
-    if current is None or current.identity.version_id != acquired.version_id:
-        raise OutcomeUnknown("The lock was broken while it was being acquired. A retry is safe.")
-    return True
-
-
 def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
-    """Release exactly the lock that `acquire_own` acquired, not a later object with the same document."""
-    _release_object(store, name, acquired)
-    _remove_item(store, name, acquired, acquired.info.to_json().decode())
-
-
-def _release_object(store: Store, name: StateName, acquired: LockIdentity) -> None:
+    """Release exactly the lock object that `acquire_own` acquired, not a later one with the same document."""
     # No read is needed: no other lock object ever has this version ID.
     if _remove_version(store, name, acquired.version_id):
         return
     # S3 protects the version, or the bucket has no versions: only the ETag of a new read identifies the lock.
-    held = _read_object(store, name)
+    held = read(store, name)
     if held is not None and held.identity == acquired:
         _delete_by_etag(store, name, held)
 
@@ -423,15 +260,7 @@ def release(
         caller.require(own_locks.needs, name)
         held = read(store, name)
         _check_removal(held, lambda _: True, name, caller, own_locks)
-        shown = (held.other or held) if held else None  # of two locks, an acquire shows that of the object
-        return _force_unlock(
-            store,
-            name,
-            held,
-            lambda lock: lock.info == (shown or lock).info and _is_old_enough(lock),
-            lambda lock: _too_young(shown or lock),
-            retry_is_safe=False,
-        )
+        return _force_unlock(store, name, held, _is_old_enough, _too_young, retry_is_safe=False)
     received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
@@ -529,14 +358,13 @@ def break_exactly(
     _check_removal(held, is_named, name, caller, own_locks)
     if held is None:
         return ForceUnlocked(None, None)
-    target = _target(held, is_named)
     try:
         removed = _remove_if(store, name, held, None, is_named)
     except (OutcomeUnknown, StorageRefused) as error:
-        error.logged = {"lock_id": target.info.id, "held_by": target.principal}
+        error.logged = {"lock_id": held.info.id, "held_by": held.principal}
         raise
     if removed is not None:
-        return ForceUnlocked(target.info, target.principal, removed)
+        return ForceUnlocked(held.info, held.principal, removed)
     if not is_unique(held.identity.version_id):
         raise LockNotMatched(
             "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
@@ -562,7 +390,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
         error.logged = {"freeze": freeze_id}
         raise
     if removed is not None:
-        return _target(held, lambda lock: lock.freeze is not None and lock.freeze.id == freeze_id)
+        return held
     if held.freeze is None:
         raise NotFrozen(
             f"The state is not frozen. {held.holder or 'Somebody'} holds its lock, lock ID "
@@ -575,7 +403,7 @@ def unfreeze(store: Store, name: StateName, freeze_id: str) -> HeldLock | None:
 
 def _with_path(info: LockInfo, store: Store, name: StateName) -> LockInfo:
     """Fill in an empty `Path` with the state's key, not the lock's, as `backend "s3"` does."""
-    return info.at(item_key(store, name))
+    return info.at(f"{store.bucket}/{name.state_key}")
 
 
 def _was_acquired_with(held: HeldLock, info: LockInfo, caller: Caller) -> bool:
@@ -596,7 +424,6 @@ def _check_removal(
     """
     if held is None:
         return
-    _check_removal(held.other, is_named, name, caller, own_locks)
     if held.freeze:
         raise refusal(held)
     if is_named(held) and (own_locks is OwnLocks.NONE or not _is_own(held, caller)):
@@ -641,9 +468,8 @@ def _force_unlock(
     """
     if held is None:
         return ForceUnlocked(None, None)
-    target = _target(held, is_meant)
     # After the removal, only the log contains these values.
-    logged = {"lock_id": target.info.id, "held_by": target.principal}
+    logged = {"lock_id": held.info.id, "held_by": held.principal}
     try:
         removed = _remove_if(store, name, held, None, is_meant)
         if removed is None:
@@ -656,18 +482,13 @@ def _force_unlock(
             raise
         # With a 503 the client would retry by itself, and could remove the next holder's lock.
         raise UnlockOutcomeUnknown(
-            f"S3 did not say whether the lock {target.info.id} was removed. See who holds the state before "
-            "you unlock it again.",
+            f"S3 did not say whether the lock {held.info.id} was removed. See who holds the state before you "
+            "unlock it again.",
             logged | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
         ) from error
     if now is not None:
-        raise _next_holder(f"The lock {target.info.id} is gone", now, logged)
-    return ForceUnlocked(target.info, target.principal, removed)
-
-
-def _target(held: HeldLock, is_meant: Callable[[HeldLock], bool]) -> HeldLock:
-    """Return the lock that a removal names. With a table, object and item can belong to two locks."""
-    return held.other if held.other and is_meant(held.other) else held
+        raise _next_holder(f"The lock {held.info.id} is gone", now, logged)
+    return ForceUnlocked(held.info, held.principal, removed)
 
 
 def _is_old_enough(held: HeldLock) -> bool:
@@ -698,34 +519,22 @@ def _remove_if(
     freeze_id: str | None,
     is_meant: Callable[[HeldLock], bool],
 ) -> bool | None:
-    """Remove exactly the lock that was read, if `is_meant` accepts it: its object, and then its item.
+    """Remove exactly the lock object that was read, if `is_meant` accepts it.
 
     A freeze is only removed if its ID is `freeze_id`. Return whether a delete marker was created; None if the
     lock was not accepted, and so not removed.
     """
-    removed = _remove_if(store, name, held.other, freeze_id, is_meant) if held.other else None
     if (held.freeze.id if held.freeze else None) != freeze_id or not is_meant(held):
-        return removed
+        return None
     is_gone = _remove_version(store, name, held.identity.version_id)
-    # The object of a lock that was read from its item alone has no ETag: it was not current.
-    marker_created = not is_gone and bool(held.version.etag) and _delete_by_etag(store, name, held)
-    _remove_item(store, name, held.identity, held.document)
-    return marker_created
+    return not is_gone and _delete_by_etag(store, name, held)
 
 
 def _remove_version(store: Store, name: StateName, version_id: str) -> bool:
     """Remove a lock object by its version. Return False if S3 protects it, or the bucket has no versions."""
-    if version_id.startswith(_OF_ITEM):
-        return True  # the lock has no object
     return is_unique(version_id) and isinstance(store.remove_version(name.lock_key, version_id), Deleted)
 
 
 def _delete_by_etag(store: Store, name: StateName, held: HeldLock) -> bool:
     """Create a delete marker over the lock object that was read. Return False if it is no longer current."""
     return isinstance(store.delete(name.lock_key, IfMatch(held.version.etag)), Deleted)
-
-
-def _remove_item(store: Store, name: StateName, lock: LockIdentity, document: str | None) -> None:
-    """Remove the item of exactly this lock."""
-    if store.table is not None:
-        store.table.remove_lock(item_key(store, name), document, _version_in_item(lock))

@@ -148,7 +148,7 @@ def _own_freeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -
         raise NotFrozen(f"The state '{name}' is not frozen. Freeze it first, or restore it without a freeze.")
     freeze = held.freeze
     is_own = freeze is not None and freeze.id == freeze_id and held.principal == caller.principal
-    if not is_own or held.is_ended_freeze or not held.identity.is_whole:
+    if not is_own or held.is_ended_freeze:
         raise refusal(held)
     return held.identity
 
@@ -206,8 +206,6 @@ def _write_again(
                 f"The state '{name}' is deleted. Bring it back with 'holdfast state undelete', then restore."
             )
         if _is_restored(current, lock, wanted):
-            # Perhaps another client died between its write and its digest: this command repairs that.
-            fence.drop_digest(store, name)
             return Restored(
                 current.version.version_id,
                 current.revision or source.document.revision,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.safety.model.production import ITEM_KEY, HttpRequest, Reply, time_of
+from tests.safety.model.production import HttpRequest, Reply, time_of
 
 STATE: Final = "network/prod"
 STATE_KEY: Final = f"states/{STATE}.tfstate"
@@ -81,18 +81,6 @@ def declared_apply(me: Client) -> Session:
             reply = yield session.send(reply)._replace(declared_only=True)
 
 
-def with_table(begin: Callable[[Client], Session]) -> Callable[[Client], Session]:
-    """Return the same session in a team with a DynamoDB table."""
-
-    def in_team(me: Client) -> Session:
-        session, reply = begin(me), None
-        with suppress(StopIteration):
-            while True:
-                reply = yield session.send(reply)._replace(table=True)
-
-    return in_team
-
-
 def apply_with_two_saves(me: Client) -> Session:
     """A long apply: Terraform saves the state in between."""
     yield from _locked_work(me, "OperationTypeApply", saves=2)
@@ -126,12 +114,6 @@ def there_and_back(me: Client) -> Session:
 def impatient_push_of_the_first(me: Client) -> Session:
     """Breaks the lock that it finds, and pushes the first document, byte for byte."""
     yield from _impatient(me, names_the_lock=True, forced=state_document("Z", 1), operation="state-push")
-
-
-def importer(me: Client) -> Session:
-    """`holdfast import --history`: stores two old versions, the older first."""
-    for serial in (7, 8):
-        yield HttpRequest("import", STATE, me.caller, state_document(me.name, serial))
 
 
 def reader(me: Client) -> Session:
@@ -290,17 +272,6 @@ def restore_under_the_freeze_without_a_look(me: Client) -> Session:
 def breaker(me: Client) -> Session:
     """`holdfast lock break`: reads the lock; later breaks that lock."""
     yield from _broken(me)
-
-
-def breaker_of_a(me: Client) -> Session:
-    """The same, if the lock is A's."""
-    session, reply = breaker(me), None
-    with suppress(StopIteration):
-        while True:
-            request = session.send(reply)
-            if request.verb == "break" and request.lock_id != "lock-A":
-                return
-            reply = yield request
 
 
 def freeze(me: Client) -> Session:
@@ -717,36 +688,6 @@ def native_apply(me: Client) -> Session:
     body = state_document(me.name, serial + 1)
     yield HttpRequest("native-write", STATE, me.caller, body, id=STATE_KEY)
     yield HttpRequest("native-unlock", STATE, me.caller, document, id=LOCK_KEY)
-
-
-def table_apply(me: Client) -> Session:
-    """`terraform apply` with `backend "s3"` and `dynamodb_table`, without lock objects."""
-    document = lock_document(me.name)
-    reply = yield HttpRequest("table-lock", STATE, me.caller, document, id=ITEM_KEY)
-    if reply is not None and reply.status == 200:
-        yield from _table_work(me, document)
-
-
-def table_impatient(me: Client) -> Session:
-    """Finds A's lock item, force-unlocks it in the table alone, and applies."""
-    document = lock_document(me.name)
-    reply = yield HttpRequest("table-lock", STATE, me.caller, document, id=ITEM_KEY)
-    if reply is not None and reply.status != 200:
-        yield HttpRequest("table-unlock", STATE, me.caller, lock_document("A"), id=ITEM_KEY)
-        document = lock_document(me.name, command="2")
-        reply = yield HttpRequest("table-lock", STATE, me.caller, document, id=ITEM_KEY)
-    if reply is not None and reply.status == 200:
-        yield from _table_work(me, document)
-
-
-def _table_work(me: Client, document: bytes) -> Session:
-    reply = yield HttpRequest("native-read", STATE, me.caller, id=STATE_KEY)
-    if reply is None or reply.status not in (200, 404):
-        return
-    serial = json.loads(reply.body)["serial"] if reply.status == 200 else 0
-    body = state_document(me.name, serial + 1)
-    yield HttpRequest("table-write", STATE, me.caller, body, id=STATE_KEY)
-    yield HttpRequest("table-unlock", STATE, me.caller, document, id=ITEM_KEY)
 
 
 def _cloud(

@@ -10,26 +10,16 @@ from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cache
-from hashlib import md5
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, PATTERNS_KEY, RECORD_KEY, STATE_KEY
-from tests.safety.model.production import (
-    DIGEST_KEY,
-    ITEM_KEY,
-    READERS,
-    WRITERS,
-    HttpRequest,
-    Point,
-    Reply,
-    seconds_of,
-)
+from tests.safety.model.production import READERS, WRITERS, HttpRequest, Point, Reply, seconds_of
 from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
-LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "table-lock", "freeze"})
+LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
 """The verbs after which a client holds the lock. A freeze holds it for its creator until an unfreeze."""
-UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock", "table-unlock"})
+UNLOCKS: Final = frozenset({"unlock", "cloud-unlock", "native-unlock"})
 READS: Final = frozenset({"read", "download", "native-read", "see-state"})
 WRITES: Final = frozenset({"write", "commit", "write-at-once"})
 REFUSABLE: Final = WRITES | {"create"}
@@ -50,7 +40,7 @@ FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
     *("undelete", "undeclare", "restore", "freeze", "unfreeze"),
-    *("freeze-pattern", "unfreeze-pattern", "import"),
+    *("freeze-pattern", "unfreeze-pattern"),
 }
 """The verbs that need the role maintainer. A writer removes only a named lock of their own."""
 _OF_VERBS: Final = frozenset({"delete", "undelete", "undeclare", "restore"})
@@ -190,16 +180,15 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     """Return the part of a response that is the same for every try of a request.
 
     A response of the management API also says what this try did: whether it removed the lock or which
-    pattern it lifted, which version it deleted, and whether it imported one. A later try finds that done.
-    Only a later try knows since when a pattern is frozen, because S3 tells the time of an object to those who
-    read it.
+    pattern it lifted, and which version it deleted. A later try finds that done. Only a later try knows
+    since when a pattern is frozen, because S3 tells the time of an object to those who read it.
     """
     if reply.status != 200 or not reply.body.startswith(('{"name"', '{"pattern"', '{"freeze"')):
         return reply.status, _LOCK_LEFT.sub("", reply.body), ""
     told = {**_document(reply.body.encode())}
     if reply.body.startswith('{"freeze"'):
         told["freeze"] = {**told["freeze"], "since": None}
-    for what_was_there in ("removed", "pattern", "created"):
+    for what_was_there in ("removed", "pattern"):
         told.pop(what_was_there, None)
     if "serial" not in told:
         told.pop("version", None)
@@ -253,22 +242,20 @@ def of_download(request: HttpRequest, body: bytes, bucket: Bucket) -> Iterable[V
         yield Violation(Invariant.KEPT, "a download was answered with another document than its version")
 
 
-def of_lock_effect(effect: Effect, request: HttpRequest, now: int, *, holds: bool) -> Iterable[Violation]:
-    """Judge a change of the lock object, or of the lock item; `holds` is true of a client with the lock."""
+def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
+    """Judge a change of the lock object."""
     gone = effect.removed or (effect.before if effect.added else None)
     if gone is None or gone.body is None:
         return
     owner = lock_owner(gone)
     if effect.added is not None and effect.added.body is not None:
         yield Violation(Invariant.OWN_LOCK, f"{request.verb} put a lock over the lock {owner}")
-    elif not _may_remove(gone, request, now, holds=holds):
+    elif not _may_remove(gone, request, now):
         yield Violation(Invariant.OWN_LOCK, f"{_named(request)} removed the lock {owner}")
 
 
-def _may_remove(lock: Entry, request: HttpRequest, now: int, *, holds: bool) -> bool:
+def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
     noted = dict(lock.metadata)
-    if request.table and request.verb in LOCKS and _acquires(lock, request):
-        return not holds  # it found another lock in the table
     if "freeze" in noted:
         ends = noted.get("freeze-until")
         has_ended = ends is not None and seconds_of(ends) <= now
@@ -284,28 +271,6 @@ def _may_remove(lock: Entry, request: HttpRequest, now: int, *, holds: bool) -> 
     if not request.body:
         return now - lock.modified > _MIN_AGE
     return bool(_document(request.body)["ID"] == lock_owner(lock))
-
-
-def _acquires(lock: Entry, request: HttpRequest) -> bool:
-    """Return whether a request acquires this lock."""
-    if request.verb == "cloud-lock":
-        return _is_of_workspace(lock, request)
-    if request.verb == "freeze":
-        return dict(lock.metadata).get("freeze") == str(_document(request.body)["id"])
-    return lock_owner(lock) == lock_id(request.body)
-
-
-def _is_of_workspace(lock: Entry, request: HttpRequest) -> bool:
-    """Return whether the caller acquired the lock over the workspace that a request of `cloud {}` names."""
-    owner = (lock_owner(lock), dict(lock.metadata).get("locked-by"))
-    return owner == (_Workspace(*_fields(request.id)).lock_id, request.principal)
-
-
-def has_lock(request: HttpRequest, bucket: Bucket) -> bool:
-    """Return whether the lock of an acquire is there. With a table it can be broken before it is answered."""
-    lock, item = bucket.current(LOCK_KEY), bucket.item(ITEM_KEY)
-    is_there = lock is not None and item is not None and item.get("HoldfastVersion") == lock.version_id
-    return not request.table or is_there
 
 
 def brought_back(document: bytes) -> bytes:
@@ -376,9 +341,6 @@ def of_state_effect(
     """Judge a change of the state object. `point` is the point at which the request was sent."""
     if effect.removed is not None:
         yield Violation(Invariant.KEPT, f"{point.request.verb} removed a version of the state")
-        return
-    if point.request.verb == "import":
-        yield Violation(Invariant.CURRENT, f"{writer.name} imported an old version, and it is current")
         return
     before = effect.before
     if before is None or before.body is None:
@@ -542,44 +504,6 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
         )
 
 
-def finds_another(request: HttpRequest, bucket: Bucket) -> bool:
-    """Return whether a request to remove a lock finds the item of another lock, which may have been there."""
-    item = bucket.item(ITEM_KEY)
-    if item is None:
-        return False
-    return not _meant(item.as_entry(0), request)
-
-
-def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
-    """Judge the item of a lock after a removal that was answered with success: what it read is gone.
-
-    An item that came back was put by an acquire that was broken, and is another lock.
-    """
-    item = bucket.item(ITEM_KEY)
-    told = [answer for answer, _ in point.answers]
-    read = [place for place, answer in enumerate(told) if answer.item is not None]
-    if item is None or not read or told[read[-1]].item != item:
-        return
-    if any((answer.status, answer.entry) == (200, None) for answer in told[read[-1] + 1 :]):
-        return  # it has removed the item, or has found none
-    if _meant(item.as_entry(0), point.request):
-        what = f"{_named(point.request)} was answered with success and left the lock item"
-        yield Violation(Invariant.RELEASED, what)
-
-
-def of_digest(bucket: Bucket) -> Iterable[Violation]:
-    """Judge the digest after a request of Holdfast: clients with a table can read the state that is current.
-
-    Another program writes its digest after its state, and without a condition.
-    """
-    item, current = bucket.item(DIGEST_KEY), bucket.current(STATE_KEY)
-    digest = item.get("Digest") if item and item.get("HoldfastWrite") else None
-    if digest is None or (current is not None and _past_the_api(current)):
-        return
-    if current is None or digest != md5(current.body or b"", usedforsecurity=False).hexdigest():
-        yield Violation(Invariant.KEPT, "the digest of another state stays, so that no client can read this")
-
-
 def _was_told(point: Point) -> bool:
     """Return whether an invocation has got an answer of S3 on which its response can rest."""
     return any(answer.status in (200, 204, 404) for answer, _ in point.answers)
@@ -661,9 +585,11 @@ def _found_state(point: Point) -> Entry | None:
 
 def _meant(lock: Entry, request: HttpRequest) -> bool:
     if request.verb in _OF_CLOUD:
+        workspace = _Workspace(*_fields(request.id))
         if request.verb == "cloud-force-unlock":
-            return lock.version_id == _Workspace(*_fields(request.id)).seen_lock
-        return _is_of_workspace(lock, request)
+            return lock.version_id == workspace.seen_lock
+        owner = (lock_owner(lock), dict(lock.metadata).get("locked-by"))
+        return owner == (workspace.lock_id, request.principal)
     if request.verb == "unlock":
         return not request.body or lock_id(request.body) == lock_owner(lock)
     if request.verb == "break":
@@ -689,23 +615,8 @@ def of_acquired(holder: Party, parties: Iterable[Party]) -> Iterable[Violation]:
             )
 
 
-def _was_whole(point: Point) -> bool:
-    """Return whether an invocation has last read an item, and then the object to which it belongs.
-
-    A lock of another holder than the request names does not count.
-    Both were there when it read the item. Another client may have put an item since, by force.
-    """
-    told = [answer for answer, _ in point.answers if answer.status not in _UNTOLD]
-    *_, item, lock = [None, None, *told]
-    if item is None or lock is None or item.item is None or lock.entry is None:
-        return False
-    if point.request.lock_id not in ("", lock_owner(lock.entry)):
-        return False
-    return item.item.get("HoldfastVersion") == lock.entry.version_id
-
-
 def of_acknowledged(
-    point: Point,
+    request: HttpRequest,
     writer: Party,
     parties: Sequence[Party],
     bucket: Bucket,
@@ -714,10 +625,9 @@ def of_acknowledged(
     any_push_counts: bool,
 ) -> Iterable[Violation]:
     """Judge a write that was answered with success. `acknowledged` includes its document."""
-    request = point.request
     body = request.body
     for other in parties:
-        if other.name != writer.name and other.holds and not _was_whole(point):
+        if other.name != writer.name and other.holds:
             yield Violation(
                 Invariant.HELD,
                 f"a write by {writer.name} was acknowledged, and {other.name} holds the lock",

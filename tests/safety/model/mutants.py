@@ -53,11 +53,7 @@ _STORED: Final = 'Stored(ObjectVersion("", "none", 0, datetime.now(UTC), {}, Fal
 _DELETE_OBJECT: Final = "holdfast.s3.store:Store.delete"
 _REMOVE_VERSION: Final = "holdfast.s3.store:Store.remove_version"
 _IS_DECISION: Final = "holdfast.s3.retry:is_decision"
-_ACQUIRE: Final = "holdfast.state.locks:_acquire_object"
-_ACQUIRE_BOTH: Final = "holdfast.state.locks:acquire_own"
-_ACQUIRE_ITEM: Final = "holdfast.state.locks:_acquire_item"
-_REMOVE_ITEM: Final = "holdfast.s3.lock_table:LockTable.remove_lock"
-_REPLACE_DIGEST: Final = "holdfast.s3.lock_table:LockTable._replace_digest"
+_ACQUIRE: Final = "holdfast.state.locks:acquire_own"
 _ACQUIRED_WITH: Final = "holdfast.state.locks:_was_acquired_with"
 _RELEASE: Final = "holdfast.state.locks:release"
 _FORCE_UNLOCK: Final = "holdfast.state.locks:_force_unlock"
@@ -132,12 +128,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             Replaced(
                 _ACQUIRE,
                 "if held is None:\n    continue",
-                'if held is None:\n    return LockIdentity("gone", info, caller.principal), True',
+                'if held is None:\n    return LockIdentity("gone", info, caller.principal)',
             ),
-        ),
-        "an acquire without the item": _at("table-native", WithoutCall(_ACQUIRE_BOTH, "_acquire_item")),
-        "an acquire that takes another's item for its own": _at(
-            "table-native", Condition(_ACQUIRE_ITEM, "_is_item_of", "True")
         ),
         "an acquire whose 412 counts as success": _at("two-applies", Outcome(_PUT, 412, _STORED)),
         "a client that sends the holder's lock info holds the lock": _at(
@@ -261,13 +253,6 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.KEPT: {
-        "a digest that is put whatever is there": _at(
-            "table-broken 100", Argument(_REPLACE_DIGEST, "_put", 1, "{}")
-        ),
-        "a write that does not drop the digest": _at(
-            "table-native", Calls(_PUT_FENCED, "drop_digest", "None")
-        ),
-        "a delete that does not drop the digest": _at("table-delete", WithoutCall(_DELETE, "drop_digest")),
         "a state reads as none": _at("two-applies", Condition(_READ, "found", "True")),
         "the state is stored in other bytes": _at(
             "two-applies", Argument(_PUT_FENCED, "write", 1, "body.replace(b' ', b'')")
@@ -305,13 +290,6 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.OWN_LOCK: {
-        "a removal of whatever item is there": _at(
-            "table-broken-native", Argument(_REMOVE_ITEM, "_condition", 0, "{}")
-        ),
-        "an acquire that takes the object of another try for its own": _at(
-            "table-native 010",
-            Before(_ACQUIRE, "OutcomeUnknown", "return held.identity, False", which=(1, 2)),
-        ),
         "an acquire without If-None-Match": _at("two-applies", WithoutKey(_PUT, "IfNoneMatch")),
         "a release that removes whatever lock is there by then": _at(
             "broken-lock", WithoutKey(_REMOVE_VERSION, "VersionId")
@@ -547,12 +525,6 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.HELD: {
-        "a write under a lock whose item is gone": _at(
-            "table-forced", NeverRaises(_CHECK_LOCK, "_lock_lost", which=(0, 2))
-        ),
-        "a write that does not read the item again": _at(
-            "table-forced", Argument(_PUT_FENCED, "check_lock", 0, "locks._read_object(store, name)")
-        ),
         "a write that does not read the lock first": _at("broken-lock", WithoutCall(_WRITE, "check_lock")),
         "a write that does not read the lock again": _at(
             "broken-lock", WithoutCall(_PUT_FENCED, "check_lock")
@@ -647,13 +619,6 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.RELEASED: {
-        "a release that leaves the item": _at("table-native", WithoutCall(_REMOVE_IF, "_remove_item")),
-        "a release by `cloud {}` that leaves the item": _at(
-            "table-cloud", Before(_RELEASE_EXACTLY, "_with_path", "store.table = None")
-        ),
-        "a break that leaves the item": _at(
-            "table-broken-native", Before(_BREAK, "_check_removal", "store.table = None")
-        ),
         "a release that leaves the lock": _at("two-applies", Returns(_REMOVE_IF, "False")),
         "a release that answers and does nothing": _at(
             "two-applies", Before(_RELEASE, "_with_path", "return Released(None)")
@@ -749,13 +714,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.CURRENT: {
-        "history is imported as versions of the state": _at(
-            "import-of-history", Returns("holdfast.state.imported:Number.key", "name.state_key")
-        ),
         "a write under a lock that is not there any more": _at(
-            "broken-lock",
-            NeverRaises(_CHECK_LOCK, "_lock_lost", which=(1, 2)),
-            NeverRaises(_CHECK_LOCK, "LockRequired"),
+            "broken-lock", NeverRaises(_CHECK_LOCK, "_lock_lost"), NeverRaises(_CHECK_LOCK, "LockRequired")
         ),
         "the same bytes as the cached version count as written": _at(
             "there-and-back", Condition(_WRITE, "remembered", "False")

@@ -8,7 +8,6 @@ request to S3 or ends. Each result is kept: the code never runs twice with the s
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -25,15 +24,11 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from tests.safety.model.s3 import LOST, Answer, Entry, Request
-from tests.safety.model.s3 import Item as _Item
 from tests.support.environment import CREDENTIALS, SETTINGS
 
 BUCKET: Final = "holdfast-model"
 STAGING_BUCKET: Final = "holdfast-model-staging"
 ACCOUNT: Final = "123456789012"
-ITEM_KEY: Final = f"{BUCKET}/states/network/prod.tfstate"
-"""The key of the lock item of the state."""
-DIGEST_KEY: Final = f"{ITEM_KEY}-md5"
 FUNCTIONS: Final = Path(__file__).resolve().parents[3] / "functions"
 FUNCTION_TIMEOUT: Final = 25
 """Seconds until Lambda ends a function."""
@@ -55,7 +50,6 @@ class HttpRequest(NamedTuple):
         client: the client from whose name the random part of a new ID is made.
         attempt: the number of the try, for a request whose response differs from try to try.
         declared_only: whether the function refuses names that are not declared; for the verbs of `http`.
-        table: whether the team has a table (`dynamodb_lock`).
     """
 
     verb: str
@@ -68,7 +62,6 @@ class HttpRequest(NamedTuple):
     client: str = ""
     attempt: int = 0
     declared_only: bool = False
-    table: bool = False
 
     def again(self) -> "HttpRequest":
         """Return the same request as the next try."""
@@ -96,9 +89,7 @@ CLOUD: Final = frozenset(
 READERS: Final = "reader:"
 WRITERS: Final = "writer:"
 """Prefixes of the principals with the role `reader` or `writer`. All others are maintainers."""
-TABLE: Final = frozenset({"table-lock", "table-write", "table-unlock"})
-"""Requests of `backend "s3"` with `dynamodb_table` and without lock objects."""
-NATIVE: Final = TABLE | {"native-lock", "native-read", "native-write", "native-unlock"}
+NATIVE: Final = frozenset({"native-lock", "native-read", "native-write", "native-unlock"})
 """Requests of `backend "s3"`, past the API."""
 DIRECT: Final = NATIVE | {"upload"}
 """Requests that a client sends to S3 itself. An upload goes to a presigned address."""
@@ -116,7 +107,6 @@ MANAGED: Final[Mapping[str, tuple[str, str]]] = {
     "unfreeze": ("DELETE", "freeze"),
     "freeze-pattern": ("PUT", "freezes"),
     "unfreeze-pattern": ("DELETE", "freezes"),
-    "import": ("PUT", "imported"),
 }
 """The verbs of an operator's commands. The verbs `see-*` read one object with the library's code."""
 _DRAWS: Final = frozenset({"workspace", "create", "write-at-once"})
@@ -195,8 +185,6 @@ class Production:
         self._errors: Any = import_module("holdfast.errors")
         self._names: Any = import_module("holdfast.names")
         self._store: Any = import_module("holdfast.s3.store")
-        lock_table = import_module("holdfast.s3.lock_table")
-        self._table: Any = lock_table.LockTable
         self._cloud: Any = SimpleNamespace(
             **{
                 name: import_module(f"holdfast.cloud.{name}")
@@ -205,7 +193,6 @@ class Production:
         )
         self._revision: Any = import_module("holdfast.state.document").Revision
         self._drawing = Drawing()
-        vars(lock_table)["secrets"] = SimpleNamespace(token_hex=self._drawing.of_request)
         for drawn in (self._cloud.ids, self._cloud.locking):
             vars(drawn).update(datetime=self._drawing, secrets=self._drawing)
         self._clock = Clock()
@@ -226,8 +213,7 @@ class Production:
         """
         if (request, memory) not in self._starts:
             point = self._run(request, (), memory)
-            may_draw = request.table or request.verb in _DRAWS  # perhaps after its first request
-            if request.attempt and not may_draw and not self._drawing.has_drawn:
+            if request.attempt and request.verb not in _DRAWS and not self._drawing.has_drawn:
                 self._starts[request, memory] = self.start(request.first, memory)
                 return self._starts[request, memory]
             took = memory == NOTHING or self._took_something
@@ -293,27 +279,13 @@ class Production:
             return _directly(request, s3)
         return self._handle(request, s3)
 
-    def _open(self, request: HttpRequest, s3: "Replay", bucket: str = BUCKET) -> Any:
-        store = self._store.Store(s3, bucket, ACCOUNT, deadline=self._clock.monotonic() + 15)
-        if request.table and bucket == BUCKET:
-            store.table = self._table(s3, "locks", store)
-        return store
-
-    def _handled(self, handler: Any, request: HttpRequest, event: Mapping[str, Any], s3: "Replay") -> Reply:
-        function = vars(handler)["_function"]
-        function.s3 = s3
-        function.table = partial(self._table, s3, "locks") if request.table else None
-        lambda_context = SimpleNamespace(get_remaining_time_in_millis=lambda: FUNCTION_TIMEOUT * 1000)
-        answer = handler.handle(event, lambda_context)
-        return Reply(answer["statusCode"], answer["body"])
-
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         method, route = _ROUTES[request.verb]
         vars(self._handler)["_DECLARED_ONLY"] = request.declared_only
         event = self._event(request, method, route, {"name": request.state})
         if request.lock_id:
             event["queryStringParameters"] = {"ID": request.lock_id}
-        return self._handled(self._handler, request, event, s3)
+        return _handled(self._handler, event, s3)
 
     def _manage(self, request: HttpRequest, s3: "Replay") -> Reply:
         method, route = MANAGED[request.verb]
@@ -323,7 +295,7 @@ class Production:
             event["queryStringParameters"] = {"id": request.lock_id or "", "version": request.id}
         elif request.id:
             event["queryStringParameters"] = {"id": request.id}
-        return self._handled(self._management, request, event, s3)
+        return _handled(self._management, event, s3)
 
     def _event(
         self, request: HttpRequest, method: str, route: str, parameters: Mapping[str, str]
@@ -355,7 +327,7 @@ class Production:
 
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
         """Read the current version with its document, the lock, the newest delete marker, or the record."""
-        store = self._open(request, s3)
+        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
         name = self._names.parse(request.state)
         try:
             if request.verb == "see-state":
@@ -375,7 +347,9 @@ class Production:
         return Reply(200, json.dumps(told))
 
     def _of_cloud(self, request: HttpRequest, s3: "Replay") -> Reply:
-        store, staged = (self._open(request, s3, bucket) for bucket in (BUCKET, STAGING_BUCKET))
+        deadline = self._clock.monotonic() + 15
+        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=deadline)
+        staged = self._store.Store(s3, STAGING_BUCKET, ACCOUNT, deadline=deadline)
         caller = self._caller(request)
         cloud = self._cloud
         where = cloud.names.organization_and_workspace(self._names.parse(request.state))
@@ -434,6 +408,13 @@ class Production:
         )
 
 
+def _handled(handler: Any, event: Mapping[str, Any], s3: "Replay") -> Reply:
+    vars(handler)["_function"].s3 = s3
+    lambda_context = SimpleNamespace(get_remaining_time_in_millis=lambda: FUNCTION_TIMEOUT * 1000)
+    answer = handler.handle(event, lambda_context)
+    return Reply(answer["statusCode"], answer["body"])
+
+
 def _noting(kind: Any, note: Callable[[object], None]) -> Any:
     """Return a subclass of `Memory` that reports each result of `take`."""
 
@@ -450,19 +431,8 @@ def _directly(request: HttpRequest, s3: "Replay") -> Reply:
     where = {"Bucket": STAGING_BUCKET if request.verb == "upload" else BUCKET, "Key": request.id}
     try:
         match request.verb:
-            case "table-lock":
-                item = {"LockID": {"S": request.id}, "Info": {"S": request.body.decode()}}
-                s3.put_item(Item=item, ConditionExpression="attribute_not_exists(LockID)")
-            case "table-unlock":
-                held = s3.get_item(Key={"LockID": {"S": request.id}}).get("Item")
-                if held is None or json.loads(held["Info"]["S"])["ID"] != json.loads(request.body)["ID"]:
-                    return Reply(409, "")
-                s3.delete_item(Key={"LockID": {"S": request.id}})
-            case "upload" | "native-write" | "table-write":
+            case "upload" | "native-write":
                 s3.put_object(**where, Body=request.body, Metadata={})
-                if request.verb == "table-write":
-                    digest = md5(request.body, usedforsecurity=False).hexdigest()
-                    s3.put_item(Item={"LockID": {"S": DIGEST_KEY}, "Digest": {"S": digest}})
             case "native-lock":
                 s3.put_object(**where, Body=request.body, Metadata={}, IfNoneMatch="*")
             case "native-read":
@@ -484,13 +454,11 @@ class Drawing:
 
     def __init__(self) -> None:
         self.has_drawn = False
-        self._drawn = 0
         self.fromtimestamp = datetime.fromtimestamp
         self._request = HttpRequest("", "", "")
 
     def begin(self, request: HttpRequest) -> None:
         """Begin a request, from which the next values are made."""
-        self._drawn = 0
         self.has_drawn = False
         self._request = request
 
@@ -498,12 +466,6 @@ class Drawing:
         """Return "random" bytes that begin with the client's name."""
         self.has_drawn = True
         return f"{self._request.client}-{self._request.attempt}".encode().hex().ljust(2 * count, "0")
-
-    def of_request(self, _: int) -> str:
-        """Return other "random" bytes each time that a request draws."""
-        self._drawn += 1
-        drawn = repr((self._request, self._drawn))
-        return md5(drawn.encode(), usedforsecurity=False).hexdigest()
 
     def now(self, zone: tzinfo) -> datetime:
         """Return another second for each try."""
@@ -666,34 +628,6 @@ class Replay:
         ]
         return {"Contents": listed, "IsTruncated": False}
 
-    def get_item(self, *, Key: Mapping[str, Any], **_: Any) -> dict[str, Any]:  # noqa: N803 the SDK's names
-        answer = self._answer(Request("GetItem", Key["LockID"]["S"]))
-        date = format_datetime(_time(answer.date), usegmt=True)
-        described: dict[str, Any] = {"ResponseMetadata": {"HTTPHeaders": {"date": date}}}
-        if answer.item is not None:
-            texts = {name: {"S": text} for name, text in answer.item.attributes}
-            noted = {name: {"S": text} for name, text in answer.item.metadata}
-            described["Item"] = {**texts, **({_MAP: {"M": noted}} if noted else {})}
-        return described
-
-    def put_item(
-        self,
-        *,
-        Item: Mapping[str, Any],  # noqa: N803 the SDK's names
-        **sent: Any,
-    ) -> None:
-        noted = Item.get(_MAP, {"M": {}})["M"]
-        item = _Item(
-            Item["LockID"]["S"],
-            tuple(sorted((name, value["S"]) for name, value in Item.items() if name != _MAP)),
-            tuple(sorted((name, value["S"]) for name, value in noted.items())),
-        )
-        self._answer(Request("PutItem", item.key, item=item, if_attributes=_conditions(**sent)))
-
-    def delete_item(self, *, Key: Mapping[str, Any], **sent: Any) -> None:  # noqa: N803 the SDK's names
-        key = Key["LockID"]["S"]
-        self._answer(Request("DeleteItem", key, if_attributes=_conditions(**sent)))
-
     def _answer(self, request: Request) -> Answer:
         if self.asked is not None:
             raise AsksForMore
@@ -709,23 +643,6 @@ class Replay:
         if answer.status >= 300:
             raise _refusal(answer, request.operation)
         return answer
-
-
-_MAP: Final = "HoldfastMetadata"
-_CONDITION: Final = re.compile(r"attribute_not_exists\((\w+)\)|(\w+) = (:\w+)")
-
-
-def _conditions(**sent: Any) -> tuple[tuple[str, str | None], ...]:
-    """Return the attributes that a condition asks for."""
-    values = {name: value["S"] for name, value in sent.get("ExpressionAttributeValues", {}).items()}
-    found: list[tuple[str, str | None]] = []
-    for term in filter(None, sent.get("ConditionExpression", "").split(" AND ")):
-        matched = _CONDITION.fullmatch(term)
-        if matched is None:
-            raise ValueError(f"the model has no condition {term!r}")
-        absent, name, value = matched.groups()
-        found.append((absent, None) if absent else (name, values[value]))
-    return tuple(found)
 
 
 def _refusal(answer: Answer, operation: str) -> Exception:

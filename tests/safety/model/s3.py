@@ -1,12 +1,10 @@
-"""A model of S3 and DynamoDB: a versioned bucket, a staging bucket without versions for uploads, and a table.
+"""A model of S3: a versioned bucket, and a staging bucket without versions for uploads.
 
 The model computes S3's answer to a request, and the buckets afterwards.
 
 A bucket is a value and a request changes nothing in place, so that a search can go on from one bucket in
 many ways. Every request takes effect at once and as a whole, as S3's strong consistency and its
 conditional writes promise. `tests/safety/conformance.py` compares the model with two S3 servers.
-
-The table has items of texts, whose writes have conditions on attributes of the item.
 
 The semantics are those of the S3 user guide, "Conditional requests", "Using S3 Versioning" and "Deleting
 object versions".
@@ -56,29 +54,12 @@ class Key(NamedTuple):
     entries: tuple[Entry, ...]
 
 
-class Item(NamedTuple):
-    """An item of the table, with its attributes in pairs; `metadata` is the attribute that is a map."""
-
-    key: str
-    attributes: tuple[tuple[str, str], ...]
-    metadata: tuple[tuple[str, str], ...] = ()
-
-    def get(self, attribute: str) -> str | None:
-        return dict(self.attributes).get(attribute)
-
-    def as_entry(self, now: int) -> Entry:
-        """Return a lock item as an object, with the version of its object; 0 for another client's."""
-        version = int((self.get("HoldfastVersion") or "v0").removeprefix("v"))
-        return Entry(version, (self.get("Info") or "").encode(), "", now, self.metadata)
-
-
 class Request(NamedTuple):
     """A request, with everything that the model looks at.
 
     `operation` is the SDK's name. `key` is the prefix for a listing. `if_match` is the ETag that has
     to be current; with `if_none_match` no object may be current. `metadata` is in pairs. `first_byte`: a
-    GetObject of the first byte only. `staged`: the request goes to the staging bucket. `item` is the item of
-    a PutItem. `if_attributes` has the attributes that the item must have; None means that it has none.
+    GetObject of the first byte only. `staged`: the request goes to the staging bucket.
     """
 
     operation: str
@@ -90,8 +71,6 @@ class Request(NamedTuple):
     metadata: tuple[tuple[str, str], ...] = ()
     first_byte: bool = False
     staged: bool = False
-    item: Item | None = None
-    if_attributes: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def conditional(self) -> bool:
@@ -103,8 +82,7 @@ class Answer(NamedTuple):
     """S3's response.
 
     `status` is the HTTP status, or `LOST`. `entry` is the version that was read or written. `history` has the
-    keys that begin with a listing's prefix. `date` is in seconds of S3's clock. `item` is the item that was
-    read.
+    keys that begin with a listing's prefix. `date` is in seconds of S3's clock.
     """
 
     status: int
@@ -112,7 +90,6 @@ class Answer(NamedTuple):
     entry: Entry | None = None
     history: tuple[Key, ...] = ()
     date: int = 0
-    item: Item | None = None
 
 
 class Effect(NamedTuple):
@@ -133,17 +110,13 @@ class Bucket(NamedTuple):
 
     `keys` are in the order of their names. `digests`: an ETag is a digest of the bytes, as with keys that S3
     manages; otherwise each version has its own ETag, as with KMS. `versioned`: the bucket keeps every version
-    of a key. `items` are those of the table, in the order of their keys.
+    of a key.
     """
 
     keys: tuple[Key, ...] = ()
     digests: bool = False
     versioned: bool = True
     staged: tuple[Key, ...] = ()
-    items: tuple[Item, ...] = ()
-
-    def item(self, key: str) -> Item | None:
-        return next((item for item in self.items if item.key == key), None)
 
     def key(self, name: str) -> Key:
         """Return a key with its history, which is empty if the key was never used."""
@@ -188,26 +161,8 @@ def carry_out(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answe
         case "ListObjectsV2":
             keys = (key for key in bucket.keys if key.name.startswith(request.key))
             return bucket, Answer(200, history=tuple(key for key in keys if bucket.current(key.name))), None
-        case "GetItem":
-            return bucket, Answer(200, date=now, item=bucket.item(request.key)), None
-        case "PutItem" | "DeleteItem":
-            return _change_item(bucket, request, now)
         case other:
             raise ValueError(f"the model has no {other}")
-
-
-def _change_item(bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
-    """Change an item. The lock info of a lock item is in the effect as a body."""
-    before = bucket.item(request.key)
-    known = dict(before.attributes) if before else {}
-    if any(known.get(name) != value for name, value in request.if_attributes):
-        return bucket, Answer(400, "ConditionalCheckFailedException"), None
-    others = [item for item in bucket.items if item is not before]
-    if request.item is None and before is None:
-        return bucket, Answer(200, date=now), None
-    items = tuple(sorted([*others, request.item] if request.item else others))
-    added, removed = (item.as_entry(now) if item else None for item in (request.item, before))
-    return bucket._replace(items=items), Answer(200, date=now), Effect(request.key, added, removed, removed)
 
 
 def _get(bucket: Bucket, request: Request, now: int) -> Answer:

@@ -16,8 +16,8 @@ from tests.safety.model.clients import (
     state_document,
 )
 from tests.safety.model.invariants import REPLACER, Exemption
-from tests.safety.model.production import BUCKET, DIGEST_KEY, ITEM_KEY, READERS, WRITERS, time_of
-from tests.safety.model.s3 import Bucket, Item, Request, carry_out
+from tests.safety.model.production import BUCKET, READERS, WRITERS, time_of
+from tests.safety.model.s3 import Bucket, Request, carry_out
 from tests.safety.model.world import TICK, Scenario
 
 
@@ -187,32 +187,6 @@ def _left_restore() -> Bucket:
     return carry_out(_written(), put, -60)[0]
 
 
-def _with_digest(before: Callable[[], Bucket]) -> Callable[[], Bucket]:
-    """Return the same bucket with the digest of its state."""
-
-    def found() -> Bucket:
-        bucket = before()
-        current = bucket.current(STATE_KEY)
-        digest = hashlib.md5(current.body if current and current.body else b"", usedforsecurity=False)
-        attributes = (("Digest", digest.hexdigest()), ("HoldfastWrite", "Z"), ("LockID", DIGEST_KEY))
-        put = Request("PutItem", DIGEST_KEY, item=Item(DIGEST_KEY, attributes))
-        return carry_out(bucket, put, -90)[0]
-
-    return found
-
-
-def _stuck_item() -> Bucket:
-    """A state with the lock item of a client without lock objects that died."""
-    attributes = (("Info", lock_document("Z").decode()), ("LockID", ITEM_KEY))
-    put = Request("PutItem", ITEM_KEY, item=Item(ITEM_KEY, attributes))
-    return carry_out(_with_digest(_written)(), put, -60)[0]
-
-
-def _in_table(name: str, begin: Callable[[Client], clients.Session], principal: str = "") -> Client:
-    """Return a client of a team with a table."""
-    return Client(name, clients.with_table(begin), principal)
-
-
 _OWN: Final = f"{WRITERS}ci"
 _OWN_A: Final = Client("A", clients.apply, _OWN)
 _OWN_K: Final = Client("K", clients.breaker, _OWN)
@@ -237,11 +211,6 @@ _BREAKER: Final = Client("K", clients.breaker)
 _REPLACER: Final = Client(REPLACER, clients.restore_lineage)
 _UNDECLARER: Final = Client("U", clients.undeclare)
 _FREEZER: Final = Client("F", clients.freeze)
-_TABLE_A: Final = _in_table("A", clients.apply)
-_TABLE_B: Final = _in_table("B", clients.impatient)
-_TABLE_BREAKER: Final = _in_table("K", clients.breaker_of_a)
-_TABLE_UNFREEZE: Final = _in_table("U", clients.unfreeze)
-_TABLE_NATIVE: Final = Client("N", clients.table_apply)
 
 
 def _plan(
@@ -317,7 +286,6 @@ PLANS: Final = (
     _plan("delete", [_WRITER, Client("D", clients.delete)], "110", "111 200"),
     _plan("delete-broken", [Client("D", clients.delete), _NAMING], "100", "010 101"),
     _plan("two-deletes", [_CI_D, _CI_E], "100 010", "110 200"),
-    _plan("import-of-history", [_WRITER, Client("H", clients.importer)], "100 010", "110", before=Bucket),
     _plan("push", [_A, Client("P", clients.push_back)], "100", "110", before=_tenth),
     _plan("push-of-the-first", [_A, Client("P", clients.push_of_the_first)], "100", "010 110"),
     _plan("push-of-the-first-digests", [Client("P", clients.push_of_the_first)], "100 010", before=_digests),
@@ -677,29 +645,6 @@ PLANS: Final = (
         before=Bucket,
     ),
     _plan("says-freeze", [Client("A", clients.lock_says_freeze), _NAMING], "000", "100"),
-    *(
-        _plan(f"table-{name}", who, *bounds, before=_with_digest(before))
-        for name, who, bounds, before in (
-            ("native", [_TABLE_A, _TABLE_NATIVE], ("100 010", "110 200"), _written),
-            ("two-applies", [_TABLE_A, _in_table("B", clients.apply)], ("100", "010 110"), _written),
-            ("broken", [_TABLE_A, _TABLE_B], ("000", "100 010 001"), _written),
-            ("broken-native", [_TABLE_A, _TABLE_NATIVE, _TABLE_BREAKER], ("000", "100 010"), _written),
-            ("forced", [_TABLE_A, Client("N", clients.table_impatient)], ("000", "100 010"), _written),
-            ("lock-object", [_TABLE_A, Client("N", clients.native_apply)], ("100", "010"), _written),
-            ("delete", [_in_table("D", clients.delete), _TABLE_NATIVE], ("100", "010 110"), _written),
-            ("delete-broken", [_in_table("D", clients.delete), _TABLE_B], ("000", "100 010"), _written),
-            ("undelete", [_in_table("U", clients.undelete), _TABLE_NATIVE], ("100", "010"), _deleted),
-            ("restore", [_in_table("R", clients.restore), _TABLE_NATIVE], ("000", "100 010"), _twice),
-            ("cloud", [_in_table("A", clients.cloud_apply), _TABLE_NATIVE], ("000",), _written),
-            (
-                "freeze",
-                [_in_table("F", clients.freeze), _TABLE_NATIVE, _TABLE_UNFREEZE],
-                ("000", "100"),
-                _written,
-            ),
-        )
-    ),
-    _plan("table-stuck", [_TABLE_B, _in_table("C", clients.impatient)], "000", "100 010", before=_stuck_item),
 )
 """Every scenario with the bounds of the quick and of the long run, in the digits of `Bounds.parse`."""
 

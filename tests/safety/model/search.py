@@ -26,9 +26,7 @@ from tests.safety.model import invariants
 from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE, STATE_KEY, Sessions
 from tests.safety.model.invariants import Party, Violation
 from tests.safety.model.production import (
-    DIGEST_KEY,
     FUNCTION_TIMEOUT,
-    ITEM_KEY,
     NATIVE,
     NOTHING,
     HttpRequest,
@@ -44,7 +42,7 @@ _OVERTIME: Final = 16
 _LIFETIME: Final = FUNCTION_TIMEOUT
 _TRIES: Final = 3
 
-_CHANGES: Final = frozenset({"PutObject", "DeleteObject", "PutItem", "DeleteItem"})
+_CHANGES: Final = frozenset({"PutObject", "DeleteObject"})
 
 
 class Search:
@@ -449,7 +447,7 @@ class Search:
         point = self._production.point(late.point)
         before = change.bucket
         self._carry_out(change, late.client, point, _pending(point), late.deleted)
-        if change.bucket != before and _pending(point).key in (LOCK_KEY, ITEM_KEY):
+        if change.bucket != before and _pending(point).key == LOCK_KEY:
             # A lock that was released before is there again, and nobody holds it: `fencing.md`.
             standing = change.clients[late.client]
             change.clients[late.client] = standing._replace(origin=-1)
@@ -487,8 +485,7 @@ class Search:
         standing = change.clients[place]
         party = self._party(change, place)
         if request.verb in invariants.LOCKS and reply.status == 200:
-            has_lock = invariants.has_lock(request, self._buckets[change.bucket])
-            standing = standing._replace(holds=has_lock)
+            standing = standing._replace(holds=True)
         elif request.verb in invariants.READS and reply.status == 200:
             seen = self._documents[standing.seen] | {invariants.document_in(request, reply)}
             standing = standing._replace(seen=self._documents.number(seen))
@@ -526,7 +523,6 @@ class Search:
         judge(invariants.of_answered_role(request))
         if verb in invariants.RELEASES:
             judge(invariants.of_released(point, lock, bucket))
-            judge(invariants.of_released_item(point, bucket))
         if verb == "workspace-create":
             judge(invariants.of_created(request, bucket))
         if verb == "freeze-pattern":
@@ -541,7 +537,7 @@ class Search:
                 self._note_delete(change, place)
         elif verb in invariants.LOCKS:
             judge(invariants.of_acquired(party, parties))
-        elif verb in ("native-write", "table-write"):
+        elif verb == "native-write":
             change.acknowledged |= {request.body}
         elif verb in invariants.WRITES:
             change.acknowledged |= {
@@ -551,7 +547,7 @@ class Search:
             told = change.acknowledged
             judge(
                 invariants.of_acknowledged(
-                    point, party, parties, bucket, told, any_push_counts=any_push_counts
+                    request, party, parties, bucket, told, any_push_counts=any_push_counts
                 )
             )
         elif verb == "restore":
@@ -617,12 +613,10 @@ class Search:
             change.acknowledged |= invariants.since_deleted(effect, request, party.name, change.acknowledged)
         if request.verb == "unfreeze-pattern":
             change.acknowledged = invariants.without_holding(change.acknowledged)
-        if not is_native and effect.key in (STATE_KEY, DIGEST_KEY):
-            judge(invariants.of_digest(bucket))
-        if effect.key not in (LOCK_KEY, ITEM_KEY):
+        if effect.key != LOCK_KEY:
             return
         if not is_native:
-            judge(invariants.of_lock_effect(effect, request, change.clock, holds=party.holds))
+            judge(invariants.of_lock_effect(effect, request, change.clock))
         if request.verb in {"restore", *invariants.DELETES}:
             working = [
                 (other, self._production.point(standing.point))
@@ -661,11 +655,7 @@ class Search:
         name = self.scenario.clients[place].name
         if invariants.may_be_anew(point.request, reply, self._buckets[change.bucket]):
             return
-        # With a table another lock can have an object or an item before this lock is gone.
-        request, bucket_now = point.request, self._buckets[change.bucket]
-        another = request.verb in invariants.RELEASES and invariants.finds_another(request, bucket_now)
-        beside = request.table and reply.status == 409 and (expected.status == 409 or another)
-        if not beside and invariants.in_essence(reply) != invariants.in_essence(expected):
+        if invariants.in_essence(reply) != invariants.in_essence(expected):
             what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
         on_their_way = [*(stray.point for stray in change.strays), *(late.point for late in change.late)]
@@ -728,14 +718,8 @@ def _kept(bucket: Bucket, reply: Reply) -> Bucket:
     """Return a bucket without the parts that may differ from try to try.
 
     These are the key of an upload in the metadata, staged uploads (a commit removes them if it can), the
-    history of a lock that is not held, and the lock of a verb whose response says that it may be left. A
-    digest that was dropped stays dropped if a later try finds the state written.
+    history of a lock that is not held, and the lock of a verb whose response says that it may be left.
     """
-    items = tuple(
-        item
-        for item in bucket.items
-        if item.key != DIGEST_KEY and not (item.key == ITEM_KEY and invariants.has_left_lock(reply))
-    )
     keys = [
         key._replace(
             entries=tuple(
@@ -746,7 +730,7 @@ def _kept(bucket: Bucket, reply: Reply) -> Bucket:
         for key in bucket.keys
         if key.name != LOCK_KEY or (bucket.current(LOCK_KEY) and not invariants.has_left_lock(reply))
     ]
-    return bucket._replace(keys=tuple(keys), staged=(), items=items)
+    return bucket._replace(keys=tuple(keys), staged=())
 
 
 def _found(bucket: Bucket) -> frozenset[bytes]:

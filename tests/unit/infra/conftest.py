@@ -44,7 +44,6 @@ EVERY_SETTING = TeamConfig(
     new_states="declared",
     own_locks=False,
     native_clients=True,
-    dynamodb_lock="terraform-locks",
     max_state_mb=250,
     retention=Retention(mode="compliance", days=30, bucket_default=True),
     history=History(days=90, keep_versions=20),

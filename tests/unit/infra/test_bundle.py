@@ -199,7 +199,6 @@ CALLS = {"audit_trail": CALL_LOGS, "cloud": CALL_S3 + SIGN, "management": CALL_S
 
 
 OPTIONAL = {
-    "HOLDFAST_DYNAMODB_LOCK": "locks",
     "HOLDFAST_NOTIFY_TOPIC": "arn:aws:sns:us-east-1:123456789012:holdfast",
     "HOLDFAST_AUDIT_ARCHIVE": "archive",
     "HOLDFAST_TEAM": "network",

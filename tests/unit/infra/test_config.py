@@ -204,7 +204,6 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         new_states = "declared"
         own_locks = "any"
         native_clients = true
-        dynamodb_lock = "Terraform_locks.eu-1"
         retention = { mode = "compliance", days = 36500, bucket_default = true }
         history = { days = 36500, keep_versions = 1 }
         key = "arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef"
@@ -244,7 +243,6 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             new_states="declared",
             own_locks="any",
             native_clients=True,
-            dynamodb_lock="Terraform_locks.eu-1",
             retention=Retention(mode="compliance", days=36500, bucket_default=True),
             history=History(days=36500, keep_versions=1),
             key="arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef",
@@ -530,10 +528,6 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("own_locks", "0", '"named" or "any" or false'),
         not_allowed("own_locks", '"False"', "false"),
         not_allowed("own_locks", '"Named"', '"named"'),
-        *(
-            not_allowed("dynamodb_lock", name, 'the name of a DynamoDB table, as in "terraform-locks"')
-            for name in ('"ab"', '"a/b"', '"arn:aws:dynamodb:x:1:table/locks"', "7")
-        ),
         not_allowed("max_state_mb", "1.5", "a whole number from 1 to 300"),
         not_allowed("max_state_mb", "301", "a whole number from 1 to 300"),
         not_allowed(
@@ -607,10 +601,9 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         (
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
-            "native_clients, dynamodb_lock, max_state_mb, retention, history, key, "
-            "previous_keys, key_administrators, replica, access_logs, log_retention, audit_retention, "
-            "token_trail, audit_archive, notify, throttling, memory, snap_start, keep_warm, console, domain, "
-            "watch, alarms, networks, tags",
+            "native_clients, max_state_mb, retention, history, key, previous_keys, key_administrators, "
+            "replica, access_logs, log_retention, audit_retention, token_trail, audit_archive, notify, throttling, "
+            "memory, snap_start, keep_warm, console, domain, watch, alarms, networks, tags",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from infra.config import AWS, Retention, TeamConfig
-from infra.functions import LOCK_TABLE, METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
+from infra.functions import METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
 from infra.notify_settings import AuditArchive, Notify
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
@@ -23,7 +23,6 @@ FULL: Final = TeamConfig(
     retention=Retention(mode="governance", days=30),
     new_states="declared",
     key="kms",
-    dynamodb_lock="locks",
     watch=True,
     audit_archive=AuditArchive(days=30),
     notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast"),
@@ -38,7 +37,6 @@ WITHOUT: Final = {
     ),
     '`new_states = "declared"`': (replace(FULL, name="any-name", new_states="any"),),
     "`key` is a KMS key": (replace(FULL, name="no-key", key="s3"),),
-    "`dynamodb_lock` is set": (replace(FULL, name="no-table", dynamodb_lock=None),),
     "`audit_archive` is set": (replace(FULL, name="no-archive", audit_archive=None),),
     "`notify` is set": (replace(FULL, name="no-topic", notify=None),),
 }
@@ -56,7 +54,6 @@ WHEN: Final = {
 
 
 BY_ARN: Final = {
-    ":dynamodb:": f"<{LOCK_TABLE.resource}>",
     ":sns:": f"<{NOTIFIED_TOPIC.resource}>",
     ":kms:": f"<{STATE_KEY.resource}.Arn>",
 }
