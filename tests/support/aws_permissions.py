@@ -94,8 +94,8 @@ class Reach:
     `bucket` holds the team's states, `staging_bucket` its uploads. `key_arn` names the KMS key that encrypts
     the bucket; it is None if S3 manages the keys. `log_group_arn` names the function's own log group, and
     `audit_group_arn` the team's audit trail. Both end in `:*`. `transfers_arn` names the role for transfers,
-    `topic_arn` the topic of `notify`. `archive_bucket` holds the audit trail's archive. `other_keys` are those
-    that objects may be under as well.
+    `topic_arn` the topic of `notify`. `archive_bucket` holds the audit trail's archive. `other_keys` are
+    those that objects may be under as well.
     """
 
     bucket: str
