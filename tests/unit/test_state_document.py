@@ -1,5 +1,7 @@
 """The fields that are read from a state document."""
 
+import codecs
+import gzip
 import json
 from collections.abc import Callable
 
@@ -43,7 +45,7 @@ def test_an_empty_body_is_no_state() -> None:
     [
         (b"not json", "not a JSON document"),
         (b"[]", "not a JSON object"),
-        (b"\xff\xfe", "not a JSON document"),
+        (b"\xff\xfe", "is UTF-16"),
         (b"{" * 50_000, "not a JSON document"),
         (b"{}", "'version'"),
         (b'{"version": "4", "serial": 1}', "'version'"),
@@ -54,7 +56,7 @@ def test_an_empty_body_is_no_state() -> None:
         (with_field(version=[4]), "'version'"),
         (with_field(serial=-1), "'serial'"),
         (with_field(serial=1.5), "'serial'"),
-        (with_field(serial=1.0), "'serial'"),
+        (with_field(serial=1.0), "'serial' is a number with a fraction or an exponent, such as 3.0"),
         (with_field(serial=True), "'serial'"),
         (with_field(serial=2**64), "'serial'"),
         (b'{"version": 4, "serial": ' + b"9" * 5000 + b"}", "not a JSON document"),
@@ -69,6 +71,43 @@ def test_what_is_no_state_is_refused_with_the_rule_that_it_broke(
 ) -> None:
     with pytest.raises(InvalidState, match=rule):
         document.parse(body + space)
+
+
+WHOLE = with_field(lineage="größe")
+
+
+@pytest.mark.parametrize("space", [b"", b" " * 2**20], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"\n", "is empty"),
+        (codecs.BOM_UTF8 + WHOLE, "begins with a byte order mark"),
+        (WHOLE.decode().encode("utf-16"), "is UTF-16"),
+        (WHOLE.decode().encode("utf-16-be"), "is UTF-16"),
+        (WHOLE.decode().encode("utf-16-le"), "is UTF-16"),
+        (gzip.compress(WHOLE), "is compressed with gzip"),
+        (b"\n<!doctype html><html>", "is HTML or XML"),
+        (b"\0" * 9, "has only zero bytes"),
+        (WHOLE + b"\n<!-- proxied -->", "has more text after its JSON"),
+        (WHOLE + WHOLE, "has more text after its JSON"),
+        ('{"version": 4, "serial": 1, "lineage": "größe"}'.encode("latin-1"), "is not UTF-8"),
+        (b'{"version": 4, "serial": NaN}', "is not a JSON document"),
+        (b'{"version": 4, x}', "is not a JSON document"),
+        (b'{"version": 4, x} rest', "is not a JSON document"),
+    ],
+)
+def test_what_is_not_json_is_called_what_it_is(body: bytes, said: str, space: bytes) -> None:
+    with pytest.raises(InvalidState, match=f"^The body {said}"):
+        document.parse(body + space)
+
+
+def test_a_document_that_was_cut_anywhere_is_called_cut() -> None:
+    body = with_field(lineage="größe", check_results=[True, False, None, -1.5e3, "\u00e9\\"])
+    for end in range(1, len(body)):
+        with pytest.raises(
+            InvalidState, match=r"^The body ends in the middle of its JSON; look for the whole"
+        ):
+            document.parse(body[:end])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from holdfast import json_object
 from holdfast.errors import InvalidState, NotAllowed
 from holdfast.json_object import Member
 from holdfast.s3 import object_metadata
+from holdfast.state import malformed
 
 SERIAL_END: Final = 2**64
 """One more than the highest serial, which Terraform stores in a uint64."""
@@ -263,7 +264,9 @@ def _parsed(how: Callable[[bytes], _T], body: bytes) -> _T:
     try:
         return how(body)
     except ValueError as error:
-        raise InvalidState(f"The body {error}; send a state document.") from None
+        reason = str(error)
+    # The error is gone here, and with it the body's text, which its traceback kept in memory.
+    raise InvalidState(f"The body {malformed.described(body, reason)}.")
 
 
 def _read(document: Mapping[str, Any]) -> StateDocument:
@@ -271,6 +274,11 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     if "encrypted_data" not in document and not _is_integer(document.get("version")):
         raise InvalidState("The document has no integer 'version', so it is not a state document.")
     serial = document.get("serial")
+    if isinstance(serial, float):
+        raise InvalidState(
+            "The state's 'serial' is a number with a fraction or an exponent, such as 3.0; write it as an "
+            "integer from 0 to 2^64-1."
+        )
     if not _is_integer(serial) or not 0 <= serial < SERIAL_END:
         raise InvalidState("The state's 'serial' must be an integer from 0 to 2^64-1.")
     lineage = document.get("lineage", "")
