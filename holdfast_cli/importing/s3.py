@@ -160,7 +160,7 @@ class _LockItems:
     def check_digest(self, state: str, body: bytes) -> None:
         """Raise `CommandError` if clients would refuse the state because of the digest of its last write.
 
-        Clients accept a state without a digest, or with one that is not an MD5, and so does this.
+        Clients accept a state without a digest, and a digest that is not an MD5, and so does this.
         """
         key = {"LockID": {"S": f"{self.bucket}/{state}-md5"}}
         item = self.dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True).get("Item", {})
@@ -214,8 +214,8 @@ class S3Source:
 
         The states of the workspaces of a key have a tag in common.
 
-        Lock objects and folders are left out. Empty objects are listed. A key that neither ends with
-        `.tfstate` nor is the address is listed as one that may be no state.
+        Lock objects and folders are left out. Empty objects are listed. An object is certain to be a state
+        if its key ends with `.tfstate`, or is the key of the address.
         """
         if self.locks:
             with self._as_lines(self.address):

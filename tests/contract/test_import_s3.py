@@ -203,7 +203,7 @@ def test_a_key_is_certain_to_be_a_state_if_it_ends_as_one_or_is_the_address(
         ("0" * 32, b"", "and the object has no content, so"),
         ("0" * 32, None, "and the object has no content, so"),
         ("99914B932BD37A50B983C5E7C90AE93B", b"{}", ""),
-        ("", b"{}", ""),  # clients log a digest that is none, and accept the state
+        ("", b"{}", ""),  # clients log a digest that is not an MD5, and accept the state
         (None, b"{}", ""),
     ],
 )
