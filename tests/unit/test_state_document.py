@@ -48,6 +48,7 @@ def test_serial_lineage_and_writer_are_read(body: bytes, read: StateDocument, sp
         (b'{"version": 3, "serial": 1, "modules": [{"resources": {}}]}', False),
         (b'{"version": 5, "serial": 1}', False),
         (encrypted_state(1, "AAAA").replace(LINEAGE.encode(), b""), False),
+        (with_field(lineage="", outputs={}, encrypted_data="AAAA"), False),
     ],
 )
 def test_a_document_is_blank_without_lineage_resources_and_outputs(
@@ -177,6 +178,7 @@ def test_masked_outputs_have_no_values(mask: Mask, size: str) -> None:
         (b'{"serial": 1, "resources": []}', True),
         (encrypted_state(1, "AAAA"), True),
         (b"[]", True),
+        (with_field(encrypted_data="AAAA"), True),
     ],
 )
 def test_a_state_tracks_resources_if_it_has_some_or_hides_what_it_has(body: bytes, tracks: bool) -> None:
