@@ -25,7 +25,7 @@ _LEFT_OUT: Final = ("probes/", "sessions/", watching.SECRETS)
 """Prefixes whose objects S3 removes within days, or that no operator may read."""
 _AT_ONCE: Final = 10
 _UNIQUE_ID: Final = re.compile(r"\bA(?:RO|ID)A[A-Z0-9]{8,}\b")
-"""The ID of a role or user, which KMS shows in place of an ARN once there is no such role or user."""
+"""The ID of a role or user, which KMS shows in place of an ARN once that role or user is deleted."""
 _STALE: Final = (
     f"A new role or user of the same name has another ID. {REVERT} If CloudFormation may not put the policy, "
     "an administrator of the key writes it with `aws kms put-key-policy`: docs/operate/keys.md."

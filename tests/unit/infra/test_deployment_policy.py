@@ -174,7 +174,7 @@ def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resourc
     assert denied == set()
 
 
-# KMS asks for the policy of no key: there is none yet, or the action is on no key.
+# KMS evaluates no key's policy: the key does not exist yet, or the action is not on a key.
 WITHOUT_A_KEY: Final = {"kms:CreateKey", "kms:ListAliases"}
 
 

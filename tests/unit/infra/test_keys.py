@@ -155,7 +155,7 @@ def key_policy(administered: Synthesized) -> list[Statement]:
 
 
 def may(policy: list[Statement], action: str, principal: str) -> bool:
-    """Whether a key's policy allows an action, if IAM allows it too."""
+    """Return whether a key's policy allows an action, if IAM allows it too."""
     return evaluate(policy, Request(action, OWN, principal, {"aws:PrincipalArn": principal})) == "allow"
 
 
