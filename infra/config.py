@@ -431,12 +431,13 @@ class TeamConfig:
     )
     networks: tuple[str, ...] = setting(
         Texts(
-            '["203.0.113.0/24", "2001:db8::/32"]',
+            '["203.0.113.0/24", "198.51.100.0/24"]',
             values=text('a network in quotes, as in "203.0.113.0/24"', _NETWORK.fullmatch),
             most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
             check=_check_networks,
         ),
-        "Credentials and presigned addresses are accepted [from these networks](networks.md) only.",
+        "Credentials and presigned addresses are accepted [from these networks](networks.md) only; networks "
+        "of IPv6 have no effect.",
         deployed="The first deployment of a list needs `-c address=`.",
         unset="every address",
         default=(),
@@ -477,6 +478,13 @@ def load_teams(path: Path) -> tuple[TeamConfig, ...]:
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
     check_places(teams, path)
+    for team in teams:
+        # Here, because `teams.lock` may have the networks of an earlier release.
+        try:
+            if team.networks:
+                networks.check_new(team.networks)
+        except ValueError as error:
+            raise ConfigError(f"{path}: team '{team.name}': networks: {error}") from None
     return teams
 
 

@@ -15,7 +15,10 @@ _USE: Final = (
     *("Decrypt", "Encrypt", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom"),
     "ReEncryptTo",
 )
-_DEPLOY: Final = ("EnableKeyRotation", "PutKeyPolicy", "TagResource", "UntagResource", "UpdateKeyDescription")
+_DEPLOY: Final = (
+    *("CreateAlias", "DeleteAlias", "UpdateAlias"),  # KMS wants them of the alias and of the key
+    *("EnableKeyRotation", "PutKeyPolicy", "TagResource", "UntagResource", "UpdateKeyDescription"),
+)
 _ADMINISTER: Final = (
     *("CancelKeyDeletion", "DisableKey", "DisableKeyRotation", "EnableKey", "ListGrants", "ListKeyRotations"),
     *("RevokeGrant", "RotateKeyOnDemand", "ScheduleKeyDeletion"),
@@ -25,7 +28,13 @@ _ADMINISTER: Final = (
 def key_policy(stack: Stack, administrators: Sequence[str]) -> iam.PolicyDocument:
     """Return the policy: IAM decides who uses the key, and only the administrators may disable or delete it.
 
-    CloudFormation's role is named because KMS refuses a policy that its caller could not change again.
+    Conditions name roles and users, except in `KeepChangeable`. A principal that is a role or a user must
+    exist, and KMS stores its unique ID: created again, it would have the same ARN and no permission.
+
+    `KeepChangeable` is for KMS's lockout check, which refuses a policy unless it lets its caller change it
+    again (https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html). AWS does not document
+    whether the check evaluates conditions. If CloudFormation's role is created again, this statement is void
+    and `Deploy` still allows the next change of the policy, which stores the new role's ID.
     """
     deploying = stack.format_arn(
         service="iam",
@@ -35,20 +44,26 @@ def key_policy(stack: Stack, administrators: Sequence[str]) -> iam.PolicyDocumen
             f"cdk-{stack.synthesizer.bootstrap_qualifier}-cfn-exec-role-{stack.account}-{stack.region}"
         ),
     )
-    named = [iam.ArnPrincipal(arn) for arn in administrators]
+    account = iam.AccountPrincipal(stack.account)
+
+    def only(*arns: str) -> iam.IPrincipal:
+        # The key has the ARN of the role, with its path, for every session of the role.
+        return account.with_conditions({"ArnEquals": {"aws:PrincipalArn": [*arns]}})
+
     return iam.PolicyDocument(
         statements=[
-            _allow("UseAsIamSays", [*_USE, *_READ], [iam.AccountPrincipal(stack.account)]),
-            _allow("Deploy", [*_DEPLOY, *_READ], [iam.ArnPrincipal(deploying)]),
-            _allow("Administer", [*_ADMINISTER, *_DEPLOY, *_READ], named),
+            _allow("UseAsIamSays", [*_USE, *_READ], account),
+            _allow("KeepChangeable", ["PutKeyPolicy"], iam.ArnPrincipal(deploying)),
+            _allow("Deploy", _DEPLOY, only(deploying)),
+            _allow("Administer", [*_ADMINISTER, *_DEPLOY], only(*administrators)),
         ]
     )
 
 
-def _allow(sid: str, actions: Sequence[str], principals: Sequence[iam.IPrincipal]) -> iam.PolicyStatement:
+def _allow(sid: str, actions: Sequence[str], principal: iam.IPrincipal) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         sid=sid,
         actions=[f"kms:{action}" for action in sorted(actions)],
-        principals=[*principals],
+        principals=[principal],
         resources=["*"],  # in a key's policy: this key
     )

@@ -11,7 +11,7 @@ list is not checked again.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from ipaddress import ip_address
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from holdfast.identity.networks import covers
@@ -143,15 +143,16 @@ def _check_address(team: TeamConfig, address: object) -> None:
             f"{or_else}"
         )
     try:
-        ip_address(str(address))
+        IPv4Address(str(address))
     except ValueError:
         raise ConfigError(
-            f"-c address={address} is not an address, as 203.0.113.5 is; write one, {or_else}"
+            f"-c address={address} is not an address of IPv4, as 203.0.113.5 is, and requests come from no "
+            f"other; write one, {or_else}"
         ) from None
     if not covers(team.networks, str(address)):
         raise ConfigError(
             f"team '{team.name}': networks = {as_toml(team.networks)} does not include {address} and would "
-            f"lock you out; write {address}/{ip_address(str(address)).max_prefixlen} too, {or_else}"
+            f"lock you out; write {address}/32 too, {or_else}"
         )
 
 

@@ -12,7 +12,11 @@ type Page = Schemas["FoundPage"];
 const PAUSE = 1000; // milliseconds from one request to the next: the API accepts one a second
 const NOTHING: Page = { states: [], skipped: [], searched: 0, left: null, next: null };
 const KINDS = { address: "A part of its address", type: "Its whole type", id: "Its whole ID, ARN or self link" };
-const WHY = { too_large: "too large", encrypted: "encrypted by its client", unreadable: "not a state document" };
+const WHY = {
+  too_large: "too large",
+  encrypted: "encrypted by its client",
+  unreadable: "not a state of version 4 of the format",
+};
 
 export function FindPage() {
   const [by, setBy] = useState<keyof typeof KINDS>("address");

@@ -205,7 +205,7 @@ class BaseChanged(Conflict, status=409, code="base_changed"):
 
 
 class UnreadableState(Conflict, status=409, code="unreadable_state"):
-    """The current object is empty or not a state document. It cannot be read, or compared with a write."""
+    """The current object is empty, or not a state document that can be read or compared with a write."""
 
 
 class UnreadableVersion(Conflict, status=409, code="unreadable_version"):

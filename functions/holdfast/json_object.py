@@ -94,9 +94,9 @@ def members(body: bytes) -> dict[str, Member]:
     """
     if not body:
         raise ValueError("is empty")
+    if not is_utf8(body):
+        raise ValueError("is not a JSON document")
     try:
-        if not body.isascii():
-            _check_utf8(body)
         # Latin-1 has one character for each byte, so positions in the text are positions in the body, and it
         # is four times smaller than a text with an emoji. JSON's own characters are all ASCII.
         text = body.decode("latin-1")
@@ -161,11 +161,18 @@ def _expect(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:
     return match
 
 
-def _check_utf8(body: bytes) -> None:
+def is_utf8(body: bytes) -> bool:
+    """Return whether bytes are UTF-8, with little memory."""
+    if body.isascii():
+        return True
     decoder = codecs.getincrementaldecoder("utf-8")()
-    for start in range(0, len(body), _PIECE):
-        decoder.decode(body[start : start + _PIECE])
-    decoder.decode(b"", final=True)
+    try:
+        for start in range(0, len(body), _PIECE):
+            decoder.decode(body[start : start + _PIECE])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def is_unicode(text: str) -> bool:

@@ -26,7 +26,7 @@ def check_networks(stack: "Stack", networks: Sequence[str]) -> None:
     if networks and not stack.networks:
         raise CommandError(
             f"The deployed stack of the team {stack.team} has no setting `networks`, so that callers are "
-            'refused: write networks = ["0.0.0.0/0", "::/0"] or fewer in '
+            'refused: write networks = ["0.0.0.0/0"] or narrower ones in '
             f"[teams.{stack.team}] and deploy it with `npx cdk deploy {team.stack_name(stack.team)}`."
         )
 

@@ -1,7 +1,11 @@
 """Fences the old side of a replica, compares both sides, and removes the stale locks from the replica.
 
 S3 copies versions and delete markers to a replica, but never the removal of a version, by which a lock is
-released. So a state is locked there by its last holder, above all locks before.
+released. So a state is locked there by its last holder, beside all locks before.
+
+Each version of a lock is judged by itself, by what no client can write (`is_copy`): S3's replication status,
+or the version's ID in the listing of the old side. A client chooses every field of its lock info. The order
+in which S3 lists the versions of a replica is not documented, so it decides nothing.
 
 To remove these locks is as safe as to break a lock:
 
@@ -12,13 +16,14 @@ To remove these locks is as safe as to break a lock:
 - A client that uses the new API with the ID of a removed lock is refused, because each write compares the
   lock. It can acquire a lock of its own, as everybody can.
 - `break_exactly` removes the version that was read. A lock that was acquired in the new place is another
-  version, and its lock info has the new bucket, so that a second run leaves it.
-- The versions below the current one go first: each of them was released, because an acquire only creates. In
-  any other order, or if the command is killed, an older lock, or a freeze that was lifted, would reappear.
+  version, and no copy, so that every run leaves it, also below a copy that arrives late.
+- The copies below the current version go first. In any other order, if the command is killed, an older lock,
+  or a freeze that was lifted, would reappear.
+- A current freeze stays. A freeze below goes only if the listing of the old side lacks it: it was lifted.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,9 +35,9 @@ from botocore.exceptions import ClientError
 
 from holdfast import names
 from holdfast.access import Caller, Grant, Role
-from holdfast.errors import InvalidName, LockNotMatched
+from holdfast.errors import Frozen, InvalidName, LockNotMatched
 from holdfast.names import StateName
-from holdfast.s3.store import Store, connect
+from holdfast.s3.store import ObjectVersion, Store, connect, is_unique
 from holdfast.state import locks
 from holdfast.state.locks import HeldLock
 from holdfast_cli import lazy
@@ -60,6 +65,7 @@ _AT_ONCE: Final = 8
 """Locks that are read or removed in parallel; the SDK keeps ten connections."""
 _US: Final = Caller("recover", (Grant(Role.MAINTAINER, ("*",)),))
 _LOCK: Final = ".tfstate.tflock"
+_REPLICA: Final = "REPLICA"
 _PASSING: Final = ("sessions/", "probes/")
 """The lifecycle removes such objects within days."""
 
@@ -118,17 +124,26 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An object whose newest version has not reached the replica; `state` is empty for a record."""
+    """An object whose newest version is not current in the replica.
+
+    Attributes:
+        state: empty for a record.
+        below: the ID of the newest version if it was copied, and an older one is current; otherwise empty.
+    """
 
     key: str
     state: str
     there: str
     here: str
+    below: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        return {"key": self.key, "state": self.state or None, "there": self.there, "here": self.here}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A lock in the replica. `is_stale`: it was acquired on the old side, and is no freeze."""
+    """A current lock in the replica. `is_stale`: it was acquired on the old side, and is no freeze."""
 
     name: StateName
     held: HeldLock
@@ -195,27 +210,35 @@ def listing(side: Side, progress: "Progress") -> Listing:
 
 
 def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
-    """Return the objects of the old side whose newest version has not reached the replica.
+    """Return the objects of the old side whose newest version has not reached the replica, or is not current.
 
-    A copy has the version ID of its original. Only if an ID is missing, the metadata of both is read.
+    A copy has the version ID of its original. Only if an ID is missing, the metadata of both is compared. A
+    version of the replica alone was written in the new place, and may be above the copy.
     """
     found = []
     for key, entry in sorted(there.current.items()):
         own = here.current.get(key)
-        if key.endswith(_LOCK) or key.startswith(_PASSING) or (key, entry["VersionId"]) in here.ids:
+        if key.endswith(_LOCK) or key.startswith(_PASSING):
             continue
+        below = ""
+        if (key, entry["VersionId"]) in here.ids:
+            if own is None or own["VersionId"] == entry["VersionId"] or _id_of(key, own) not in there.ids:
+                continue
+            below = entry["VersionId"]
         if own is not None and (own.get("ETag"), own.get("Size")) == (entry.get("ETag"), entry.get("Size")):
             continue
         if own is None and "Size" not in entry:
             continue  # deleted there, and never here
         state = _state_of(key)
         compared = [_revision(old, key, entry), _revision(new, key, own)] if state else [{}, {}]
-        if state and compared[0] and _is_at_least(compared[1], compared[0]):
+        if state and compared[0] and not below and _is_at_least(compared[1], compared[0]):
             continue
-        found.append(
-            Late(key, state, *(_words(one, of) for one, of in zip(compared, (entry, own), strict=True)))
-        )
+        found.append(Late(key, state, _words(compared[0], entry), _words(compared[1], own), below))
     return found
+
+
+def _id_of(key: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+    return key, entry["VersionId"]
 
 
 def _revision(side: Side, key: str, entry: Mapping[str, Any] | None) -> dict[str, str]:
@@ -253,49 +276,78 @@ def _state_of(key: str) -> str:
     return key.removeprefix("states/").removesuffix(".tfstate")
 
 
-def locks_in(new: Side, here: Listing, old_bucket: str, progress: "Progress") -> list[Found]:
-    """Return the locks and freezes in the replica."""
+def is_copy(key: str, version: ObjectVersion, there: Listing | None) -> bool:
+    """Return whether a version in the replica is a copy of the old side's, by what no client can write.
+
+    S3 gives each copy the status, and any other status to what it copies from here. Without a status, a copy
+    has the ID of a version of the old side. `there` is None if the old side cannot be read.
+    """
+    if not is_unique(version.version_id):
+        return False
+    if version.replication_status:
+        return version.replication_status == _REPLICA
+    return there is not None and (key, version.version_id) in there.ids
+
+
+def is_stale(key: str, version: ObjectVersion, there: Listing | None) -> bool:
+    """Return whether the current version of a lock is a lock of the old side. Every freeze stays."""
+    return is_copy(key, version, there) and "freeze" not in version.metadata
+
+
+def is_removable_below(key: str, version: ObjectVersion, there: Listing | None) -> bool:
+    """Return whether a version below the current one is a lock of the old side, or a freeze lifted there."""
+    is_lifted = there is not None and (key, version.version_id) not in there.ids
+    return is_copy(key, version, there) and (is_lifted or "freeze" not in version.metadata)
+
+
+def locks_in(new: Side, here: Listing, there: Listing | None, progress: "Progress") -> list[Found]:
+    """Return the locks and freezes that are current in the replica."""
 
     def read(key: str) -> Found | None:
         try:
             name = names.parse(key.removeprefix("states/").removesuffix(_LOCK))
         except InvalidName:
             return None  # no API has a state of this name
-        return _found(name, locks.read(new.store(), name), old_bucket)
+        return _found(new.store(), name, there)
 
     keys = [key for key, entry in sorted(here.current.items()) if key.endswith(_LOCK) and "Size" in entry]
-    found = [one for one in _for_each(keys, read, "locks read", progress) if one]
-    return sorted(found, key=lambda one: one.name.value)
+    return _by_name(_for_each(keys, read, "locks read", progress))
 
 
-def _found(name: StateName, held: HeldLock | None, old_bucket: str) -> Found | None:
-    if held is None:
-        return None
-    # An unreadable lock object says nothing about where it is from: it was not written by this product's API.
-    path = held.info.document.get("Path")
-    is_old = isinstance(path, str) and path.startswith(f"{old_bucket}/")
-    return Found(name, held, held.freeze is None and is_old)
+def _found(store: Store, name: StateName, there: Listing | None) -> Found | None:
+    held = locks.read(store, name)
+    return Found(name, held, is_stale(name.lock_key, held.version, there)) if held else None
 
 
-def remove(new: Side, here: Listing, found: Sequence[Found], old_bucket: str, progress: "Progress") -> None:
-    """Remove the stale locks, and below each lock and freeze the released ones."""
-    work = partial(_remove, new, here, old_bucket)
-    for _ in _for_each(found, work, "locks removed", progress):
-        pass
+def _by_name(found: Iterable[Found | None]) -> list[Found]:
+    return sorted((one for one in found if one), key=lambda one: one.name.value)
 
 
-def _remove(new: Side, here: Listing, old_bucket: str, one: Found) -> None:
+def remove(
+    new: Side, here: Listing, there: Listing | None, found: Sequence[Found], progress: "Progress"
+) -> list[Found]:
+    """Remove the stale locks, and below each lock and freeze the released ones. Return what stays."""
+    work = partial(_remove, new, here, there)
+    return _by_name(_for_each(found, work, "locks removed", progress))
+
+
+def _remove(new: Side, here: Listing, there: Listing | None, one: Found) -> Found | None:
     store, name = new.store(), one.name
-    for version in reversed(here.versions[name.lock_key]):
-        if version != one.held.identity.version_id:
-            store.prolong(PATIENCE)
+    for version_id in reversed(here.versions[name.lock_key]):
+        if version_id == one.held.identity.version_id:
+            continue
+        store.prolong(PATIENCE)
+        version = store.read_version(name.lock_key, version_id)
+        if version and is_removable_below(name.lock_key, version, there):
             # A version under retention stays: below a delete marker it is no lock.
-            store.remove_version(name.lock_key, version)
+            store.remove_version(name.lock_key, version_id)
+    store.prolong(PATIENCE)
     held: Found | None = one
     while held is not None and held.is_stale:
-        with suppress(LockNotMatched):  # somebody else broke it, and another lock is there
+        with suppress(LockNotMatched, Frozen):  # somebody else broke it, and another lock is there
             locks.break_exactly(store, name, held.held.info.id, held.held.identity.version_id, _US)
-        held = _found(name, locks.read(store, name), old_bucket)
+        held = _found(store, name, there)
+    return held
 
 
 def _for_each(

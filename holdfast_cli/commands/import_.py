@@ -12,7 +12,7 @@ from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.importing import checking, many, plan, planning, rewrite, sources
+from holdfast_cli.importing import checking, closing, many, plan, planning, rewrite, sources
 from holdfast_cli.importing.closing import Closer
 from holdfast_cli.importing.copying import Copier
 from holdfast_cli.importing.journal import Journal
@@ -37,6 +37,8 @@ its states, `check` compares both places until all pipelines have switched, and
 """,
 )
 
+_FIRST = 3
+"""How many of the objects that are left out are named on standard error."""
 _PLAN = option("plan", type=Path, metavar="PLAN", help="the file that `holdfast import plan` has written")
 
 
@@ -67,8 +69,9 @@ def _of_source(name: str, metavar: str, text: str) -> Option:
     "write a plan: the states of a source, and their names",
     """\
 List the states of a source, name them, and print a plan. A comment says what was
-found: the serial, or why a state has no name. Change the names in the file. Reads
-both places and changes nothing. Takes the role reader.
+found: the serial, or why a state has no name: then the exit code is 1. Change the names
+in the file. Reads both places and changes nothing. Takes the role reader. Objects of a
+bucket that are no states, and whose keys do not end with .tfstate, are left out.
 
 A rule of --map is PATTERN=NAME. The last {placeholder} of a pattern matches any text,
 the others match text without /. The first rule that matches names the state.
@@ -118,6 +121,10 @@ def _plan(asked: argparse.Namespace) -> None:
     made = planning.make(settings, source, place, asked.map or [], asked.history)
     unnamed = [state for state in made.states if state.name is None]
     output.write(plan.write(made).rstrip("\n"))
+    if left_out := [each.id for each in made.left_out]:
+        first = ", ".join(left_out[:_FIRST]) + (", …" if len(left_out) > _FIRST else "")
+        objects = "1 object is" if len(left_out) == 1 else f"{len(left_out)} objects are"
+        output.tell(f"holdfast: {objects} left out as no state: {first}. The end of the plan names each.")
     for state in unnamed:
         output.tell(f"holdfast: {Outcome(state.id, '', '', state.note).line}")
     count = len(made.states)
@@ -243,7 +250,8 @@ def _check(asked: argparse.Namespace, opened: _Opened) -> None:
     """\
 Acquire the source's locks with a text that says where the states are now, compare
 every state once more, and keep the locks. A state that was written after its import
-stays open. `holdfast import open` undoes it. Takes the role reader.""",
+stays open. Nothing is closed while a state of the plan is not imported. `holdfast
+import open` undoes it. Takes the role reader.""",
     """\
   holdfast import close move.toml
   holdfast import close move.toml --bucket-policy
@@ -262,7 +270,9 @@ def _close(asked: argparse.Namespace, opened: _Opened) -> None:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
     outcomes = Closer(*opened).close(refuse_writes=asked.bucket_policy)
     more = f" Stopped: {stopped}. Not stopped: {not_stopped}."
-    if asked.bucket_policy:
+    if not any(outcome.word == closing.CLOSED for outcome in outcomes):
+        more = " Nothing was closed."
+    elif asked.bucket_policy:
         more = " The bucket's policy refuses every write of the closed states."
     _report(asked, outcomes, more)
 

@@ -63,19 +63,26 @@ def _recover(asked: argparse.Namespace) -> None:
         here = recovering.listing(new, progress)
         late = recovering.late(old, new, there, here) if there else []
 
-        locks = recovering.locks_in(new, here, old.bucket, progress)
+        locks = recovering.locks_in(new, here, there, progress)
+        stale = [one for one in locks if one.is_stale]
         if not asked.json:
-            _write_before(old, locks, session.clock.now(), is_fenced=is_fenced)
-        recovering.remove(new, here, locks, old.bucket, progress)
+            _write_before(old, stale, session.clock.now(), is_fenced=is_fenced)
+        staying = recovering.remove(new, here, there, locks, progress)
     changed = here.changed_lately()
     if asked.json:
+        locks = sorted([*stale, *staying], key=lambda one: one.name.value)
         output.write(json.dumps(_document(found, old, locks, late, changed, is_fenced=is_fenced), indent=2))
     else:
-        _write_after(locks, late, here, changed, is_fenced=is_fenced)
+        _write_after(stale, staying, late, here, changed, is_fenced=is_fenced)
+    if missing := [one for one in late if not one.below]:
+        raise CommandError(
+            f"{_counted(missing, 'object')} of {old.bucket} had not been copied: wait a minute and run the "
+            "command again. What S3 does not copy then is lost here; the old bucket still has it."
+        )
     if late:
         raise CommandError(
-            f"{_counted(late, 'object')} of {old.bucket} had not been copied: wait a minute and run the "
-            "command again. What S3 does not copy then is lost here; the old bucket still has it."
+            f"{_counted(late, 'object')} of {new.bucket} would be read in an older version: make the named "
+            "versions current before anybody writes, states with `holdfast state restore`."
         )
 
 
@@ -97,13 +104,12 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
     return True
 
 
-def _write_before(old: "Side", locks: "Sequence[Found]", now: "datetime", *, is_fenced: bool) -> None:
+def _write_before(old: "Side", stale: "Sequence[Found]", now: "datetime", *, is_fenced: bool) -> None:
     lines = []
     if is_fenced:
         lines.append(
             f"The bucket {old.bucket} refuses writes now (statement {recovering.FENCE.sid} of its policy)."
         )
-    stale = [one for one in locks if one.is_stale]
     if stale:
         rows = [
             (
@@ -120,25 +126,30 @@ def _write_before(old: "Side", locks: "Sequence[Found]", now: "datetime", *, is_
 
 
 def _write_after(
-    locks: "Sequence[Found]",
+    stale: "Sequence[Found]",
+    staying: "Sequence[Found]",
     late: "Sequence[Late]",
     here: "Listing",
     changed: "Sequence[str]",
     *,
     is_fenced: bool,
 ) -> None:
-    lines = [f"Removed {_counted([one for one in locks if one.is_stale], 'lock')} of the old side."]
-    for one in locks:
+    lines = [f"Removed {_counted(stale, 'lock')} of the old side."]
+    for one in staying:
         if one.held.freeze:
             lines.append(
                 f"{one.name} stays frozen: {one.held.freeze.reason}. If the freeze was lifted before, run "
                 f"`holdfast state unfreeze {one.name}`."
             )
-        elif not one.is_stale:
-            lines.append(f"The lock {one.held.info.id} of {one.name} stays: it is not of the old side.")
+        else:
+            lines.append(
+                f"The lock {one.held.info.id} of {one.name} stays: S3 does not say that it is a copy. If its "
+                f"holder is gone, run `holdfast lock break {one.name}`."
+            )
     for each in late:
         what = f"state {each.state}" if each.state else each.key
-        lines.append(f"Not copied: {what}: {each.there} there, {each.here} here.")
+        which = f"Not current: version {each.below} of" if each.below else "Not copied:"
+        lines.append(f"{which} {what}: {each.there} there, {each.here} here.")
     if not is_fenced:
         lines.append(
             "The old bucket cannot be read, so it is unknown whether a serial went back: compare the serial "
@@ -166,6 +177,8 @@ def _document(
     *,
     is_fenced: bool,
 ) -> dict[str, object]:
+    not_copied = [one.to_json() for one in late if not one.below]
+    not_current = [one.to_json() | {"version": one.below} for one in late if one.below]
     return {
         "team": found.team,
         "bucket": found.bucket,
@@ -173,10 +186,7 @@ def _document(
         "fenced": is_fenced,
         "locks": [one.to_json() for one in locks],
         # null: the old side cannot be read
-        "not_copied": [
-            {"key": one.key, "state": one.state or None, "there": one.there, "here": one.here} for one in late
-        ]
-        if is_fenced
-        else None,
+        "not_copied": not_copied if is_fenced else None,
+        "not_current": not_current if is_fenced else None,
         "changed_lately": list(changed),
     }

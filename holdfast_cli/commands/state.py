@@ -167,6 +167,8 @@ def _fields(state: v1.StateDescription, now: datetime) -> list[tuple[str, str]]:
     else:
         counts = state.resources
         kinds = {"managed": counts.managed, "data": counts.data} if counts else {}
+        # `encrypted` is null if the document was not read.
+        is_unreadable = counts is None and state.encrypted is False
         fields += [
             ("version", state.version),
             ("serial", whole(state.serial)),
@@ -179,6 +181,7 @@ def _fields(state: v1.StateDescription, now: datetime) -> list[tuple[str, str]]:
             ("Terraform", state.terraform_version),
             ("resources", ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many is not None)),
             ("outputs", whole(counts.outputs if counts else None)),
+            ("content", "unknown: not a state of version 4 of the format" if is_unreadable else None),
             ("encrypted", "by the client, so that its content is not shown" if state.encrypted else None),
         ]
     fields.append(("declared", "yes" if state.record else None))

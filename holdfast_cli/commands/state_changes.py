@@ -177,8 +177,11 @@ def _delete(asked: argparse.Namespace) -> None:
     state = api.get(v1.StateDescription, "states", asked.state)
     if not state.version:
         raise CommandError(f"There is no current version of the state {asked.state}: nothing was deleted.")
-    tracked = state.resources.managed if state.resources else None
-    resources = f" It has {tracked} managed resources, which stay without a state." if tracked else ""
+    if state.resources is None:
+        resources = " How many resources it has is unknown: its content was not read."
+    else:
+        tracked = state.resources.managed
+        resources = f" It has {tracked} managed resources, which stay without a state." if tracked else ""
     if not asked.yes:
         asking.for_word(
             f"This deletes the state {asked.state}: version {state.version}, serial "

@@ -230,7 +230,7 @@ def networks_of(asked: argparse.Namespace) -> tuple[str, ...] | None:
     if asked.networks == [ANYWHERE]:
         return ()
     try:
-        return records.check_networks(asked.networks)
+        return records.check_new_networks(asked.networks)
     except ValueError as error:
         raise UsageError(f"The networks are not valid: {error}.") from error
 

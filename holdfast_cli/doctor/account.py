@@ -322,7 +322,7 @@ class _At:
                 yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
 
     def keys(self) -> Iterator[Finding]:
-        """Yield whether S3 can encrypt with the KMS keys that the teams' settings name."""
+        """Yield whether S3 can encrypt with the keys that the teams' settings name, and who administers."""
         for team in self.teams:
             key, previous = team.get("key"), team.get("previous_keys")
             kms, cloudformation = self.client("kms"), self.client("cloudformation")
@@ -332,6 +332,11 @@ class _At:
             if _is_arn(key) and team.name:
                 look = partial(_deployed_first, cloudformation, team.name, key)
                 yield from attempt("keys.deployed", look)
+            administrators = team.get("key_administrators")
+            for arn in administrators if isinstance(administrators, list) else ():
+                if _is_arn(arn):
+                    look = partial(_administrator, self.client("iam"), arn)
+                    yield from attempt("keys.administrators", look)
 
     def topics(self) -> Iterator[Finding]:
         """Yield whether the topics that the teams' settings name exist and accept messages."""
@@ -422,6 +427,29 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Findin
             "keys.deployed",
             f"The functions of {stack} may not use the key {key} yet: writes would fail during a deployment.",
             f'First deploy the key that the team has with previous_keys = ["{key}"].',
+        )
+
+
+def _administrator(iam: Any, arn: str) -> Iterator[Finding]:
+    """Yield whether there is a role or user with this ARN: the key's policy accepts any."""
+    kind, _, path = arn.rpartition(":")[2].partition("/")
+    name = path.rpartition("/")[2]
+    try:
+        if kind == "user":
+            existing = iam.get_user(UserName=name)["User"]["Arn"]
+        else:
+            existing = iam.get_role(RoleName=name)["Role"]["Arn"]
+    except ClientError as error:
+        if code_of(error) != "NoSuchEntity":
+            raise
+        existing = None
+    if existing == arn:
+        yield ok("keys.administrators", f"There is a {kind} {arn}.")
+    else:
+        yield problem(
+            "keys.administrators",
+            f"key_administrators: there is no {kind} {arn}, so nobody administers the key as this {kind}.",
+            f"Write {existing}." if existing else f"Create the {kind}, or write the ARN of another.",
         )
 
 

@@ -24,6 +24,12 @@ _NEEDED: Final = frozenset({"kms:Decrypt", "kms:GenerateDataKey"})
 _LEFT_OUT: Final = ("probes/", "sessions/", watching.SECRETS)
 """Prefixes whose objects S3 removes within days, or that no operator may read."""
 _AT_ONCE: Final = 10
+_UNIQUE_ID: Final = re.compile(r"\bA(?:RO|ID)A[A-Z0-9]{8,}\b")
+"""The ID of a role or user, which KMS shows in place of an ARN once that role or user is deleted."""
+_STALE: Final = (
+    f"A new role or user of the same name has another ID. {REVERT} If CloudFormation may not put the policy, "
+    "an administrator of the key writes it with `aws kms put-key-policy`: docs/operate/keys.md."
+)
 _SHOWN: Final = 5
 
 
@@ -109,7 +115,11 @@ def _policies(kms: Any, template: DeployedTemplate) -> Iterator[Finding]:
         if not clauses:
             yield ok("keys.policy", "The policy of the stack's key is as in the template.")
         for clause in clauses:
-            yield problem("keys.policy", f"In the policy of the key {key} {clause}.", REVERT)
+            text, do = f"In the policy of the key {key} {clause}.", REVERT
+            if stale := _UNIQUE_ID.search(clause):
+                text = f"{text} {stale[0]} is the unique ID of a role or user that was deleted."
+                do = _STALE
+            yield problem("keys.policy", text, do)
 
 
 def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> Iterator[Finding]:

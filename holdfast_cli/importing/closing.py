@@ -5,17 +5,21 @@ write is found, and a later client is refused. Nothing is deleted.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.names import StateName
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import comparing, many
 from holdfast_cli.importing.comparing import Differs, InUse, Same
 from holdfast_cli.importing.copying import lock_info
-from holdfast_cli.importing.journal import Imported, Journal
+from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import Outcome
 from holdfast_cli.importing.new_place import NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
 from holdfast_cli.importing.source import LockedThereError, OldLock, Source
+
+CLOSED: Final = "closed"
+"""The word for a state that is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Closer:
     def close(self, *, refuse_writes: bool) -> list[Outcome]:
         """Close each state that is still as it was imported. A state that has changed stays open.
 
+        Close nothing as long as a state of the plan was not imported: its source is still in use.
+
         Args:
             refuse_writes: whether the source itself is to refuse writes, also by clients without locks.
         """
@@ -39,10 +45,13 @@ class Closer:
             for state in self.plan.states
             if state.name and not state.problem and self.journal.of(state.id).imported_as(state.name)
         ]
+        is_complete = len(wanted) == len(self.plan.states)
+        refuse_writes = refuse_writes and is_complete
         if refuse_writes:  # first, so that no client without locks writes after the comparison
             self.journal.refuse(sorted({*before, *wanted}))
             self.source.refuse_writes(wanted, [])
-        outcomes = many.for_states(self.plan.states, self._closed, "closed", self.journal)
+        work = self._closed if is_complete else self._left_as_it_is
+        outcomes = many.for_states(self.plan.states, work, "closed", self.journal)
         if not refuse_writes:
             return outcomes
         left_open = sorted(set(wanted) - {outcome.state for outcome in outcomes if not outcome.is_problem})
@@ -70,11 +79,17 @@ class Closer:
         self.journal.refuse([state for state in self.journal.refused if state not in states])
         return []
 
-    def _closed(self, state: Planned, name: StateName) -> Outcome:
-        imported = self.journal.of(state.id).imported_as(name)
-        if imported is None:
-            text = f"{state.id} was not imported as {name} by this plan: run 'holdfast import run' first."
+    def _left_as_it_is(self, state: Planned, name: StateName) -> Outcome:
+        entry = self.journal.of(state.id)
+        if not entry.imported_as(name):
+            text = (
+                f"{state.id} was not imported as {name} by this plan: run 'holdfast import run' first, or "
+                "remove its table from the plan."
+            )
             return Outcome(state.id, name.value, "left open", text, is_problem=True)
+        return Outcome(state.id, name.value, "closed before" if entry.is_closed else "imported")
+
+    def _closed(self, state: Planned, name: StateName) -> Outcome:
         entry = self.journal.of(state.id)
         lock = entry.closing
         if lock is None:
@@ -90,14 +105,14 @@ class Closer:
         except LockedThereError:
             self.journal.open(state.id)
             raise
-        if changed := self._changed(state.id, name, imported):
+        if changed := self._changed(state.id, name):
             self.source.unlock(state.id, lock)
             self.journal.open(state.id)
             return Outcome(state.id, name.value, "left open", changed, is_problem=True)
         self.journal.closed(state.id)
-        return Outcome(state.id, name.value, "closed")
+        return Outcome(state.id, name.value, CLOSED)
 
-    def _changed(self, state: str, name: StateName, imported: Imported) -> str:
+    def _changed(self, state: str, name: StateName) -> str:
         """Return why the state may not be closed; empty if it is still what was imported."""
         try:
             compared = comparing.look(self.source, self.place, self.journal, state, name)
@@ -109,10 +124,12 @@ class Closer:
                 case Differs(why):
                     return f"{state}: {why}."
                 case _:
-                    serial = compared.old.revision.serial
+                    imported = self.journal.of(state).imported_as(name)
+                    serial = imported.serial if imported else None
                     return (
-                        f"{state} was written after its import: the source has serial {serial}, and serial "
-                        f"{imported.serial} was imported. 'holdfast import run' takes it; then close it."
+                        f"{state} was written after its import: the source has serial "
+                        f"{compared.old.revision.serial}, and serial {serial} was imported. 'holdfast import "
+                        "run' takes it; then close it."
                     )
         except CommandError as error:
             return str(error)

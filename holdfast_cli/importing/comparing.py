@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.api import v1
 from holdfast.errors import InvalidState
@@ -14,6 +15,8 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.journal import Imported, Journal
 from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.source import Source
+
+_REMOVE: Final = "remove its table from the plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +72,30 @@ class Compared:
 
 
 class NotAStateError(CommandError):
-    """The source has something else than a state."""
+    """The source has something else than a state; `why` says what it is, as a sentence."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 def read_old(source: Source, state: str) -> Content:
     """Read a state in the source; raise `CommandError` if it cannot be imported."""
     body = source.read(state)
     if body is None:
-        raise CommandError(f"{state} does not exist in the source, or is empty: remove its table.")
+        raise CommandError(f"{state} does not exist in the source: check its address, or {_REMOVE}.")
+    if not body:
+        raise NotAStateError(
+            f"{state} is empty in the source, so there is nothing to import: {_REMOVE}.", "it is empty."
+        )
     try:
         found = document.parse(body)
     except InvalidState as error:
+        why = error.message[:1].lower() + error.message[1:]
         raise NotAStateError(
-            f"{state} is not a whole state of Terraform 0.12 or later ({error.message.partition(';')[0]}): "
-            "repair it there, or remove its table."
+            f"{state} is not a whole state of Terraform 0.12 or later: {why} Repair it in the source, or "
+            f"{_REMOVE}.",
+            why,
         ) from None
     return Content(body, found.revision, hashlib.sha256(body).hexdigest())
 

@@ -74,10 +74,10 @@ class Files(PlainSource):
             held = self._held.get(state)
             try:
                 if held is None:
-                    return path.read_bytes() or None
+                    return path.read_bytes()
                 with open(held.descriptor, "rb", closefd=False) as file:
                     file.seek(0)
-                    return file.read() or None
+                    return file.read()
             except FileNotFoundError:
                 return None
             except OSError as error:

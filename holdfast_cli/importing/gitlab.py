@@ -6,7 +6,7 @@ See https://docs.gitlab.com/user/infrastructure/iac/terraform_state/ and, for wh
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
@@ -75,16 +75,18 @@ class GitLab(PlainSource):
             raise CommandError(
                 f"{self.address}: the group or project is not there, or {_TOKEN} may not see it; check them."
             )
-        for node in _all(lambda after: (ask(after=after).get("group") or {}).get("projects")):
+        what = f"the projects of {self._path}"
+        for node in _all(what, lambda after: (ask(after=after).get("group") or {}).get("projects")):
             yield node["fullPath"]
 
     def _names(self, project: str) -> Iterator[str]:
         ask = partial(self._query, f"The project {project}", _STATES, path=project)
-        for node in _all(lambda after: (ask(after=after).get("project") or {}).get("terraformStates")):
+        what = f"the states of {project}"
+        for node in _all(what, lambda after: (ask(after=after).get("project") or {}).get("terraformStates")):
             yield node["name"]
 
     def read(self, state: str) -> bytes | None:
-        return self._content(state, "") or None
+        return self._content(state, "")
 
     def versions(self, state: str) -> Iterator[OldVersion]:
         """Try the serials below the current one. The API does not tell their writers and times.
@@ -96,7 +98,7 @@ class GitLab(PlainSource):
         latest = ((found.get("project") or {}).get("terraformState") or {}).get("latestVersion") or {}
         gap = 0
         for serial in range(latest.get("serial", 0) - 1, -1, -1):
-            content = self._content(state, f"/versions/{serial}")
+            content = self._content(state, f"/versions/{serial}") or None
             gap = gap + 1 if content is None else 0
             if gap == _LONGEST_GAP:
                 return
@@ -125,7 +127,7 @@ class GitLab(PlainSource):
     def _content(self, state: str, version: str) -> bytes | None:
         expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
         response = self._remote.ask("GET", self._url(state, version), state, expects)
-        return response.body if response.status == HTTPStatus.OK else None
+        return None if response.status == HTTPStatus.NOT_FOUND else response.body
 
     def _url(self, state: str, rest: str) -> str:
         project, _, name = state.partition("#")
@@ -150,12 +152,17 @@ def open_gitlab(settings: Settings, environment: Mapping[str, str] = os.environ)
     return GitLab(settings.addresses[0], Remote({"PRIVATE-TOKEN": token}, needs))
 
 
-def _all(connection: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the nodes of all pages of a connection, which is a function of the cursor."""
-    after: str | None = None
+def _all(what: str, connection: Callable[[str | None], Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of all pages of a connection, which is a function of the cursor.
+
+    The first page may be null, if the token may not see the connection; a later one is a list that was cut.
+    """
+    page, after = connection(None) or {}, None
     while True:
-        page = connection(after) or {}
         yield from page.get("nodes") or ()
         if not page.get("pageInfo", {}).get("hasNextPage"):
             return
-        after = page["pageInfo"]["endCursor"]
+        before, after = after, page["pageInfo"].get("endCursor")
+        page = connection(after) if after and after != before else None
+        if page is None:
+            raise CommandError(f"The list of {what} ends before its last page; run the command again.")

@@ -69,13 +69,13 @@ class Hcp(PlainSource):
         expects = (HTTPStatus.OK, HTTPStatus.NOT_FOUND)
         found = self._json("GET", f"workspaces/{workspace}/current-state-version", state, expects)
         if found.get("data"):
-            return self._download(state, found["data"]) or None
+            return self._download(state, found["data"])
         shown = self._json("GET", f"workspaces/{workspace}", state, (HTTPStatus.OK,))["data"]["attributes"]
         if (shown.get("permissions") or {}).get("can-read-state-versions") is False:
             raise CommandError(
                 f"{state}: the token may not read its state; allow the token to read state versions."
             )
-        return None
+        return b""
 
     def versions(self, state: str) -> Iterator[OldVersion]:
         """Yield the versions without the newest, which is the current one."""
@@ -168,11 +168,18 @@ class Hcp(PlainSource):
         self, url: str, what: str, query: Mapping[str, str], expects: Collection[int]
     ) -> Iterator[Mapping[str, Any]]:
         page: int | None = 1
+        count = 0
         while page:
             numbered = {**query, "page[number]": str(page), "page[size]": str(_PAGE_SIZE)}
             found = self._json("GET", f"{url}?{urlencode(numbered)}", what, expects)
-            yield from found.get("data") or ()
-            page = found.get("meta", {}).get("pagination", {}).get("next-page")
+            listed = found.get("data") or ()
+            yield from listed
+            count += len(listed)
+            pagination = found.get("meta", {}).get("pagination", {})
+            page = pagination.get("next-page")
+            # Without a total, a full page may not be the last.
+            if not page and count < pagination.get("total-count", count + (len(listed) == _PAGE_SIZE)):
+                raise CommandError(f"{what}: its list ends before its last page; run the command again.")
 
     def _json(
         self, method: str, url: str, what: str, expects: Collection[int], body: object = None

@@ -63,7 +63,7 @@ class HttpBackend(PlainSource):
             raise CommandError("a state of the plan is not among the addresses of its source.")
         expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
         response = self._remote.ask("GET", state, state, expects)
-        return response.body or None if response.status == HTTPStatus.OK else None
+        return None if response.status == HTTPStatus.NOT_FOUND else response.body
 
     def lock(self, state: str, lock: OldLock) -> None:
         if state not in self._addresses or not (address := self._lock_address(state)):

@@ -43,12 +43,26 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An object of the source that is no state, and need not be one; `why` is a sentence on what it is."""
+
+    id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """What to import, from where; `history` is the number of superseded versions, None for all."""
+    """What to import, from where.
+
+    Attributes:
+        history: the number of superseded versions; None for all.
+        left_out: comments in the file, for its reader.
+    """
 
     settings: Settings
     states: Sequence[Planned]
     history: int | None = 0
+    left_out: Sequence[LeftOut] = ()
 
 
 def write(plan: Plan) -> str:
@@ -70,11 +84,18 @@ def write(plan: Plan) -> str:
         lines += [f"name = {_value(state.name.value if state.name else '')}{_comment(state.note)}"]
         if state.tags:
             lines += [f"tags = {_value(state.tags)}"]
+    if plan.left_out:
+        lines += ["", "# Left out: objects that are no states, and whose keys do not end with .tfstate."]
+        lines += [f"# {_printable(f'{each.id}: {each.why}')}" for each in plan.left_out]
     return "\n".join(lines) + "\n"
 
 
 def _comment(note: str) -> str:
-    return f"  # {''.join(letter if letter.isprintable() else '?' for letter in note)}" if note else ""
+    return f"  # {_printable(note)}" if note else ""
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _value(value: Any) -> str:

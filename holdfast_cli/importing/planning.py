@@ -11,7 +11,7 @@ from holdfast_cli.importing.comparing import Absent, Differs, InUse, MovedOn, No
 from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.new_place import NewPlace
-from holdfast_cli.importing.plan import Plan, Planned, check_name
+from holdfast_cli.importing.plan import LeftOut, Plan, Planned, check_name
 from holdfast_cli.importing.source import OldState, Settings, Source
 
 
@@ -37,8 +37,18 @@ def make(
         else state
         for state in found
     ]
-    planned = many.for_each(found, lambda state: _noted(state, source, place), "compared")
-    return Plan(settings, [state for state in planned if state], history)
+    noted = many.for_each(
+        list(zip(listed, found, strict=True)), lambda each: _noted(*each, source, place), "compared"
+    )
+    states = [each for each in noted if isinstance(each, Planned)]
+    left_out = [each for each in noted if isinstance(each, LeftOut)]
+    if not states:
+        first = left_out[0]
+        raise CommandError(
+            f"There is no state in {source.address}: check the address. {len(left_out)} objects are no "
+            f"states, such as {first.id}: {first.why}"
+        )
+    return Plan(settings, states, history, left_out)
 
 
 def _named(state: OldState, rules: Sequence[Rule]) -> Planned:
@@ -49,10 +59,10 @@ def _named(state: OldState, rules: Sequence[Rule]) -> Planned:
     return Planned(state.id, name, state.tags, problem)
 
 
-def _noted(state: Planned, source: Source, place: NewPlace) -> Planned | None:
+def _noted(listed: OldState, state: Planned, source: Source, place: NewPlace) -> Planned | LeftOut:
     """Note the state's serial and size, or why it cannot have its name.
 
-    Return None for an object that is no state and does not end as one, such as a script in a bucket.
+    Only an object that need not be a state is left out, such as a script in a bucket.
     """
     try:
         old = comparing.read_old(source, state.id)
@@ -61,8 +71,8 @@ def _noted(state: Planned, source: Source, place: NewPlace) -> Planned | None:
         name = state.name
         compared = comparing.look(source, place, Journal(None, ""), state.id, name, old)
     except CommandError as error:
-        if isinstance(error, NotAStateError) and not state.id.endswith(".tfstate"):
-            return None
+        if isinstance(error, NotAStateError) and not listed.is_certain:
+            return LeftOut(state.id, error.why)
         return replace(state, name=None, note=str(error))
     described = f"serial {old.revision.serial}, {size(len(old.body))}"
     match compared.verdict:

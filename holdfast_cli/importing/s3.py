@@ -1,5 +1,6 @@
 """Reads, locks and closes states in an S3 bucket, as `backend "s3"` stores and locks them."""
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ _CONDITION_FAILED: Final = frozenset(
     # The third is the response to If-Match for an object that is gone.
     {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "ConditionalCheckFailedException"}
 )
+_MD5: Final = re.compile(r"[0-9a-f]{32}")
 _ABSENT: Final = frozenset({"NoSuchKey", "NoSuchVersion"})
 
 
@@ -155,6 +157,24 @@ class _LockItems:
             ExpressionAttributeValues={":info": {"S": info.to_json().decode()}},
         )
 
+    def check_digest(self, state: str, body: bytes) -> None:
+        """Raise `CommandError` if clients would refuse the state because of the digest of its last write.
+
+        Clients accept a state without a digest, and a digest that is not an MD5, and so does this.
+        """
+        key = {"LockID": {"S": f"{self.bucket}/{state}-md5"}}
+        item = self.dynamodb.get_item(TableName=self.table, Key=key, ConsistentRead=True).get("Item", {})
+        digest = item.get("Digest", {}).get("S", "").lower()
+        actual = hashlib.md5(body, usedforsecurity=False).hexdigest() if body else ""
+        if _MD5.fullmatch(digest) and digest != actual:
+            content = f"the MD5 {actual}" if body else "no content"
+            raise CommandError(
+                f"its digest in the table {self.table} is {digest}, and the object has {content}, so "
+                '`backend "s3"` refuses it: a write is under way or was interrupted. Run the command again '
+                "later. If it stays so, restore the right version of the object, or set the digest in the "
+                f"item {self.bucket}/{state}-md5 to the MD5 of the object."
+            )
+
     def _key(self, state: str) -> dict[str, dict[str, str]]:
         return {"LockID": {"S": f"{self.bucket}/{state}"}}
 
@@ -194,7 +214,8 @@ class S3Source:
 
         The states of the workspaces of a key have a tag in common.
 
-        Lock objects and folders are left out. Empty objects are listed.
+        Lock objects and folders are left out. Empty objects are listed. An object is certain to be a state
+        if its key ends with `.tfstate`, or is the key of the address.
         """
         if self.locks:
             with self._as_lines(self.address):
@@ -210,12 +231,23 @@ class S3Source:
                         if path is not None and not key.endswith((".tflock", "/")):
                             found.add((path, key))
         for path, key in sorted(found):
-            yield OldState(key, path, configuration_tag(path, self.workspaces))
+            tag = configuration_tag(path, self.workspaces)
+            yield OldState(key, path, tag, is_certain=key.endswith(".tfstate") or self._is_typed(key))
+
+    def _is_typed(self, key: str) -> bool:
+        """Return whether a key is the one of the address, in any workspace."""
+        in_workspace = key.startswith(f"{self.workspaces}/") and key.split("/", 2)[2:] == [self.prefix]
+        return key == self.prefix or in_workspace
 
     def read(self, state: str) -> bytes | None:
+        """Return the object, unless its clients would refuse it because of its digest in the table."""
         with self._as_lines(self._where(state)):
             found = _get(self.s3, self.bucket, state)
-        return found[0] or None if found else None
+            body = found[0] if found else None
+            for kind in self.locks:
+                if isinstance(kind, _LockItems):
+                    kind.check_digest(state, body or b"")
+        return body
 
     def versions(self, state: str) -> Iterator[OldVersion]:
         """Yield the superseded versions, without an author: S3's list does not have it."""

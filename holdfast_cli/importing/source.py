@@ -37,11 +37,13 @@ class OldState:
         id: identifies the state in the source: a key, an address, a path, or a workspace.
         path: the text that the rules of `--map` match.
         tags: the tags of its workspace; empty for sources without tags.
+        is_certain: whether it is meant to be a state; False for an object that only lies among states.
     """
 
     id: str
     path: str
     tags: Mapping[str, str] = field(default_factory=dict)
+    is_certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Source(Protocol):
         """Yield the states, in order of their paths, without reading their content."""
 
     def read(self, state: str) -> bytes | None:
-        """Return the bytes of the current state; None if it does not exist or is empty."""
+        """Return the bytes of the current state, b"" if it has no content yet; None if it does not exist."""
 
     def versions(self, state: str) -> Iterator[OldVersion]:
         """Yield the superseded versions, newest first; nothing if the source keeps none."""

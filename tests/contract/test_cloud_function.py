@@ -45,7 +45,16 @@ from tests.contract.cloud_api import (
 )
 from tests.contract.conftest import CLOUD_BUCKET, CLOUD_STAGING, ONLY_OUTPUTS, READER, Handle, Server
 from tests.support.access_calls import CALLS, CLOUD
-from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, state
+from tests.support.documents import (
+    ADA,
+    BOB,
+    LINEAGE,
+    OPERATOR,
+    blank_state,
+    encrypted_state,
+    old_state,
+    state,
+)
 
 
 def test_the_life_of_a_state(cloud: Handle, moto: Server) -> None:
@@ -416,6 +425,35 @@ def test_outputs_come_from_the_state_sensitive_ones_one_by_one(cloud: Handle, lo
     whole = ask(cloud, "GET", f"workspaces/{mine}/current-state-version", ONLY_OUTPUTS)
     assert error(whole) == (403, "not_allowed")
     assert "secret" not in "".join(log)
+
+
+def test_outputs_of_a_terraform_before_0_12_are_refused_with_what_to_do_and_are_not_empty(
+    cloud: Handle, moto: Server
+) -> None:
+    moto.direct.put_object(Bucket=CLOUD_BUCKET, Key=STATE_KEY, Body=old_state())
+    mine = opened(cloud, READER)
+    for caller in (ONLY_OUTPUTS, READER):
+        refused = ask(cloud, "GET", f"workspaces/{mine}/current-state-version-outputs", caller)
+        assert error(refused) == (409, "unreadable_state")
+        assert "Terraform 0.12 or later" in refused["body"]
+    version = data(ask(cloud, "GET", f"workspaces/{mine}/current-state-version", READER))
+    url = str(OutputId(VersionId.parse(version["id"]), "url"))
+    assert error(ask(cloud, "GET", f"state-version-outputs/{url}", READER)) == (409, "unreadable_state")
+
+
+def test_a_file_that_is_no_state_replaces_a_state_with_force_alone(cloud: Handle, moto: Server) -> None:
+    mine = locked(cloud)
+    write(cloud, mine, state(1))
+    blank = blank_state(2)
+    without_lineage = {"lineage": ""}
+    refused = commit(cloud, uploaded(cloud, mine, blank, 2, **without_lineage))
+    assert error(refused) == (409, "lineage_changed")
+    assert "holdfast state delete" in refused["body"]
+    at_once = {**without_lineage, "state": base64.b64encode(blank).decode()}
+    assert error(create(cloud, mine, announced(blank, 2, **at_once))) == (409, "lineage_changed")
+    assert versions(moto) == 1
+    assert commit(cloud, uploaded(cloud, mine, blank, 2, force=True, **without_lineage))["statusCode"] == 200
+    assert versions(moto) == 2
 
 
 def test_of_an_encrypted_state_one_output_without_a_type_has_the_client_read_it(

@@ -27,7 +27,17 @@ from tests.contract.conftest import (
     noted,
     started,
 )
-from tests.support.documents import ADA, BOB, OPERATOR, encrypted_state, lock_info, only_id, state
+from tests.support.documents import (
+    ADA,
+    BOB,
+    OPERATOR,
+    blank_state,
+    encrypted_state,
+    lock_info,
+    old_state,
+    only_id,
+    state,
+)
 from tests.support.events import Context, request
 from tests.support.s3_fault_proxy import Fault
 
@@ -159,6 +169,38 @@ def test_everybody_sees_the_outputs_at_their_route_and_nothing_else(
     refused = ask(backend, "GET", OUTPUTS, caller=caller)
     assert error(refused) == (403, "not_allowed")
     assert "AAAA" not in refused["body"]
+
+
+@pytest.mark.parametrize("query", [{}, {"mask": "sensitive"}, {"mask": "all"}])
+def test_outputs_of_a_terraform_before_0_12_are_refused_with_what_to_do_and_are_not_empty(
+    backend: Handle, moto: Server, query: dict[str, str]
+) -> None:
+    moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=old_state())
+    refused = ask(backend, "GET", OUTPUTS, caller=ONLY_OUTPUTS, query=query)
+    assert error(refused) == (409, "unreadable_state")
+    assert "version 3" in refused["body"]
+    assert "Terraform 0.12 or later" in refused["body"]
+    assert "http://x" not in refused["body"]
+    assert ask(backend, "GET", STATES, caller=READER)["body"].encode() == old_state()
+
+
+def test_a_push_of_a_file_that_is_no_state_is_refused_with_what_to_do(backend: Handle) -> None:
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    ask(backend, "POST", STATES, caller=ADA, body=STATE, lock_id="one")
+    ask(backend, "DELETE", LOCKS, caller=ADA, body=LOCK)
+    push = lock_info("push", operation="state-push").decode()
+    ask(backend, "PUT", LOCKS, caller=ADA, body=push)
+    body = blank_state().decode()
+    for _ in range(2):  # the process has cached the state's version only the first time
+        refused = ask(backend, "POST", STATES, caller=ADA, body=body, lock_id="push")
+        assert error(refused) == (409, "lineage_changed")
+        assert ".terraform/terraform.tfstate" in refused["body"]
+        assert "holdfast state delete" in refused["body"]
+    ask(backend, "DELETE", LOCKS, caller=ADA, body=push)
+    assert ask(backend, "GET", STATES, caller=READER)["body"] == STATE
+    assert ask(backend, "DELETE", STATES, caller=OPERATOR)["statusCode"] == 200
+    ask(backend, "PUT", LOCKS, caller=ADA, body=push)
+    assert ask(backend, "POST", STATES, caller=ADA, body=body, lock_id="push")["statusCode"] == 200
 
 
 @pytest.mark.parametrize(("mask", "value"), [("sensitive", "10.0.0.0/8"), ("all", None)])

@@ -391,6 +391,30 @@ def test_a_state_that_was_not_imported_is_not_closed(move: Move) -> None:
     assert move.shelf.locks == {}
 
 
+@pytest.mark.parametrize("name", [names.parse("network/broken"), None], ids=["named", "unnamed"])
+def test_nothing_is_closed_while_a_state_of_the_plan_is_not_imported(
+    move: Move, name: names.StateName | None
+) -> None:
+    move.shelf.contents["broken"] = state(3)[:-20]
+    whole = Planned(OLD, NAME)
+    broken = Planned("broken", name, problem="" if name else "it has no name")
+    move.plan = replace(move.plan, states=[broken, whole])
+    word = "failed" if name else "left out"
+    assert [outcome.word for outcome in move.run_all()] == [word, "imported"]
+
+    outcomes = move.close_all(refuse_writes=True)
+
+    assert [outcome.is_problem for outcome in outcomes] == [True, False]
+    assert [outcome.word for outcome in outcomes] == ["left open" if name else "left out", "imported"]
+    assert (move.shelf.locks, move.shelf.refused) == ({}, set())
+    move.plan = replace(move.plan, states=[whole])
+    assert move.close(refuse_writes=True).word == "closed"
+    # What is closed stays so, even if the plan gets another state.
+    move.plan = replace(move.plan, states=[broken, whole])
+    assert [outcome.word for outcome in move.close_all(refuse_writes=True)][1] == "closed before"
+    assert (list(move.shelf.locks), move.shelf.refused) == ([OLD], {OLD})
+
+
 @pytest.mark.parametrize("content", [b"not a state", state(3)[:-20], b""])
 def test_what_is_not_a_state_is_named_and_not_imported(move: Move, content: bytes) -> None:
     move.shelf.contents[OLD] = content
@@ -518,6 +542,9 @@ def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
 
     notes = {planned.id: (planned.name, planned.note) for planned in made.states}
     assert "script.sh" not in notes
+    assert [(each.id, each.why) for each in made.left_out] == [
+        ("script.sh", "the body is not a JSON document; it must be a state document.")
+    ]
     for id_, why in (
         ("a", "2 states would be named network/prod"),
         ("b", "2 states would be named network/prod"),

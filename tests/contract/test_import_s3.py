@@ -164,14 +164,66 @@ def test_the_rules_for_names_know_the_prefix_of_workspaces(opened: Callable[...,
     assert rules[-1] == "{key}={key}"
 
 
-def test_a_state_is_read_byte_for_byte_and_an_absent_or_empty_state_is_none(
+def test_a_state_is_read_byte_for_byte_and_an_empty_one_is_not_an_absent_one(
     bucket: Bucket, opened: Callable[..., S3Source]
 ) -> None:
     put(bucket, KEY, body=b'{"serial": 1}\n')
     put(bucket, "empty", body=b"")
     source = opened()
 
-    assert [source.read(key) for key in (KEY, "empty", "absent")] == [b'{"serial": 1}\n', None, None]
+    assert [source.read(key) for key in (KEY, "empty", "absent")] == [b'{"serial": 1}\n', b"", None]
+
+
+def test_a_key_is_certain_to_be_a_state_if_it_ends_as_one_or_is_the_address(
+    bucket: Bucket, opened: Callable[..., S3Source]
+) -> None:
+    put(bucket, "team/net", "team/net/run.sh", "team/net/a.tfstate", "env:/prod/team/net", "env:/prod/x")
+
+    def certain(source: S3Source) -> dict[str, bool]:
+        return {state.id: state.is_certain for state in source.states()}
+
+    assert certain(opened("/team/net")) == {
+        "team/net": True,
+        "team/net/run.sh": False,
+        "team/net/a.tfstate": True,
+        "env:/prod/team/net": True,
+    }
+    assert certain(opened())["team/net"] is False
+    assert certain(opened())["env:/prod/x"] is False
+
+
+@pytest.mark.parametrize(
+    ("digest", "body", "problem"),
+    [
+        (
+            "0" * 32,
+            b"{}",
+            "is 0{32}, and the object has the MD5 99914b932bd37a50b983c5e7c90ae93b, so `backend",
+        ),
+        ("0" * 32, b"", "and the object has no content, so"),
+        ("0" * 32, None, "and the object has no content, so"),
+        ("99914B932BD37A50B983C5E7C90AE93B", b"{}", ""),
+        ("", b"{}", ""),  # clients log a digest that is not an MD5, and accept the state
+        (None, b"{}", ""),
+    ],
+)
+def test_a_state_whose_digest_in_the_table_is_anothers_is_refused_as_its_clients_refuse_it(
+    clients: Clients, digest: str | None, body: bytes | None, problem: str
+) -> None:
+    if body is not None:
+        put(clients.bucket, KEY, body=body)
+    if digest is not None:
+        key = {"S": f"{clients.bucket.name}/{KEY}-md5"}
+        clients.dynamodb.put_item(TableName=clients.table, Item={"LockID": key, "Digest": {"S": digest}})
+
+    if not problem:
+        assert clients.source.read(KEY) == body
+        return
+    with pytest.raises(CommandError, match=problem) as refused:
+        clients.source.read(KEY)
+    assert str(refused.value).startswith(f"s3://{clients.bucket.name}/{KEY}: its digest in the table")
+    # Without the table there is no digest.
+    assert from_session(f"s3://{clients.bucket.name}").read(KEY) == body
 
 
 def test_the_superseded_versions_of_one_key_are_newest_first_and_readable(

@@ -22,7 +22,7 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
 from holdfast.state.write import write
 from tests.contract.conftest import NAME, ONLY_OUTPUTS, READER, Answer, Bucket, Handle, Server, started
-from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
+from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, old_state, state
 from tests.support.events import Context, manage_request
 
 BUCKET = "holdfast-management-reading"
@@ -203,6 +203,8 @@ def test_one_state_says_what_it_is_and_who_wrote_it(api: Api) -> None:
     [
         (encrypted_state(9, "secret"), 9, True),
         (b'{"version": 3, "serial": 4, "modules": [{"resources": {}}]}', 4, False),
+        (b'{"version": 3, "serial": 4, "backend": {"type": "http"}}', 4, False),
+        (b'{"version": 5, "serial": 6, "resources": [], "outputs": {}}', 6, False),
         (b'{"version": 4, "serial": 5, "resources": {}, "outputs": []}', 5, False),
         (b"not a state", None, None),
         (b"", None, None),
@@ -302,6 +304,10 @@ def test_who_reads_only_outputs_gets_those_of_any_version(api: Api) -> None:
         assert answer["headers"]["Holdfast-Version"] == (query.get("version") or new)
     api.write(encrypted_state(3, "secret"))
     assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (403, "not_allowed")
+    api.bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=old_state())
+    status, code, message = api.refused("content/network/prod", ONLY_OUTPUTS)
+    assert (status, code) == (409, "unreadable_state")
+    assert "Terraform 0.12 or later" in message
     api.bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=b"x" * 20_000_001)
     assert api.refused("content/network/prod", ONLY_OUTPUTS)[:2] == (413, "too_large")
     assert api.get("states/network/prod")["encrypted"] is None  # a large state is not read to describe it

@@ -1,7 +1,7 @@
 """Recovery on a replica, to which S3 copied every version and no removal of a version."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -26,37 +26,91 @@ ONE, TWO, LATER = (lock_info(name) for name in ("one", "two", "later"))
 OTHER, FROZEN, FREE = (names.parse(name) for name in ("network/dev", "dns", "free"))
 
 
+def with_path(info: bytes, path: object) -> bytes:
+    """Return a lock info whose client sends this `Path`; None: it sends none."""
+    return json.dumps({**json.loads(info), "Path": path}).encode()
+
+
 class Killed(BaseException):
     """The process is gone."""
 
 
 @dataclass
 class Sides:
-    """A bucket with a replica that this class fills. `steps` counts the command's requests."""
+    """A bucket with a replica that this class fills. `steps` counts the command's requests.
+
+    As on AWS, the command sees each copy with the version ID of its original, and with the replication status
+    `REPLICA`. The servers give a copy an ID of its own, and one of them gives no status.
+
+    Attributes:
+        copies: the version ID in the replica of each version that was copied.
+        status: the replication status of copies; None if S3 gives none.
+        own_status: the replication status of everything else.
+    """
 
     old: Bucket
     new: Bucket
-    copied: set[tuple[str, str]] = field(default_factory=set)
+    copies: dict[str, str] = field(default_factory=dict)
+    status: str | None = "REPLICA"
+    own_status: str | None = None
     steps: int = 0
     dies_at: int | None = None
 
     def copy(self) -> None:
         """Copy what S3 has not copied yet, oldest first. Removals of versions are never copied."""
-        s3 = self.old.s3
-        listed = s3.list_object_versions(Bucket=self.old.name)
+        listed = self.old.s3.list_object_versions(Bucket=self.old.name)
         versions: list[Any] = [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]
         for entry in sorted(versions, key=lambda one: one["LastModified"]):
-            key, version = entry["Key"], entry["VersionId"]
-            if (key, version) in self.copied:
-                continue
-            self.copied.add((key, version))
-            if "Size" not in entry:
-                s3.delete_object(Bucket=self.new.name, Key=key)
-                continue
-            found = s3.get_object(Bucket=self.old.name, Key=key, VersionId=version)
-            s3.put_object(
-                Bucket=self.new.name, Key=key, Body=found["Body"].read(), Metadata=found["Metadata"]
-            )
+            if entry["VersionId"] not in self.copies:
+                self.sent(entry)()
+
+    def sent(self, entry: Any) -> Callable[[], None]:
+        """Let a version leave the old side; the result lets it arrive."""
+        key, version = entry["Key"], entry["VersionId"]
+        self.copies[version] = version  # until it arrives
+        new, s3 = self.new.name, self.old.s3
+        if "Size" not in entry:
+
+            def mark() -> None:
+                # moto creates no marker without an object.
+                stored = s3.put_object(Bucket=new, Key=key)
+                s3.delete_object(Bucket=new, Key=key)
+                s3.delete_object(Bucket=new, Key=key, VersionId=stored["VersionId"])
+                self.copies[version] = self.new.marker(key)
+
+            return mark
+        found = s3.get_object(Bucket=self.old.name, Key=key, VersionId=version)
+        body = found["Body"].read()
+
+        def put() -> None:
+            stored = s3.put_object(Bucket=new, Key=key, Body=body, Metadata=found["Metadata"])
+            self.copies[version] = stored["VersionId"]
+
+        return put
+
+    def held_back(self, key: str) -> Callable[[], None]:
+        """Let the current version of a key leave the old side; the result lets it arrive."""
+        listed = self.old.s3.list_object_versions(Bucket=self.old.name, Prefix=key)
+        entries: list[Any] = [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]
+        [current] = [entry for entry in entries if entry["Key"] == key and entry["IsLatest"]]
+        return self.sent(current)
+
+    def name_copies(self, params: dict[str, Any], **_: Any) -> None:
+        """Translate the version ID of a request for the replica."""
+        if params.get("Bucket") == self.new.name and "VersionId" in params:
+            params["VersionId"] = self.copies.get(params["VersionId"], params["VersionId"])
+
+    def show_copies(self, response_dict: dict[str, Any], **_: Any) -> None:
+        """Translate the version IDs of a response, and add the replication status."""
+        originals = {copy: original for original, copy in self.copies.items()}
+        headers = response_dict["headers"]
+        if version := headers.get("x-amz-version-id"):
+            headers["x-amz-version-id"] = originals.get(version, version)
+            if status := self.status if version in originals else self.own_status:
+                headers["x-amz-replication-status"] = status
+        if isinstance(response_dict["body"], bytes):
+            for copy, original in originals.items():
+                response_dict["body"] = response_dict["body"].replace(copy.encode(), original.encode())
 
     def old_store(self) -> Store:
         return self.old.direct_store()
@@ -80,14 +134,17 @@ class Sides:
     def sides(self) -> tuple[Side, Side]:
         return tuple(Side(one.server.proxied, one.name, ACCOUNT) for one in (self.old, self.new))  # type: ignore[return-value]
 
-    def recover(self) -> tuple[list[Found], list[Late]]:
+    def recover(self, *, is_gone: bool = False) -> tuple[list[Found], list[Late]]:
         """Do what the command does, in its order."""
         old, new = self.sides
-        recovering.fence(old, new)
-        there, here = (recovering.listing(side, Progress()) for side in (old, new))
-        late = recovering.late(old, new, there, here)
-        found = recovering.locks_in(new, here, old.bucket, Progress())
-        recovering.remove(new, here, found, old.bucket, Progress())
+        if not is_gone:
+            recovering.fence(old, new)
+        there = None if is_gone else recovering.listing(old, Progress())
+        here = recovering.listing(new, Progress())
+        late = recovering.late(old, new, there, here) if there else []
+        found = recovering.locks_in(new, here, there, Progress())
+        staying = recovering.remove(new, here, there, found, Progress())
+        assert {one.name: one.held.info.id for one in staying}.get(NAME) == self.held()
         return found, late
 
     def step(self, **_: Any) -> None:
@@ -127,11 +184,18 @@ def sides(bucket: Bucket) -> Iterator[Sides]:
         },
     )
     events = bucket.server.proxied.meta.events
-    events.register("before-call.s3", found.step)
+    hooks: dict[str, Callable[..., None]] = {
+        "before-call.s3": found.step,
+        "before-parameter-build.s3": found.name_copies,
+        "before-parse.s3": found.show_copies,
+    }
+    for event, hook in hooks.items():
+        events.register(event, hook)
     try:
         yield found
     finally:
-        events.unregister("before-call.s3", found.step)
+        for event, hook in hooks.items():
+            events.unregister(event, hook)
 
 
 def test_released_locks_of_every_age_go_and_freezes_and_patterns_stay(sides: Sides) -> None:
@@ -173,7 +237,7 @@ def test_a_recovery_that_is_killed_between_any_two_requests_is_finished_by_the_n
 
     def again() -> None:
         sides.new.empty()
-        sides.copied.clear()
+        sides.copies.clear()
         for info in (ONE, TWO):
             sides.locked(info=info)
             sides.unlocked(info=info)
@@ -202,29 +266,122 @@ def test_a_recovery_that_is_killed_between_any_two_requests_is_finished_by_the_n
         assert (sides.held(), sides.held(OTHER), sides.new.history("states/")) == (None, None, []), step
 
 
-def test_a_second_run_leaves_what_was_acquired_in_the_new_place(sides: Sides) -> None:
+@pytest.mark.parametrize("is_gone", [False, True])
+@pytest.mark.parametrize("own_status", [None, "PENDING", "COMPLETED"])
+def test_a_second_run_leaves_what_was_acquired_in_the_new_place_whatever_its_client_wrote(
+    sides: Sides, own_status: str | None, is_gone: bool
+) -> None:
     sides.locked()
+    sides.recover(is_gone=is_gone)
+    sides.own_status = own_status  # of a bucket without a replica, and with one
+    locks.acquire(sides.new.direct_store(), NAME, with_path(LATER, f"{sides.old.name}/{KEY}"), BOB)
+
+    for _ in range(2):
+        [found], _ = sides.recover(is_gone=is_gone)
+        assert (found.held.info.id, found.is_stale, sides.held()) == ("later", False, "later")
+
+
+@pytest.mark.parametrize(
+    ("status", "is_gone"), [("REPLICA", False), ("REPLICA", True), (None, False)], ids=str
+)
+@pytest.mark.parametrize("path", ["{new}/x", "own-bucket/x", 5, None])
+def test_a_lock_of_the_old_side_goes_whatever_its_client_wrote(
+    sides: Sides, path: object, status: str | None, is_gone: bool
+) -> None:
+    sides.status = status
+    where = path.format(new=sides.new.name) if isinstance(path, str) else path
+    sides.locked(info=with_path(ONE, where))
+
+    [found], _ = sides.recover(is_gone=is_gone)
+
+    assert (found.is_stale, sides.held()) == (True, None)
+
+
+def test_an_unreadable_lock_of_the_old_side_goes(sides: Sides) -> None:
+    sides.old.s3.put_object(Bucket=sides.old.name, Key=LOCK_KEY, Body=b"")
+    sides.copy()
+
     sides.recover()
+
+    assert sides.held() is None
+
+
+def test_without_a_status_and_without_the_old_side_each_lock_stays(sides: Sides) -> None:
+    sides.status = None
+    sides.locked()
+    sides.unlocked()
+    sides.locked(info=TWO)
+
+    [found], _ = sides.recover(is_gone=True)
+
+    assert (found.is_stale, sides.held(), len(sides.new.history(LOCK_KEY))) == (False, "two", 2)
+
+
+def test_a_live_lock_below_a_copy_that_arrived_late_stays(sides: Sides) -> None:
+    locks.acquire(sides.old_store(), NAME, ONE, ADA)
+    arrive = sides.held_back(LOCK_KEY)
     locks.acquire(sides.new.direct_store(), NAME, LATER, BOB)
+    arrive()
+    assert sides.held() == "one"
 
-    [found], _ = sides.recover()
+    sides.recover()
 
-    assert (found.held.info.id, found.is_stale, sides.held()) == ("later", False, "later")
+    assert sides.held() == "later"
 
 
-def test_a_lock_that_somebody_takes_over_meanwhile_stays(sides: Sides) -> None:
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_freeze_stays_below_a_lock_that_was_released_before_and_arrived_later(
+    sides: Sides, is_gone: bool
+) -> None:
+    locks.acquire(sides.old_store(), NAME, ONE, ADA)
+    arrive = sides.held_back(LOCK_KEY)
+    sides.unlocked()
+    sides.frozen(NAME)
+    arrive()
+    assert sides.held() == "one"
+
+    sides.recover(is_gone=is_gone)
+
+    held = locks.read(sides.new.direct_store(), NAME)
+    assert held is not None
+    assert held.freeze is not None
+
+
+def test_a_freeze_below_a_lock_stays_if_nobody_can_see_that_it_was_lifted(sides: Sides) -> None:
+    sides.frozen(NAME)
+    lifted = locks.read(sides.old_store(), NAME)
+    assert lifted is not None
+    assert lifted.freeze is not None
+    freeze.unfreeze(sides.old_store(), NAME, lifted.freeze.id, OPERATOR)
+    sides.locked()
+
+    sides.recover(is_gone=True)
+
+    assert sides.held() == lifted.info.id
+    freeze.unfreeze(sides.new.direct_store(), NAME, lifted.freeze.id, OPERATOR)
+    assert sides.held() is None
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_a_lock_that_somebody_takes_over_meanwhile_stays(sides: Sides, is_frozen: bool) -> None:
     sides.locked()
 
     def taken_over() -> None:
         locks.release(sides.new.direct_store(), NAME, only_id("one"), OPERATOR)
-        locks.acquire(sides.new.direct_store(), NAME, LATER, BOB)
+        if is_frozen:
+            now = datetime.now(UTC)
+            freeze.freeze(sides.new.direct_store(), NAME, uuid4().hex, "audit", None, OPERATOR, now=now)
+        else:
+            locks.acquire(sides.new.direct_store(), NAME, LATER, BOB)
 
     sides.new.proxy.before("GET", LOCK_KEY, lambda: None)  # the list
     sides.new.proxy.before("GET", LOCK_KEY, taken_over)
 
     sides.recover()
 
-    assert sides.held() == "later"
+    held = locks.read(sides.new.direct_store(), NAME)
+    assert held is not None
+    assert held.freeze is not None if is_frozen else held.info.id == "later"
 
 
 def test_whoever_held_a_removed_lock_writes_on_neither_side(sides: Sides) -> None:
@@ -274,6 +431,36 @@ def test_a_deletion_that_was_not_copied_is_named_and_a_later_state_here_is_not(s
     sides.old.s3.delete_object(Bucket=sides.old.name, Key=KEY, VersionId=marker["VersionId"])
     write(sides.new.direct_store(), NAME, state(2), None, ADA, require_lock=False)
     assert sides.recover()[1] == []
+
+
+def test_an_older_version_above_the_newest_is_named_until_the_newest_is_current(sides: Sides) -> None:
+    sides.locked(info=json.dumps({**json.loads(ONE), "Operation": "state-push"}).encode())  # with -force
+    sides.written(state(5))
+    arrive = sides.held_back(KEY)
+    sides.written(state(3))
+    sides.copy()
+    arrive()
+
+    [late] = sides.recover()[1]
+
+    newest = sides.old.s3.head_object(Bucket=sides.old.name, Key=KEY)["VersionId"]
+    assert late == Late(KEY, NAME.value, "serial 3", "serial 5", newest)
+    write(sides.new.direct_store(), NAME, state(6), None, ADA, require_lock=False)
+    assert sides.recover()[1] == []
+
+
+def test_a_state_above_its_deletion_is_named(sides: Sides) -> None:
+    sides.locked()
+    sides.written(state(1))
+    sides.unlocked()
+    arrive = sides.held_back(KEY)
+    delete(sides.old_store(), NAME, OPERATOR)
+    sides.copy()
+    arrive()
+
+    [late] = sides.recover()[1]
+
+    assert (late.there, late.here, bool(late.below)) == ("deleted", "serial 1", True)
 
 
 def test_tokens_and_trust_records_of_the_last_hour_are_listed(sides: Sides) -> None:

@@ -33,6 +33,7 @@ from tests.support.documents import (
     BOB,
     LINEAGE,
     OPERATOR,
+    blank_state,
     encrypted_state,
     lock_info,
     probe_state,
@@ -143,6 +144,40 @@ def test_a_push_or_migration_was_compared_by_its_client_and_may_go_back(team: Te
     team.write(state(2), "push")
     team.write(state(1, lineage="another"), "push")
     assert team.versions() == [state(5), state(2), state(1, lineage="another")]
+
+
+@pytest.mark.parametrize("by_another_program", [False, True])
+@pytest.mark.parametrize(
+    "operation", ["state-push", "migration destination state", "OperationTypeApply", "import"]
+)
+def test_a_file_that_is_no_state_replaces_no_state_that_has_a_lineage(
+    team: Team, operation: str, by_another_program: bool
+) -> None:
+    if by_another_program:
+        team.put_beside(state(5))
+    else:
+        push(team, state(5))
+    team.lock(lock_info("push", operation=operation))
+    for serial in (1, 6):
+        with pytest.raises(LineageChanged, match="holdfast state delete"):
+            team.write(blank_state(serial), "push")
+    team.unlock(lock_info("push", operation=operation))
+    assert team.versions() == [state(5)]
+    delete(team.bucket.direct_store(), NAME, OPERATOR)
+    team.lock(lock_info("push", operation=operation))
+    team.write(blank_state(1), "push")
+    team.write(blank_state(2), "push")
+    team.write(state(3), "push")
+    assert team.versions() == [state(5), blank_state(1), blank_state(2), state(3)]
+
+
+def test_a_push_without_a_lineage_that_has_content_is_compared_by_its_client(team: Team) -> None:
+    push(team, state(5))
+    push(team, state(1, lineage=""))
+    push(team, blank_state())
+    push(team, encrypted_state(2, "AAAA"))
+    push(team, encrypted_state(1, "AAAA").replace(LINEAGE.encode(), b""))
+    assert len(team.versions()) == 5
 
 
 def test_the_same_bytes_of_another_lock_are_written_anew_where_no_other_version_has_the_etag(
@@ -434,6 +469,22 @@ def test_a_write_that_follows_only_what_is_remembered_is_refused(
     with pytest.raises(refusal):
         warm.write(body)
     assert team.versions() == [state(1, lineage=""), state(5)]
+
+
+def test_a_file_that_is_no_state_is_compared_with_the_current_state_and_not_with_what_is_remembered(
+    team: Team, warm: WarmProcess
+) -> None:
+    push(team, state(1))
+    warm.read()
+    push(team, state(5, lineage=""))
+    team.lock(lock_info("push", operation="state-push"))
+    assert warm.write(blank_state(), "push").new_version
+    team.unlock(lock_info("push", operation="state-push"))
+    push(team, state(7))
+    team.lock(lock_info("push", operation="state-push"))
+    with pytest.raises(LineageChanged):
+        warm.write(blank_state(2), "push")
+    assert team.versions() == [state(1), state(5, lineage=""), blank_state(), state(7)]
 
 
 def test_a_refusal_that_names_the_lock_needs_no_state(team: Team, warm: WarmProcess) -> None:

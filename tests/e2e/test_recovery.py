@@ -127,7 +127,8 @@ def test_a_team_goes_on_in_another_region_with_the_steps_of_the_document(
     assert regions.copies(name.lock_key) == 0
     assert regions.store().read(names.parse(deleted).state_key) is None
 
-    one = lock_info("one")
+    # A client chooses its `Path`.
+    one = json.dumps({**json.loads(lock_info("one")), "Path": f"{kept.bucket}/{name.state_key}"}).encode()
     locks.acquire(regions.store(), name, one, ADA)
     write.write(regions.store(), name, documents.state(2), "one", ADA, require_lock=True)
     late = kept.client("writer").write(state, documents.state(3), str(held["ID"]))
@@ -136,4 +137,4 @@ def test_a_team_goes_on_in_another_region_with_the_steps_of_the_document(
 
     again = access_commands.holdfast(kept, *typed(kept))
     assert "Removed 0 locks of the old side." in again
-    assert f"The lock one of {state} stays: it is not of the old side." in again
+    assert f"The lock one of {state} stays: S3 does not say that it is a copy." in again

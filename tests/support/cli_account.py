@@ -13,6 +13,8 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import boto3
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from tests.support import forked_command, s3_fault_proxy
@@ -127,6 +129,17 @@ class Aws:
             happened = datetime.fromisoformat(str(event["time"]))
             line = {"timestamp": int(happened.timestamp() * 1000), "message": json.dumps(event)}
             logs.put_log_events(**group, **stream, logEvents=[line])
+
+    def put_copy(self, team: str, key: str, body: bytes, *, version_id: str | None = None) -> None:
+        """Write an object as S3's replication does, with its status and, if given, the original's version ID.
+
+        moto returns this key of the metadata as a header.
+        """
+        self.put_record(team, key, body)
+        stored = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].get_object(bucket(team), key)
+        assert stored is not None
+        stored.metadata["x-amz-replication-status"] = "REPLICA"
+        stored._version_id = version_id or stored.version_id  # noqa: SLF001 moto has no setter
 
     def records(self, team: str) -> dict[str, bytes]:
         """Return the objects of a team's bucket."""

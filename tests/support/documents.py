@@ -68,6 +68,25 @@ def probe_state(serial: int = 1) -> bytes:
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
+def blank_state(serial: int = 1) -> bytes:
+    """Return what `terraform state push` sends for `.terraform/terraform.tfstate`, which is no state."""
+    document = {**json.loads(probe_state(serial)), "lineage": ""}
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def old_state(serial: int = 7) -> bytes:
+    """Return a state with an output as Terraform before 0.12 writes it, in version 3 of the format."""
+    outputs = {"url": {"sensitive": False, "type": "string", "value": "http://x"}}
+    document = {
+        "version": 3,
+        "terraform_version": "0.11.14",
+        "serial": serial,
+        "lineage": LINEAGE,
+        "modules": [{"path": ["root"], "outputs": outputs, "resources": {}, "depends_on": []}],
+    }
+    return json.dumps(document, indent=2).encode()
+
+
 def next_serial(body: bytes) -> bytes:
     """Return the same state document with the next serial, as a client does after a change."""
     document = json.loads(body)

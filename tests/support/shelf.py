@@ -11,7 +11,10 @@ from tests.support.documents import next_serial
 
 @dataclass
 class Shelf:
-    """States by ID, and the IDs of their locks. `each` is called around each request, and may raise."""
+    """States by ID, and the IDs of their locks. `each` is called around each request, and may raise.
+
+    An ID that ends with `.sh` need not be a state.
+    """
 
     contents: dict[str, bytes]
     each: Callable[[], None] = lambda: None
@@ -31,7 +34,8 @@ class Shelf:
 
     def states(self) -> Iterator[OldState]:
         self.each()
-        yield from (OldState(state, state) for state in sorted(self.contents))
+        for state in sorted(self.contents):
+            yield OldState(state, state, is_certain=not state.endswith(".sh"))
 
     def read(self, state: str) -> bytes | None:
         self.each()

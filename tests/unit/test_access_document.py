@@ -163,8 +163,8 @@ def test_an_operator_with_the_policy_can_recover(moto: str, tmp_path: Path) -> N
     old = "holdfast-platform-123456789012-eu-west-1"
     aws.replicate(old, "platform")
     aws.client("s3").put_object(Bucket=old, Key="states/a.tfstate", Body=b"{}", Metadata={"serial": "1"})
-    document = json.loads(lock_info("one")) | {"Path": f"{old}/states/a.tfstate"}
-    aws.put_record("platform", "states/a.tfstate.tflock", json.dumps(document).encode())
+    aws.put_copy("platform", "states/a.tfstate.tflock", lock_info("earlier"))
+    aws.put_copy("platform", "states/a.tfstate.tflock", lock_info("one"))
 
     # moto takes a request for the replication of a bucket for a list, and ignores the version of a HEAD.
     taken_for = {"Action": ["s3:ListBucket", "s3:GetObject"], "Resource": [f"arn:aws:s3:::{old}*"]}

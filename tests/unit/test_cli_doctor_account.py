@@ -132,6 +132,20 @@ LIMITS: Answer = {"AccountLimit": {"ConcurrentExecutions": 10, "UnreservedConcur
 RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedConcurrentExecutions": 40}}
 SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
 
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/ops/security"
+USER = f"arn:aws:iam::{ACCOUNT}:user/ann"
+MADE = datetime(2027, 1, 1, tzinfo=UTC)
+THERE = {"CreateDate": MADE, "Path": "/"}
+
+
+def role(arn: str) -> dict[str, Answer]:
+    return {"iam__get_role": {"Role": {**THERE, "RoleName": "security", "RoleId": "A" * 16, "Arn": arn}}}
+
+
+def user(arn: str) -> dict[str, Answer]:
+    return {"iam__get_user": {"User": {**THERE, "UserName": "ann", "UserId": "A" * 16, "Arn": arn}}}
+
+
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666"
 
 
@@ -183,6 +197,21 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
         *(f'key = "{KEY}"', kms(template="{}"), "keys.deployed"),
         f'First deploy the key that the team has with previous_keys = ["{KEY}"].',
     ),
+    "an administrator of the key that is not there": (
+        f'key_administrators = ["{ROLE}"]',
+        {"iam__get_role": ("NoSuchEntity", 404)},
+        *("keys.administrators", "Create the role, or write the ARN of another."),
+    ),
+    "a user that is not there": (
+        f'key_administrators = ["{USER}"]',
+        {"iam__get_user": ("NoSuchEntity", 404)},
+        *("keys.administrators", f"there is no user {USER}"),
+    ),
+    "an administrator with another path": (
+        f'key_administrators = ["{ROLE}"]',
+        role(ROLE.replace("/ops", "")),
+        *("keys.administrators", f"Write {ROLE.replace('/ops', '')}."),
+    ),
     "a topic that is not there": (
         f'notify = {{ topic = "{TOPIC}" }}',
         {"sns__get_topic_attributes": ("NotFound", 404)},
@@ -226,6 +255,16 @@ FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
         f'key = "{KEY}"',
         kms(template=json.dumps({"Resource": KEY})),
         "keys.deployed",
+    ),
+    "a role that administers the key": (
+        f'key_administrators = ["{ROLE}"]',
+        role(ROLE),
+        "keys.administrators",
+    ),
+    "a user that administers the key": (
+        f'key_administrators = ["{USER}"]',
+        user(USER),
+        "keys.administrators",
     ),
     "a topic": (
         f'alarms = {{ topic = "{TOPIC}" }}',

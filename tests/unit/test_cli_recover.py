@@ -19,8 +19,7 @@ LOCK = "states/network/prod.tfstate.tflock"
 def left(aws: Aws) -> Aws:
     """An account with the bucket of a region that is left, whose replica has a lock and a token of it."""
     aws.replicate(OLD, "payments")
-    document = json.loads(lock_info("one")) | {"Path": f"{OLD}/states/network/prod.tfstate"}
-    aws.put_record("payments", LOCK, json.dumps(document).encode())
+    aws.put_copy("payments", LOCK, lock_info("one"))
     aws.put_record("payments", "tokens/k2v9x0q7m3c1d8f5a6b4.json", b"{}")
     return aws
 
@@ -35,7 +34,12 @@ def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
     assert removed == "Removed 1 lock of the old side."
     assert check.endswith("a later revocation may be missing: tokens/k2v9x0q7m3c1d8f5a6b4.json")
     assert LOCK not in left.records("payments")
-    assert left.output(*RECOVER, "--yes").splitlines()[1] == "Removed 0 locks of the old side."
+    left.put_record("payments", LOCK, lock_info("later"))
+    assert left.output(*RECOVER, "--yes").splitlines()[1:3] == [
+        "Removed 0 locks of the old side.",
+        "The lock later of network/prod stays: S3 does not say that it is a copy. If its holder is gone, run "
+        "`holdfast lock break network/prod`.",
+    ]
 
 
 def test_what_had_not_been_copied_is_named_and_ends_with_1(left: Aws) -> None:
@@ -54,6 +58,24 @@ def test_what_had_not_been_copied_is_named_and_ends_with_1(left: Aws) -> None:
     ]
 
 
+def test_an_older_version_above_the_newest_is_named_and_ends_with_1(left: Aws) -> None:
+    s3, key = left.client("s3"), "states/a.tfstate"
+    written = [s3.put_object(Bucket=OLD, Key=key, Body=state(serial))["VersionId"] for serial in (1, 2)]
+    for version_id, serial in zip(reversed(written), (2, 1), strict=True):
+        left.put_copy("payments", key, state(serial), version_id=version_id)
+
+    done = left.run(*RECOVER, "--yes")
+
+    assert done.returncode == 1
+    assert f"Not current: version {written[1]} of state a: of " in " ".join(done.stdout.split())
+    assert (
+        f"1 object of {bucket('payments')} would be read in an older version: make the named" in done.stderr
+    )
+    told = json.loads(left.run(*RECOVER, "--yes", "--json").stdout)
+    assert told["not_copied"] == []
+    assert [(one["key"], one["version"]) for one in told["not_current"]] == [(key, written[1])]
+
+
 def test_without_an_old_side_somebody_has_to_say_that_it_is_gone(left: Aws) -> None:
     elsewhere = (*RECOVER[:-1], "us-east-2")
     refused = left.run(*elsewhere, "--yes")
@@ -65,11 +87,12 @@ def test_without_an_old_side_somebody_has_to_say_that_it_is_gone(left: Aws) -> N
     told = left.output(*elsewhere, "--yes", "--old-side-is-gone", "--json")
 
     document = json.loads(told)
-    assert (document["fenced"], document["not_copied"]) == (False, None)
-    # The lock is of another bucket than the lost bucket.
-    assert [one["removed"] for one in document["locks"]] == [False]
+    assert (document["fenced"], document["not_copied"], document["not_current"]) == (False, None, None)
+    assert [(one["id"], one["removed"]) for one in document["locks"]] == [("one", True)]
+    left.put_record("payments", LOCK, lock_info("later"))
+    told = left.output(*elsewhere, "--yes", "--old-side-is-gone", "--json")
+    assert [(one["id"], one["removed"]) for one in json.loads(told)["locks"]] == [("later", False)]
     lines = left.output(*elsewhere, "--yes", "--old-side-is-gone").splitlines()
-    assert "The lock one of network/prod stays: it is not of the old side." in lines
     assert any("it is unknown whether a serial went back" in line for line in lines)
 
 

@@ -156,6 +156,7 @@ def test_a_state_is_shown_with_its_writer_its_resources_and_its_lock(stub: ApiSt
     ("document", "said"),
     [
         (state(encrypted=True, resources=None), "by the client"),
+        (state(encrypted=False, resources=None), "not a state of version 4 of the format"),
         (state(**dict.fromkeys(("version", "size", "serial", "resources")), record=True), "is no state"),
         (state(lock=freeze(until="2001-01-01T00:00:00Z", ended=True)), "the next command that acquires"),
         (state(lock=freeze()), "it is unfrozen"),

@@ -231,6 +231,14 @@ def test_a_terminal_is_asked_for_the_name(stub: ApiStub) -> None:
     assert "is deleted" in printed
 
 
+def test_a_delete_of_a_state_whose_content_was_not_read_does_not_pass_it_off_as_empty(stub: ApiStub) -> None:
+    stub.reply(answer(state(resources=None)), answer(GONE))
+
+    printed = terminal.run([HOLDFAST, *DELETE], environment(stub), columns=200, typed=f"{NAME}\n")
+
+    assert "How many resources it has is unknown" in printed
+
+
 @pytest.mark.parametrize("typed", ["\n", "network/prd\n", "y\n", "\x04"])
 def test_another_answer_deletes_nothing(stub: ApiStub, typed: str) -> None:
     stub.reply(answer(state()))

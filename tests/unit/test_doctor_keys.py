@@ -171,3 +171,31 @@ def test_another_administrator_in_the_policy_of_the_key_is_named() -> None:
     }
 
     assert "the statement More is additional" in problems(found({}, fake_kms(more)))["keys.policy"]
+
+
+@pytest.mark.parametrize("stale", ["AROAEXAMPLEOFADELETEDROLE", "AIDAEXAMPLEOFADELETEDUSER"])
+def test_the_unique_id_of_a_deleted_role_or_user_is_explained_with_what_to_do(stale: str) -> None:
+    role = f"{ROOT[:-4]}role/security"
+    template = DeployedTemplate(
+        {
+            "Resources": {
+                "StateKey": {
+                    "Type": "AWS::KMS::Key",
+                    "Properties": {"KeyPolicy": {"Statement": allow({"AWS": role}, "kms:PutKeyPolicy")}},
+                }
+            }
+        },
+        {"StateKey": "own"},
+        *("aws", "eu-central-1", ACCOUNT),
+    )
+    kms = fake_kms({"Statement": allow({"AWS": stale}, "kms:PutKeyPolicy")})
+    missing, named = [
+        one
+        for one in kms_keys.check(kms, cast("Any", Client(get_paginator=lambda _: Listing())), "b", template)
+        if one.check == "keys.policy"
+    ]
+
+    assert f"lacks Principal AWS {role}" in missing.text
+    assert f"{stale} is the unique ID of a role or user that was deleted." in named.text
+    assert "A new role or user of the same name has another ID." in named.do
+    assert "`aws kms put-key-policy`" in named.do

@@ -19,7 +19,7 @@ from holdfast.errors import (
 from holdfast.s3.store import ObjectVersion
 from holdfast.state import guards, lock_info
 from holdfast.state.current_state import CurrentState
-from holdfast.state.document import Revision
+from holdfast.state.document import Revision, StateDocument
 from holdfast.state.locks import HeldLock, LockIdentity
 from tests.support.documents import ADA, BOB
 from tests.support.documents import lock_info as lock_document
@@ -139,6 +139,38 @@ def test_a_revision_follows_the_last_acknowledged_one(
 ) -> None:
     with refusal(raised):
         guards.check_succession(new, now, held)
+
+
+BLANK = StateDocument(Revision(9, ""), "1.15.5", is_blank=True)
+"""The document that `terraform state push` sends for a file that is no state."""
+WITHOUT_LINEAGE = current(lineage="")
+
+
+@pytest.mark.parametrize("operation", ["OperationTypeApply", "cloud", *guards.COMPARED_BY_CLIENT])
+@pytest.mark.parametrize(
+    ("now", "raised"),
+    [
+        (current(), LineageChanged),
+        (current(12), LineageChanged),
+        (WITHOUT_LINEAGE, None),
+        (None, None),
+        (current(None), None),
+        (current(None, size=0), None),
+        # Over a write that was never acknowledged, what it replaced counts.
+        (LATER_BY_ANOTHER, LineageChanged),
+        (replace(LATER_BY_ANOTHER, revision=Revision(9, "")), LineageChanged),
+        (replace(LATER_BY_ANOTHER, superseded=Revision(5, "")), None),
+        (replace(LATER_BY_ANOTHER, superseded=None), None),
+    ],
+)
+def test_a_blank_document_replaces_no_state_that_has_a_lineage_also_not_by_a_push(
+    now: CurrentState | None, raised: type[HoldfastError] | None, operation: str
+) -> None:
+    held = lock(operation=operation)
+    with refusal(raised):
+        guards.check_not_blank(BLANK, now, held)
+    guards.check_not_blank(BLANK, now, held, force=True)
+    guards.check_not_blank(replace(BLANK, is_blank=False), now, held)
 
 
 @pytest.mark.parametrize(

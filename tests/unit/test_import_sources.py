@@ -121,13 +121,13 @@ def test_the_states_of_a_folder_are_found_and_named_with_their_workspaces(tmp_pa
         list(files(tmp_path / "nothing").states())
 
 
-def test_a_file_is_read_byte_for_byte_and_an_empty_or_missing_one_is_no_state(tmp_path: Path) -> None:
+def test_a_file_is_read_byte_for_byte_and_an_empty_one_is_not_a_missing_one(tmp_path: Path) -> None:
     written(tmp_path, "a.tfstate", state(3))
     written(tmp_path, "empty.tfstate", b"")
     written(tmp_path, "folder.tfstate/x")
     source = files(tmp_path)
     assert source.read("a.tfstate") == state(3)
-    assert source.read("empty.tfstate") is None
+    assert source.read("empty.tfstate") == b""
     assert source.read("gone.tfstate") is None
     assert list(source.versions("a.tfstate")) == []
     with pytest.raises(CommandError, match=r"folder\.tfstate cannot be read: Is a directory"):
@@ -261,7 +261,7 @@ def test_states_at_addresses_are_read_byte_for_byte(backend: Backend) -> None:
     addresses = [f"{backend.address}/{path}" for path in ("b", "empty", "a")]
     source = http_source(*addresses)
     assert [each.path for each in source.states()] == ["a", "b", "empty"]
-    assert [source.read(address) for address in addresses] == [state(3), None, None]
+    assert [source.read(address) for address in addresses] == [state(3), b"", None]
     assert source.address == f"{addresses[0]} and 2 more"
 
 
@@ -384,10 +384,23 @@ def test_the_states_of_a_group_and_of_a_project_are_found_on_all_pages(gitlab: g
     ]
     assert name_of("net/eu/c.d", group.default_rules) == "net/eu/c.d"
     assert [each.path for each in gitlab_source(gitlab, "platform/net/eu").states()] == ["a", "b", "c.d"]
+    assert all(each.is_certain for each in group.states())
     with pytest.raises(
         CommandError, match="nothing: the group or project is not there, or GITLAB_TOKEN may not"
     ):
         list(gitlab_source(gitlab, "nothing").states())
+
+
+@pytest.mark.parametrize("path", ["platform", "platform/net"])
+def test_a_list_of_gitlab_that_ends_before_its_last_page_is_said(
+    gitlab: gitlab_server.GitLab, path: str
+) -> None:
+    gitlab.projects = {"platform/net": {name: State() for name in ("a", "b", "c")}}
+    gitlab.projects |= {f"platform/{number}": {} for number in range(3)}
+    gitlab.is_cut = True
+
+    with pytest.raises(CommandError, match=f"The list of the .* of {path} ends before its last page; run"):
+        list(gitlab_source(gitlab, path).states())
 
 
 def test_a_state_of_gitlab_is_read_with_the_versions_before_it(gitlab: gitlab_server.GitLab) -> None:
@@ -395,7 +408,7 @@ def test_a_state_of_gitlab_is_read_with_the_versions_before_it(gitlab: gitlab_se
     gitlab.projects = {"app": {"prod": State(versions), "new": State(), "far": State({0: b"0", 250: b"2"})}}
     source = gitlab_source(gitlab, "app")
     assert source.read("app#prod") == state(8)
-    assert source.read("app#new") is None
+    assert source.read("app#new") == b""
     assert source.read("app#gone") is None
     assert [(each.read(), each.author, each.time) for each in source.versions("app#prod")] == [
         (state(7), "", None),
@@ -536,6 +549,29 @@ def test_versions_in_hcp_have_writer_and_time_and_come_from_all_pages(
     assert "page%5Bnumber%5D=2" in stub.asked[-1].path
 
 
+@pytest.mark.parametrize(
+    ("pagination", "is_whole"),
+    [
+        ({"next-page": None, "total-count": 2}, True),
+        ({"next-page": None, "total-count": 3}, False),
+        ({}, False),
+    ],
+)
+def test_a_list_of_hcp_that_ends_before_its_last_page_is_said(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, pagination: dict[str, object], is_whole: bool
+) -> None:
+    monkeypatch.setattr("holdfast_cli.importing.hcp._PAGE_SIZE", 2)
+    workspaces = [resource(f"ws-{name}", name=name) for name in ("a", "b")]
+    page = Reply(200, json.dumps({"data": workspaces, "meta": {"pagination": pagination}}).encode())
+    source = hcp_source(stub, page, found([]))
+
+    if is_whole:
+        assert [each.id for each in source.states()] == ["a", "b"]
+    else:
+        with pytest.raises(CommandError, match="acme: its list ends before its last page; run the command"):
+            list(source.states())
+
+
 def test_a_state_that_the_token_may_not_read_is_not_taken_for_no_state(stub: ApiStub) -> None:
     absent = Reply(404, b'{"errors": [{"status": "404"}]}')
     for rights, problem in ({"can-read-state-versions": False}, "prod: the token may not read"), (None, None):
@@ -545,7 +581,7 @@ def test_a_state_that_the_token_may_not_read_is_not_taken_for_no_state(stub: Api
             with pytest.raises(CommandError, match=problem):
                 source.read("prod")
         else:
-            assert source.read("prod") is None
+            assert source.read("prod") == b""
     with pytest.raises(CommandError, match="does not speak the protocol; check hcp://127"):
         hcp_source(stub, Reply(200, b"<html>Sign in</html>")).read("prod")
 

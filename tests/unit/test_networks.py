@@ -11,7 +11,7 @@ import pytest
 from gateway import function
 from holdfast.access import Grant, Role
 from holdfast.identity import records, tokens, trust
-from holdfast.identity.networks import MAX_OF_A_RECORD, check, covers
+from holdfast.identity.networks import MAX_OF_A_RECORD, check, check_new, covers
 from holdfast.identity.tokens import Token
 from tests.support import release_0_2, release_0_3
 from tests.support.id_tokens import aws_record, claims, record
@@ -25,7 +25,7 @@ SEVERAL = (*ONE, Grant(Role.OUTPUTS, ("network/*",)))
 @pytest.mark.parametrize(
     ("networks", "told"),
     [
-        ([], "at least one network is needed; 0.0.0.0/0 and ::/0 are every address"),
+        ([], "at least one network is needed; 0.0.0.0/0 is every address"),
         (["acme"], "'acme' is not a network; write one as in 203.0.113.0/24"),
         (["203.0.113.0/33"], "is not a network"),
         (["fe80::%eth0/64"], "is not a network"),
@@ -43,6 +43,17 @@ SEVERAL = (*ONE, Grant(Role.OUTPUTS, ("network/*",)))
 def test_what_is_no_network_or_overlaps_is_refused_with_what_to_write(networks: list[str], told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         check(networks)
+
+
+@pytest.mark.parametrize("networks", [["::/0"], ["2001:db8::/32", "2001:db9::/32"]])
+def test_new_networks_have_one_of_ipv4(networks: list[str]) -> None:
+    with pytest.raises(
+        ValueError, match=rf"^{networks[0]}.* would refuse everybody, .*; add a network of IPv4"
+    ):
+        check_new(networks)
+    assert check_new([*networks, "203.0.113.0/24"]) == (*networks, "203.0.113.0/24")
+    with pytest.raises(ValueError, match="'acme' is not a network"):
+        check_new([*networks, "acme"])
 
 
 def test_an_address_is_in_a_network_of_its_own_version_also_as_ipv4_in_ipv6() -> None:
@@ -142,6 +153,44 @@ def test_a_record_is_never_read_without_a_part_of_its_restriction(changed: dict[
             alone = json.loads(a_token(ONE, ()).to_json()) | {part: whole[part]}
             with pytest.raises(ValueError, match="not a valid token record"):
                 Token.from_json(json.dumps(alone, default=str).encode())
+
+
+V6 = ("2001:db8::/32",)
+
+
+def test_a_new_record_is_refused_with_ipv6_alone_and_a_stored_one_is_read_and_changed() -> None:
+    arguments: dict[str, Any] = {
+        "grants": ONE,
+        "networks": V6,
+        "description": "",
+        "created_by": "x",
+        "now": NOW,
+    }
+    with pytest.raises(ValueError, match="add a network of IPv4"):
+        a_token(ONE, V6)
+    with pytest.raises(ValueError, match="add a network of IPv4"):
+        trust.new_aws("a", aws_role="A", **arguments)
+    with pytest.raises(ValueError, match="add a network of IPv4"):
+        trust.new_oidc("a", issuer="https://a.example", audience="b", claims={"sub": "c"}, **arguments)
+    with pytest.raises(ValueError, match="add a network of IPv4"):
+        trust.update(record(), change=trust.Change(), description=None, networks=V6, updated_by="x", now=NOW)
+
+    token = replace(a_token(ONE), networks=V6)
+    assert Token.from_json(token.to_json()) == token
+    rotated, _ = tokens.rotate(token, rotated_by="x", now=NOW, keep=NOW - NOW, expires=None)
+    assert rotated.networks == V6
+    of_earlier = replace(record(), networks=V6)
+    stored = trust.Records((aws_record(), of_earlier))
+    assert trust.parse(stored.to_json()) == stored
+    updated = trust.update(of_earlier, change=trust.Change(), description="new", updated_by="x", now=NOW)
+    assert (updated.description, updated.networks) == ("new", V6)
+
+
+def test_a_function_starts_with_the_ipv6_alone_of_an_earlier_deployment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOLDFAST_NETWORKS", ",".join(V6))
+    assert function.networks() == V6
 
 
 def test_a_rotation_keeps_networks_and_an_update_replaces_or_removes_them() -> None:

@@ -1,12 +1,14 @@
 """The fields that are read from a state document."""
 
+import codecs
+import gzip
 import json
 from collections.abc import Callable
 
 import pytest
 
 from holdfast.errors import InvalidState, NotAllowed
-from holdfast.state import document
+from holdfast.state import document, tracked
 from holdfast.state.document import Mask, Output, Revision, StateDocument
 from tests.support.documents import LINEAGE, encrypted_state, state
 
@@ -23,13 +25,38 @@ def with_field(**fields: object) -> bytes:
         (state(0, lineage=""), StateDocument(Revision(0, ""), "1.15.5")),
         (with_field(serial=2**64 - 1), StateDocument(Revision(2**64 - 1, LINEAGE), "1.15.5")),
         (with_field(terraform_version=None), StateDocument(Revision(1, LINEAGE), "")),
-        (b'{"version": 4, "serial": 3}', StateDocument(Revision(3, ""), "")),
+        (b'{"version": 4, "serial": 3}', StateDocument(Revision(3, ""), "", is_blank=True)),
         (encrypted_state(5, "AAAA"), StateDocument(Revision(5, LINEAGE), "")),
         ('{"version": 4, "serial": 3, "lineage": "größe"}'.encode(), StateDocument(Revision(3, "größe"), "")),
     ],
 )
 def test_serial_lineage_and_writer_are_read(body: bytes, read: StateDocument, space: bytes) -> None:
     assert document.parse(body + space) == read
+
+
+@pytest.mark.parametrize("space", [b"", b" " * 2**20], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("body", "is_blank"),
+    [
+        # As `terraform state push .terraform/terraform.tfstate` sends it.
+        (with_field(lineage="", outputs={}), True),
+        (with_field(lineage="", outputs=None, resources=None), True),
+        (with_field(lineage="", outputs={}, check_results=[{"object_kind": "check"}]), True),
+        (b'{"version": 3, "serial": 0, "backend": {"type": "http", "config": {}}}', True),
+        (b'{"version": 3, "serial": 1, "modules": []}', True),
+        (with_field(outputs={}), False),  # after a destroy
+        (with_field(lineage=""), False),
+        (with_field(lineage="", outputs={}, resources=[{"type": "terraform_data"}]), False),
+        (b'{"version": 3, "serial": 1, "modules": [{"resources": {}}]}', False),
+        (b'{"version": 5, "serial": 1}', False),
+        (encrypted_state(1, "AAAA").replace(LINEAGE.encode(), b""), False),
+        (with_field(lineage="", outputs={}, encrypted_data="AAAA"), False),
+    ],
+)
+def test_a_document_is_blank_without_lineage_resources_and_outputs(
+    body: bytes, space: bytes, is_blank: bool
+) -> None:
+    assert document.parse(body + space).is_blank is is_blank
 
 
 def test_an_empty_body_is_no_state() -> None:
@@ -43,7 +70,7 @@ def test_an_empty_body_is_no_state() -> None:
     [
         (b"not json", "not a JSON document"),
         (b"[]", "not a JSON object"),
-        (b"\xff\xfe", "not a JSON document"),
+        (b"\xff\xfe", "is UTF-16"),
         (b"{" * 50_000, "not a JSON document"),
         (b"{}", "'version'"),
         (b'{"version": "4", "serial": 1}', "'version'"),
@@ -54,7 +81,7 @@ def test_an_empty_body_is_no_state() -> None:
         (with_field(version=[4]), "'version'"),
         (with_field(serial=-1), "'serial'"),
         (with_field(serial=1.5), "'serial'"),
-        (with_field(serial=1.0), "'serial'"),
+        (with_field(serial=1.0), "'serial' is a number with a fraction or an exponent, such as 3.0"),
         (with_field(serial=True), "'serial'"),
         (with_field(serial=2**64), "'serial'"),
         (b'{"version": 4, "serial": ' + b"9" * 5000 + b"}", "not a JSON document"),
@@ -69,6 +96,43 @@ def test_what_is_no_state_is_refused_with_the_rule_that_it_broke(
 ) -> None:
     with pytest.raises(InvalidState, match=rule):
         document.parse(body + space)
+
+
+WHOLE = with_field(lineage="größe")
+
+
+@pytest.mark.parametrize("space", [b"", b" " * 2**20], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"\n", "is empty"),
+        (codecs.BOM_UTF8 + WHOLE, "begins with a byte order mark"),
+        (WHOLE.decode().encode("utf-16"), "is UTF-16"),
+        (WHOLE.decode().encode("utf-16-be"), "is UTF-16"),
+        (WHOLE.decode().encode("utf-16-le"), "is UTF-16"),
+        (gzip.compress(WHOLE), "is compressed with gzip"),
+        (b"\n<!doctype html><html>", "is HTML or XML"),
+        (b"\0" * 9, "has only zero bytes"),
+        (WHOLE + b"\n<!-- proxied -->", "has more text after its JSON"),
+        (WHOLE + WHOLE, "has more text after its JSON"),
+        ('{"version": 4, "serial": 1, "lineage": "größe"}'.encode("latin-1"), "is not UTF-8"),
+        (b'{"version": 4, "serial": NaN}', "is not a JSON document"),
+        (b'{"version": 4, x}', "is not a JSON document"),
+        (b'{"version": 4, x} rest', "is not a JSON document"),
+    ],
+)
+def test_what_is_not_json_is_called_what_it_is(body: bytes, said: str, space: bytes) -> None:
+    with pytest.raises(InvalidState, match=f"^The body {said}"):
+        document.parse(body + space)
+
+
+def test_a_document_that_was_cut_anywhere_is_called_cut() -> None:
+    body = with_field(lineage="größe", check_results=[True, False, None, -1.5e3, "\u00e9\\"])
+    for end in range(1, len(body)):
+        with pytest.raises(
+            InvalidState, match=r"^The body ends in the middle of its JSON; look for the whole"
+        ):
+            document.parse(body[:end])
 
 
 @pytest.mark.parametrize(
@@ -148,8 +212,12 @@ def test_masked_outputs_have_no_values(mask: Mask, size: str) -> None:
         (with_field(resources=None), False),
         (b'{"version": 4, "serial": 1}', False),
         (b'{"version": 3, "serial": 1, "modules": [{"resources": {"a": {}}}]}', True),
+        (b'{"version": 3, "serial": 1, "modules": []}', False),
+        (b'{"version": 5, "serial": 1, "resources": []}', True),
+        (b'{"serial": 1, "resources": []}', True),
         (encrypted_state(1, "AAAA"), True),
         (b"[]", True),
+        (with_field(encrypted_data="AAAA"), True),
     ],
 )
 def test_a_state_tracks_resources_if_it_has_some_or_hides_what_it_has(body: bytes, tracks: bool) -> None:
@@ -190,6 +258,27 @@ def test_an_output_without_value_or_type_has_neither() -> None:
 def test_outputs_that_are_none_are_refused(outputs: object) -> None:
     with pytest.raises(InvalidState, match="'outputs'"):
         document.outputs(with_field(outputs=outputs))
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"), [(1, True), (2, True), (3, True), (5, False), (0, False), (10**9, False)]
+)
+def test_another_version_of_the_format_is_never_read_as_one_without_content(
+    version: int, advice: bool
+) -> None:
+    old = {"version": version, "serial": 7, "lineage": LINEAGE, "modules": [{"outputs": {"url": {}}}]}
+    for more in ({}, {"outputs": {"url": {}}, "resources": []}):
+        body = json.dumps({**old, **more}).encode()
+        assert document.parse(body).revision == Revision(7, LINEAGE)
+        found = document.summary(body)
+        assert (found.is_encrypted, found.counts) == (False, None)
+        for read in (document.outputs, document.outputs_only, tracked.outline, tracked.objects):
+            with pytest.raises(InvalidState, match="only version 4 can be read") as refused:
+                read(body)
+            assert ("Terraform 0.12 or later" in refused.value.message) is advice
+        for mask in Mask:
+            with pytest.raises(InvalidState, match="only version 4 can be read"):
+                document.outputs_only(body, mask)
 
 
 @pytest.mark.parametrize("read", [document.outputs, document.outputs_only])

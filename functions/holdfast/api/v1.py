@@ -114,7 +114,7 @@ class StateDescription(Document):
     operation: str | None  # what the client did
     status: _Status  # the outcome of the write of the current version
     encrypted: bool | None  # whether the client encrypted the current version
-    resources: Resources | None  # the numbers of instances and outputs in the current version
+    resources: Resources | None  # the numbers of instances and outputs in the version; null if unknown
     lock: Lock | None  # the current lock
     record: Flag  # whether the name has a record: it was declared, or is a workspace's
     record_version: str | None  # the version ID of the record

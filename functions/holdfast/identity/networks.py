@@ -18,7 +18,7 @@ def check(texts: Sequence[str]) -> tuple[str, ...]:
     ('203.0.113.0/24', '2001:db8::/32')
     """
     if not texts:
-        raise ValueError("at least one network is needed; 0.0.0.0/0 and ::/0 are every address")
+        raise ValueError("at least one network is needed; 0.0.0.0/0 is every address")
     seen: list[IPv4Network | IPv6Network] = []
     for text in texts:
         network = _parse(text)
@@ -28,6 +28,24 @@ def check(texts: Sequence[str]) -> tuple[str, ...]:
                 raise ValueError(f"{wider} includes {narrower}; leave {narrower} out")
         seen.append(network)
     return tuple(texts)
+
+
+def check_new(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return networks of a new setting or record unchanged, as `check` does; refuse IPv6 alone.
+
+    API Gateway and S3 see only IPv4, so that networks of IPv6 alone refuse everybody. Stored lists are read
+    with `check`, because they may be older than this rule.
+
+    >>> check_new(["203.0.113.0/24", "2001:db8::/32"])
+    ('203.0.113.0/24', '2001:db8::/32')
+    """
+    networks = check(texts)
+    if all(ip_network(text).version == 6 for text in networks):
+        raise ValueError(
+            f"{', '.join(networks)} would refuse everybody, because requests come from addresses of IPv4 "
+            "alone; add a network of IPv4, as 203.0.113.0/24"
+        )
+    return networks
 
 
 def _parse(text: str) -> IPv4Network | IPv6Network:

@@ -128,6 +128,11 @@ def check_networks(texts: Sequence[str]) -> tuple[str, ...]:
     return addresses.check(texts)
 
 
+def check_new_networks(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the networks of a new record, as `check_networks` does; refuse IPv6 alone."""
+    return addresses.check_new(check_networks(texts))
+
+
 def _grant(document: Any) -> Grant:
     # An unknown member could be a restriction.
     if not isinstance(document, dict) or document.keys() != _OF_ONE_GRANT:

@@ -170,7 +170,7 @@ def create(
         created_by=created_by,
         expires=_end(expires, now),
         owner=records.owner(owner),
-        networks=records.check_networks(networks) if networks else (),
+        networks=records.check_new_networks(networks) if networks else (),
     )
     return token, secret
 

@@ -335,6 +335,8 @@ def _new(name: str, granted: Granted) -> dict[str, Any]:
     members = {member: value for member, value in granted.items() if member != "now"}
     created = whole_seconds(granted["now"])
     grants = check_grants(granted["grants"])
+    if networks := granted.get("networks"):
+        records.check_new_networks(networks)
     return {**members, "name": name, "id": new_id(), "grants": grants, "created": created}
 
 
@@ -396,6 +398,8 @@ def update(
     )
     if changed == record:
         return record
+    if networks:
+        records.check_new_networks(networks)
     _check(changed)
     return replace(changed, updated=whole_seconds(now), updated_by=updated_by)
 
@@ -474,8 +478,6 @@ def _checked_aws(record: AwsTrust) -> AwsTrust:
 
 def _check(record: Trust) -> None:
     records.owner(record.owner)
-    if record.networks:
-        records.check_networks(record.networks)
     if not is_name(record.name):
         raise ValueError(
             f"{record.name!r} is not a valid name of a trust record: lower-case letters, digits and '-', 63 "

@@ -18,7 +18,7 @@ import heapq
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -78,6 +78,8 @@ class ObjectVersion:
         metadata: user metadata, decoded.
         has_own_etag: whether no other version of the key ever has this ETag: true with a KMS key. Otherwise
             the ETag is a digest of the bytes, so equal bytes have equal ETags.
+        replication_status: `REPLICA` for a copy that S3's replication made; `PENDING`, `COMPLETED` or
+            `FAILED` for a version that S3 is to copy elsewhere; otherwise empty. It changes by itself.
     """
 
     etag: str
@@ -86,6 +88,7 @@ class ObjectVersion:
     last_modified: datetime
     metadata: Mapping[str, str]
     has_own_etag: bool
+    replication_status: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,6 +642,7 @@ def _object_version(
         last_modified=last_modified,
         metadata={name: unquote(value) for name, value in metadata.items()},
         has_own_etag=response.get("ServerSideEncryption") == "aws:kms",
+        replication_status=response.get("ReplicationStatus", ""),
     )
 
 

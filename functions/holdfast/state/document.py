@@ -14,7 +14,10 @@ from holdfast import json_object
 from holdfast.errors import InvalidState, NotAllowed
 from holdfast.json_object import Member
 from holdfast.s3 import object_metadata
+from holdfast.state import malformed
 
+FORMAT: Final = 4
+"""The only version of the format whose resources and outputs can be read."""
 SERIAL_END: Final = 2**64
 """One more than the highest serial, which Terraform stores in a uint64."""
 _HEAD: Final = ("version", "terraform_version", "serial", "lineage")
@@ -38,10 +41,17 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class StateDocument:
-    """The head of a state document; `terraform_version` is empty if the document does not have it."""
+    """The head of a state document.
+
+    Attributes:
+        terraform_version: empty if the document does not have it.
+        is_blank: whether it has no lineage, no resources and no outputs. `terraform state push` sends such a
+            document for a file that is no state, such as `.terraform/terraform.tfstate`.
+    """
 
     revision: Revision
     terraform_version: str
+    is_blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class Counts:
 class Summary:
     """A state document without its content.
 
-    `counts` is None if the document is encrypted, or does not have version 4's list of resources.
+    `counts` is None if the document is encrypted, or its content does not have the form of version 4.
     """
 
     document: StateDocument
@@ -127,7 +137,7 @@ def require_nothing_tracked(body: bytes) -> None:
 
 
 def tracks_resources(body: bytes) -> bool:
-    """Return whether a state document has resources, is encrypted, or cannot be parsed.
+    """Return whether a state document has resources, is encrypted, or cannot be read.
 
     >>> tracks_resources(b'{"version": 4, "serial": 1, "resources": []}')
     False
@@ -136,10 +146,21 @@ def tracks_resources(body: bytes) -> bool:
         document = _members(body)
     except InvalidState:
         return True
-    # Version 3 of the format has resources in modules.
-    return "encrypted_data" in document or any(
-        document[name].value for name in ("resources", "modules") if name in document
-    )
+    return _may_have(_values(document), "resources", "modules")
+
+
+def require_known_format(version: object) -> None:
+    """Raise `InvalidState` unless a document of this version of the format can be read."""
+    if type(version) is int and version == FORMAT:
+        return
+    said = f"is of version {version}" if type(version) is int and version < 100 else "has no known version"
+    advice = ""
+    if type(version) is int and 0 < version < FORMAT:
+        advice = (
+            " Terraform 0.12 or later writes version 4 with the next change: apply one, or pull the state, "
+            "add 1 to its serial, and push it."
+        )
+    raise InvalidState(f"It {said} of the state format; only version {FORMAT} can be read.{advice}")
 
 
 def is_encrypted(body: bytes) -> bool:
@@ -152,7 +173,7 @@ def summary(body: bytes) -> Summary:
     members = _members(body)
     parsed = _read(_values(members))
     encrypted = "encrypted_data" in members
-    if encrypted or ("resources" not in members and "modules" in members):
+    if encrypted or members["version"].value != FORMAT:
         return Summary(parsed, encrypted, None)
     resources = _counted(body, members.get("resources"), _INSTANCES)
     outputs = _counted(body, members.get("outputs"), _MEMBERS)
@@ -196,11 +217,15 @@ def is_lineage(text: str) -> bool:
 
 
 def outputs(body: bytes) -> Mapping[str, Output] | None:
-    """Return the outputs of a state document by name; None if its client encrypted it."""
+    """Return the outputs of a state document by name; None if its client encrypted it.
+
+    `InvalidState` is raised also if the format's version is not 4.
+    """
     document = _members(body)
     _read(_values(document))
     if "encrypted_data" in document:
         return None
+    require_known_format(document["version"].value)
     return _outputs(body, document)
 
 
@@ -225,7 +250,8 @@ def outputs_only(body: bytes, mask: Mask | None = None) -> bytes:
     """Reduce a state document to version, terraform_version, serial, lineage and outputs.
 
     A masked value is null. Without a mask the outputs keep their exact bytes. Raise `NotAllowed` if the
-    document is encrypted, because its outputs cannot be separated.
+    document is encrypted, because its outputs cannot be separated; `InvalidState` also if the format's
+    version is not 4.
     """
     document = _members(body)
     _read(_values(document))
@@ -234,6 +260,7 @@ def outputs_only(body: bytes, mask: Mask | None = None) -> bytes:
             "The state is encrypted by its client, so its outputs cannot be separated; read it whole, at "
             "/states/, with a token that has the role 'reader'."
         )
+    require_known_format(document["version"].value)
     kept = {name: document[name].written(body) for name in _OUTPUTS_ONLY if name in document}
     if mask:
         kept["outputs"] = _masked(_outputs(body, document), mask)
@@ -263,7 +290,9 @@ def _parsed(how: Callable[[bytes], _T], body: bytes) -> _T:
     try:
         return how(body)
     except ValueError as error:
-        raise InvalidState(f"The body {error}; send a state document.") from None
+        reason = str(error)
+    # The error is gone here, and with it the body's text, which its traceback kept in memory.
+    raise InvalidState(f"The body {malformed.described(body, reason)}.")
 
 
 def _read(document: Mapping[str, Any]) -> StateDocument:
@@ -271,6 +300,11 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     if "encrypted_data" not in document and not _is_integer(document.get("version")):
         raise InvalidState("The document has no integer 'version', so it is not a state document.")
     serial = document.get("serial")
+    if isinstance(serial, float):
+        raise InvalidState(
+            "The state's 'serial' is a number with a fraction or an exponent, such as 3.0; write it as an "
+            "integer from 0 to 2^64-1."
+        )
     if not _is_integer(serial) or not 0 <= serial < SERIAL_END:
         raise InvalidState("The state's 'serial' must be an integer from 0 to 2^64-1.")
     lineage = document.get("lineage", "")
@@ -282,7 +316,21 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
             "percent-encoded."
         )
     version = document.get("terraform_version")
-    return StateDocument(Revision(serial, lineage), version if isinstance(version, str) else "")
+    return StateDocument(
+        Revision(serial, lineage),
+        version if isinstance(version, str) else "",
+        is_blank=not lineage and not _may_have(document, "resources", "modules", "outputs"),
+    )
+
+
+def _may_have(document: Mapping[str, Any], *names: str) -> bool:
+    """Return whether a document has content in these members, is encrypted, or is of an unknown version.
+
+    Versions 1 to 3 of the format have resources and outputs in `modules`.
+    """
+    version = document.get("version")
+    is_known = _is_integer(version) and 0 < version <= FORMAT and "encrypted_data" not in document
+    return not is_known or any(document.get(name) for name in names)
 
 
 def _is_integer(value: object) -> TypeGuard[int]:

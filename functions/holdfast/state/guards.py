@@ -16,7 +16,7 @@ from holdfast.errors import (
     UnreadableState,
 )
 from holdfast.state.current_state import CurrentState, Superseded
-from holdfast.state.document import Revision
+from holdfast.state.document import Revision, StateDocument
 from holdfast.state.locks import HeldLock, LockIdentity, identity, refusal
 
 
@@ -152,6 +152,26 @@ def check_succession(
             "older state. Pull the current state and apply again. To go back on purpose use "
             "'terraform state push -force'; with cloud {}, which does not send -force, write a serial "
             f"above {base.serial} into the file first."
+        )
+
+
+def check_not_blank(
+    new: StateDocument, current: CurrentState | None, lock: HeldLock | None, *, force: bool = False
+) -> None:
+    """Raise `LineageChanged` if a blank document would replace a state that has a lineage.
+
+    Clients compare only two lineages, so they push a blank document without -force. The state is the last
+    acknowledged one.
+    """
+    if force or not new.is_blank:
+        return
+    base = last_acknowledged_revision(current, lock)
+    if base is not None and base.lineage:
+        raise LineageChanged(
+            "This write has no lineage, no resources and no outputs, and the current state has the lineage "
+            f"{base.lineage!r}: the write would empty the state. Check the pushed file, because "
+            ".terraform/terraform.tfstate, for example, is no state. To empty the state on purpose, first "
+            "delete it with 'holdfast state delete': backend \"http\" and cloud {} do not send -force."
         )
 
 

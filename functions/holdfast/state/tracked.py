@@ -15,11 +15,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from holdfast import json_object
 from holdfast.errors import InvalidState
 from holdfast.json_object import Member
-from holdfast.state import number, sensitivity
+from holdfast.state import document, number, sensitivity
 from holdfast.state.number import Number
 from holdfast.state.sensitivity import Marks
 
-_FORMAT: Final = 4
 _MANAGED: Final = "managed"
 _DATA: Final = "data"
 _PROVIDER: Final = re.compile(r'provider\["([^"]*)"\]')
@@ -149,12 +148,7 @@ def _members(body: bytes) -> Mapping[str, Member]:
 
 
 def _require_known_format(members: Mapping[str, Member]) -> None:
-    version = members["version"].value if "version" in members else None
-    if type(version) is not int or version != _FORMAT:
-        said = (
-            f"is of version {version}" if type(version) is int and version < 100 else "has no known version"
-        )
-        raise InvalidState(f"It {said} of the state format; only version {_FORMAT} can be read.")
+    document.require_known_format(members["version"].value if "version" in members else None)
 
 
 def _resources(body: bytes, members: Mapping[str, Member]) -> Iterator[bytes]:

@@ -78,6 +78,7 @@ def write(
     remembered = memory.take(name) if memory and lock_id and not upload else None
     if remembered and remembered.sha256 == sha256:
         remembered = None  # only the current version shows whether this is a retry
+    force = bool(upload and upload.force)
     first: LockIdentity | None = None
     creates = False  # also once our own first attempt has created the state
 
@@ -107,13 +108,14 @@ def write(
             return _found(current, new.revision, current.revision, lock)
         if upload:
             guards.check_base(current, lock, upload)
-        if not same_bytes:
-            try:
-                guards.check_succession(new.revision, current, lock, force=bool(upload and upload.force))
-            except Conflict:
-                if guess:
-                    continue  # a cached version may be outdated, so it refuses no write
-                raise
+        try:
+            guards.check_not_blank(new, current, lock, force=force)
+            if not same_bytes:
+                guards.check_succession(new.revision, current, lock, force=force)
+        except Conflict:
+            if guess:
+                continue  # a cached version may be outdated, so it refuses no write
+            raise
         if current is None:
             fence.require_creatable(
                 store, name, caller, declared_only=declared_only, check_lock=check_same_lock

@@ -68,6 +68,20 @@ def state_document(author: str, serial: int, *, lineage: str = LINEAGE, save: in
     return json.dumps(document).encode()
 
 
+def blank_document(author: str) -> bytes:
+    """Return what `terraform state push` sends for a file that is no state: no lineage and no content."""
+    document = {
+        "version": 4,
+        "terraform_version": "1.15.5",
+        "serial": 1,
+        "lineage": "",
+        "outputs": {},
+        "resources": [],
+        "check_results": [{"config_addr": author}],
+    }
+    return json.dumps(document).encode()
+
+
 def apply(me: Client) -> Session:
     """`terraform apply`: lock, read, write, unlock. After a refusal it writes the next serial."""
     yield from _locked_work(me, "OperationTypeApply", saves=1)
@@ -94,6 +108,16 @@ def apply_with_a_gap(me: Client) -> Session:
 def push_back(me: Client) -> Session:
     """`terraform state push -force` of an old document."""
     yield from _locked_work(me, "state-push", saves=1, forced=state_document(me.name, 1))
+
+
+def push_of_no_state(me: Client) -> Session:
+    """`terraform state push` of `.terraform/terraform.tfstate`, which is no state."""
+    yield from _locked_work(me, "state-push", saves=1, forced=blank_document(me.name))
+
+
+def impatient_push_of_no_state(me: Client) -> Session:
+    """Breaks the lock that it finds, and pushes a file that is no state."""
+    yield from _impatient(me, names_the_lock=True, forced=blank_document(me.name), operation="state-push")
 
 
 def push_of_the_first(me: Client) -> Session:

@@ -114,7 +114,15 @@ def author(entry: Entry) -> str:
     """Return the name of a state's writer. A client that restores gives its name as the reason."""
     if _operation(entry) == "restore":
         return dict(entry.metadata).get("reason", "")
-    return str(_document(entry.body or b"{}")["outputs"]["author"]["value"])
+    document = _document(entry.body or b"{}")
+    if _is_blank(document):
+        return str(document["check_results"][0]["config_addr"])
+    return str(document["outputs"]["author"]["value"])
+
+
+def _is_blank(document: dict[str, Any]) -> bool:
+    """Return whether a state document has no lineage, no resources and no outputs."""
+    return not any(document.get(member) for member in ("lineage", "resources", "outputs"))
 
 
 def lock_owner(entry: Entry) -> str:
@@ -373,8 +381,10 @@ def of_state_effect(
             Invariant.SEEN,
             f"{writer.name} wrote over the acknowledged {_described(before)} and had not seen it",
         )
-    if effect.added is not None and _operation(effect.added) not in FORCED and not point.request.force:
-        yield from _goes_back(before, effect.added)
+    if effect.added is not None and not point.request.force:
+        yield from _empties(before, effect.added)
+        if _operation(effect.added) not in FORCED:
+            yield from _goes_back(before, effect.added)
 
 
 def _of_restored(before: Entry, added: Entry, writer: Party) -> Iterable[Violation]:
@@ -726,9 +736,12 @@ def _forward(
         if entry.body is None:
             last = None
         elif _counts(entry, acknowledged):
-            is_free = _operation(entry) in FORCED or forced(entry.body) in acknowledged
+            is_forced = forced(entry.body) in acknowledged
+            is_free = _operation(entry) in FORCED or is_forced
             if last is not None and not is_free and not _past_the_api(entry):
                 yield from _goes_back(last, entry)
+            if last is not None and not is_forced:
+                yield from _empties(last, entry)
             last = entry
         elif any_push_counts and _operation(entry) in FORCED:
             last = None
@@ -741,6 +754,12 @@ def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} changed the lineage")
     elif document["lineage"] == last["lineage"] and document["serial"] <= last["serial"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} came after serial {last['serial']}")
+
+
+def _empties(before: Entry, after: Entry) -> Iterable[Violation]:
+    """Judge a state that follows an acknowledged state, perhaps by a push without force."""
+    if _is_blank(_document(after.body or b"")) and _document(before.body or b"")["lineage"]:
+        yield Violation(Invariant.FORWARD, f"{_described(after)} is blank, and replaced {_described(before)}")
 
 
 def _replaces(entry: Entry) -> bool:
@@ -854,6 +873,8 @@ def of_refused_write(
         is_saved = last.body == request.body and _written_under(last, lock)
         if not is_saved and (new["lineage"] != document["lineage"] or new["serial"] <= document["serial"]):
             return  # it does not follow the last acknowledged state
+    if last is not None and not request.force and any(_empties(last, last._replace(body=request.body))):
+        return
     # An unacknowledged state in the lock's own second cannot be told from a state before the lock.
     if any(e.modified == lock.modified and e.body and not _counts(e, acknowledged) for e in entries):
         return

@@ -391,6 +391,17 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "the serial is not checked": _at("long-apply 010", NeverRaises(_CHECK_SUCCESSION, "SerialNotNewer")),
         "an equal serial passes": _at("same-serial", Compares(_CHECK_SUCCESSION, "<=", "<")),
         "the lineage is not checked": _at("wrong-address", NeverRaises(_CHECK_SUCCESSION, "LineageChanged")),
+        "a push of a file that is no state empties the state": _at(
+            "push-of-no-state", WithoutCall(_WRITE, "check_not_blank")
+        ),
+        "over a write that nobody acknowledged a file that is no state goes": _at(
+            "broken-lock-push-of-no-state 001",
+            OnlyIf(
+                _WRITE,
+                "check_not_blank",
+                "current is None or not guards.was_never_acknowledged(current, lock)",
+            ),
+        ),
         "a write in the lock's own second counts as not acknowledged": _at(
             "wrong-address-first-state", Compares(_NEVER_ACKNOWLEDGED, ">", ">=")
         ),

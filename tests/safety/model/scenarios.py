@@ -287,6 +287,13 @@ PLANS: Final = (
     _plan("delete-broken", [Client("D", clients.delete), _NAMING], "100", "010 101"),
     _plan("two-deletes", [_CI_D, _CI_E], "100 010", "110 200"),
     _plan("push", [_A, Client("P", clients.push_back)], "100", "110", before=_tenth),
+    _plan("push-of-no-state", [_A, Client("P", clients.push_of_no_state)], "100", "110"),
+    _plan(
+        "broken-lock-push-of-no-state",
+        [_A, Client("P", clients.impatient_push_of_no_state)],
+        "000",
+        "100 010 001",
+    ),
     _plan("push-of-the-first", [_A, Client("P", clients.push_of_the_first)], "100", "010 110"),
     _plan("push-of-the-first-digests", [Client("P", clients.push_of_the_first)], "100 010", before=_digests),
     _plan("there-and-back", [Client("P", clients.there_and_back)], "000", "100"),

@@ -6,6 +6,7 @@ Sources: CloudFormation's resource schemas; API Gateway's guide on access logs a
 import json
 import re
 import subprocess
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -65,6 +66,7 @@ def arn(resource_type: str, name: str) -> str:
         "AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{REGION}::/domainnames/a/apimappings/b1",
         "AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{REGION}::/domainnames/{name}",
         "AWS::CloudWatch::Dashboard": f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{name}",
+        "AWS::KMS::Alias": f"arn:aws:kms:{REGION}:{ACCOUNT}:{name}",
     }
     of_service = {
         "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
@@ -109,6 +111,7 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
         "RoleName",
         "DomainName",
         "AlarmName",
+        "AliasName",
         "DashboardName",
     ):
         match resource.get("Properties", {}).get(property_name):
@@ -168,6 +171,33 @@ def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resourc
         != "allow"
     }
 
+    assert denied == set()
+
+
+# KMS evaluates no key's policy: the key does not exist yet, or the action is not on a key.
+WITHOUT_A_KEY: Final = {"kms:CreateKey", "kms:ListAliases"}
+
+
+@pytest.mark.parametrize("administrators", [(), EVERY_SETTING.key_administrators])
+@pytest.mark.parametrize("name", ["Holdfast-ops", "HoldfastReplica-ops"])
+def test_the_policies_of_role_and_key_allow_what_cloudformation_needs_for_the_key_and_its_alias(
+    synthesize: Synthesize, name: str, administrators: tuple[str, ...]
+) -> None:
+    stack = synthesize([replace(EVERY_SETTING, key_administrators=administrators)], AWS)[name]
+    statements = resolved(stack.template, stack.only("AWS::KMS::Key")["Properties"]["KeyPolicy"]["Statement"])
+    region = stack.environment.rpartition("/")[2]
+    role = f"arn:aws:iam::{ACCOUNT}:role/cdk-hnb659fds-cfn-exec-role-{ACCOUNT}-{region}"
+    types = {one["Type"] for one in stack.template["Resources"].values() if "::KMS::" in one["Type"]}
+    denied = {
+        (resource_type, action, where)
+        for resource_type in types
+        for action in needed(resource_type) - WITHOUT_A_KEY
+        for where, policies in {"role": policy("deployment-policy.json"), "key": statements}.items()
+        if evaluate(policies, Request(action, arn("AWS::KMS::Key", ""), role, {"aws:PrincipalArn": role}))
+        != "allow"
+    }
+
+    assert ("AWS::KMS::Alias" in types) is name.startswith("HoldfastReplica")
     assert denied == set()
 
 

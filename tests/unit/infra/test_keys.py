@@ -1,7 +1,9 @@
 """The KMS keys of a team: a change of key in two deployments, and who may administer the stack's own key."""
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any, Final
 
@@ -10,7 +12,6 @@ import pytest
 from infra.config import AWS, TeamConfig
 from infra.functions import ROLES
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
-from tests.support.pages import page, text
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 from tests.unit.infra.test_bucket_policy import TLS, encrypted
 from tests.unit.infra.test_stacks import differing_paths
@@ -133,38 +134,94 @@ SECURITY, OTHER, DEPLOYING = (
     f"arn:aws:iam::{ACCOUNT}:role/{name}"
     for name in ("security", "administrator", f"cdk-hnb659fds-cfn-exec-role-{ACCOUNT}-{REGION}")
 )
+WITH_PATH: Final = f"arn:aws:iam::{ACCOUNT}:role/aws-reserved/sso.amazonaws.com/Keys_1a2b"
+USER: Final = f"arn:aws:iam::{ACCOUNT}:user/break-glass/ann"
 USE: Final = {"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:GetKeyPolicy"}
 END: Final = {"kms:ScheduleKeyDeletion", "kms:DisableKey", "kms:RevokeGrant", "kms:CancelKeyDeletion"}
+CHANGE: Final = {"kms:PutKeyPolicy", "kms:CreateAlias", "kms:UpdateAlias", "kms:DeleteAlias"}
+STALE: Final = "AROAEXAMPLEOFADELETEDROLE"
 
 
 @pytest.fixture(scope="module")
-def key_policy(settled: Synthesized) -> list[Statement]:
-    policy = settled.only("AWS::KMS::Key")["Properties"]["KeyPolicy"]
-    return list(resolved(settled.template, policy["Statement"]))
+def administered(synthesize: Synthesize) -> Synthesized:
+    administrators = (SECURITY, WITH_PATH, USER)
+    return synthesize([replace(EVERY_SETTING, key_administrators=administrators)], AWS)["Holdfast-ops"]
+
+
+@pytest.fixture(scope="module")
+def key_policy(administered: Synthesized) -> list[Statement]:
+    policy = administered.only("AWS::KMS::Key")["Properties"]["KeyPolicy"]
+    return list(resolved(administered.template, policy["Statement"]))
+
+
+def may(policy: list[Statement], action: str, principal: str) -> bool:
+    """Return whether a key's policy allows an action, if IAM allows it too."""
+    return evaluate(policy, Request(action, OWN, principal, {"aws:PrincipalArn": principal})) == "allow"
 
 
 @pytest.mark.parametrize(
     ("principal", "allowed"),
     [
-        (SECURITY, USE | END | {"kms:PutKeyPolicy"}),
-        (DEPLOYING, USE | {"kms:PutKeyPolicy"}),
-        (OTHER, USE),  # if IAM allows it, too
+        *((administrator, USE | END | CHANGE) for administrator in (SECURITY, WITH_PATH, USER)),
+        (DEPLOYING, USE | CHANGE),
+        (OTHER, USE),
+        (f"arn:aws:iam::{ACCOUNT}:root", USE),
+        (f"arn:aws:iam::{ACCOUNT}:role/another/security", USE),
+        (f"arn:aws:iam::{ACCOUNT}:user/security", USE),
         ("arn:aws:iam::999999999999:role/security", set()),
     ],
 )
 def test_iam_decides_who_uses_the_key_and_only_the_named_administer_it(
     key_policy: list[Statement], principal: str, allowed: set[str]
 ) -> None:
-    actions = USE | END | {"kms:PutKeyPolicy", "kms:CreateGrant"}
-    assert EVERY_SETTING.key_administrators == (SECURITY,)
-    assert {
-        one for one in actions if evaluate(key_policy, Request(one, OWN, principal)) == "allow"
-    } == allowed
+    actions = USE | END | CHANGE | {"kms:CreateGrant"}
+    assert {one for one in actions if may(key_policy, one, principal)} == allowed
 
 
-def test_the_deploying_role_may_do_with_the_key_what_a_deployment_does(key_policy: list[Statement]) -> None:
-    document = json.loads(text(page("deployment-policy.json")))
-    needed = {action for one in document["Statement"] if one["Sid"] == "Keys" for action in one["Action"]}
+@pytest.mark.parametrize(
+    ("principal", "allowed"), [(SECURITY, END | CHANGE), (USER, END | CHANGE), (DEPLOYING, CHANGE)]
+)
+def test_a_role_or_user_that_was_created_again_has_what_it_had(
+    key_policy: list[Statement], principal: str, allowed: set[str]
+) -> None:
+    # KMS stores the unique ID of a principal, and shows it once the role or user is gone.
+    stored = json.loads(
+        json.dumps(key_policy).replace(json.dumps({"AWS": principal}), f'{{"AWS": "{STALE}"}}')
+    )
 
-    assert needed
-    assert {one for one in needed if evaluate(key_policy, Request(one, OWN, DEPLOYING)) == "allow"} == needed
+    assert {one for one in END | CHANGE if may(stored, one, principal)} == allowed
+
+
+def test_the_lockout_check_of_kms_need_not_evaluate_a_condition(key_policy: list[Statement]) -> None:
+    plain = [statement for statement in key_policy if "Condition" not in statement]
+
+    assert {one for one in USE | END | CHANGE if may(plain, one, DEPLOYING)} == USE | {"kms:PutKeyPolicy"}
+
+
+def test_no_other_policy_of_a_resource_has_a_role_or_user_as_principal(synthesize: Synthesize) -> None:
+    stacks = synthesize([EVERY_SETTING, TeamConfig(name="plain")], AWS).values()
+    named = {
+        (stack.stack_name, statement.get("Sid"))
+        for stack in stacks
+        for resource in stack.template["Resources"].values()
+        for statement in statements_of(resource["Properties"])
+        if isinstance(statement.get("Principal"), dict) and "AWS" in statement["Principal"]
+        for principal in listed(resolved(stack.template, statement["Principal"]["AWS"]))
+        if not re.fullmatch(rf"\*|arn:aws:iam::{ACCOUNT}:root", principal)
+    }
+
+    assert named == {("Holdfast-ops", "KeepChangeable"), ("HoldfastReplica-ops", "KeepChangeable")}
+
+
+def statements_of(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield each statement of each policy in a resource's properties."""
+    if isinstance(value, dict):
+        if "Effect" in value:
+            yield value
+        value = list(value.values())
+    for one in value if isinstance(value, list) else ():
+        yield from statements_of(one)
+
+
+def listed(value: str | list[str]) -> list[str]:
+    return value if isinstance(value, list) else [value]

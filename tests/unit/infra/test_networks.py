@@ -36,7 +36,7 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("networks", "told"),
     [
-        ("[]", 'networks = [] is not allowed; write a list of 1 to 300, as in ["203.0.113.0/24", "2001:'),
+        ("[]", 'networks = [] is not allowed; write a list of 1 to 300, as in ["203.0.113.0/24", "198.'),
         ('"203.0.113.0/24"', "is not allowed; write a list of 1 to 300"),
         ("[7]", 'networks[0] = 7 is not allowed; write a network in quotes, as in "203.0.113.0/24"'),
         ('["a\\nb"]', 'networks[0] = "a\\nb" is not allowed; write a network in quotes'),
@@ -48,6 +48,11 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
         ('["1.2.3.4/40"]', "networks: '1.2.3.4/40' is not a network; write one as in 203.0.113.0/24"),
         ('["203.0.113.5/24"]', "networks: '203.0.113.5/24' is not the address of a whole network; write"),
         ('["10.0.0.0/8", "10.1.0.0/16"]', "networks: 10.0.0.0/8 includes 10.1.0.0/16; leave 10.1.0.0/16 out"),
+        (
+            '["2001:db8::/32", "2001:db9::/32"]',
+            "team 'a': networks: 2001:db8::/32, 2001:db9::/32 would refuse everybody, because requests come "
+            "from addresses of IPv4 alone; add a network of IPv4, as 203.0.113.0/24",
+        ),
         ('["10.0.0.0/8", "10.0.0.0/8"]', 'networks has "10.0.0.0/8" twice; write it once'),
         (
             json.dumps([*LONGEST, "2001:db8::/32", "192.168.0.0/16", "192.0.2.0/24"]),
@@ -137,13 +142,18 @@ def deploy(folder: Path, *teams: TeamConfig, address: str | None = None) -> str:
     ("address", "told"),
     [
         ("203.0.113.5", None),
-        ("2001:db8::5", None),
         (ELSEWHERE, None),
         (None, "write -c address=<your public address>, which `curl https://checkip.amazonaws.com` prints"),
         ("198.51.100.7", "does not include 198.51.100.7 and would lock you out; write 198.51.100.7/32 too"),
-        ("2001:db9::5", "write 2001:db9::5/128 too, or -c address=elsewhere if you need no access yourself"),
-        ("here", "-c address=here is not an address, as 203.0.113.5 is; write one, or -c address=elsewhere"),
-        ("", "-c address= is not an address"),
+        (
+            "2001:db8::5",
+            "-c address=2001:db8::5 is not an address of IPv4, as 203.0.113.5 is, and requests come",
+        ),
+        (
+            "here",
+            "-c address=here is not an address of IPv4, as 203.0.113.5 is, and requests come from no other",
+        ),
+        ("", "other; write one, or -c address=elsewhere if you need no access yourself"),
         ("true", "-c address=true is not an address"),
     ],
 )
@@ -167,6 +177,12 @@ def test_a_list_is_checked_when_it_is_new_and_not_again(tmp_path: Path) -> None:
     assert "not deployed yet" in deploy(tmp_path, replace(TEAM, networks=NETWORKS[:1]))
     assert deploy(tmp_path, plain) == ""
     assert "not deployed yet" in deploy(tmp_path, TEAM)
+
+
+def test_a_deployed_list_of_ipv6_alone_can_be_mended(tmp_path: Path) -> None:
+    earlier = replace(TEAM, networks=("2001:db8::/32",))
+    assert deploy(tmp_path, earlier, address=ELSEWHERE) == ""
+    assert deploy(tmp_path, TEAM, address="203.0.113.5") == ""
 
 
 def test_a_team_that_is_not_made_is_neither_asked_nor_recorded_as_checked(tmp_path: Path) -> None:

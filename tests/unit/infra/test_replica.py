@@ -109,23 +109,77 @@ def test_the_role_copies_from_one_bucket_to_the_other_of_the_same_account(
     assert (may(ACCOUNT), may("999999999999")) == (effect, "nothing")
 
 
-def test_each_key_is_for_s3_of_its_region_and_the_bucket_there(made: dict[str, Synthesized]) -> None:
-    replica, team = made["HoldfastReplica-copied"], made["Holdfast-copied"]
-    [inline] = replica.only("AWS::IAM::Role")["Properties"]["Policies"]
-    encrypts = resolved(replica.template, inline["PolicyDocument"]["Statement"])
-    key = team.template["Resources"]["StateKey"]["Properties"]["KeyPolicy"]["Statement"]
-    decrypts = [one for one in resolved(team.template, key) if one.get("Sid") == "Replication"]
-    [key_of_replica] = {one["Resource"] for one in encrypts if one["Sid"] == "Encrypt"}
-    assert decrypts[0]["Principal"] == {"AWS": ROLE}
+def permissions(stack: Synthesized) -> list[Any]:
+    """The resolved statements of the replication role's own policy."""
+    [inline] = stack.only("AWS::IAM::Role")["Properties"]["Policies"]
+    return list(resolved(stack.template, inline["PolicyDocument"]["Statement"]))
 
-    for statements, action, resource, region, name in (
-        (encrypts, "kms:Encrypt", key_of_replica, THERE, THERE_BUCKET),
-        (decrypts, "kms:Decrypt", "any", REGION, HERE_BUCKET),
+
+def by_s3(region: str, name: str, service: str | None = None) -> dict[str, Any]:
+    """The context of a call to KMS that S3 makes for a bucket."""
+    return {
+        "kms:ViaService": service or f"s3.{region}.amazonaws.com",
+        "kms:EncryptionContext:aws:s3:arn": f"arn:aws:s3:::{name}",
+        "aws:PrincipalArn": ROLE,
+    }
+
+
+def test_the_key_of_the_replica_is_for_s3_there_and_the_bucket(made: dict[str, Synthesized]) -> None:
+    statements = permissions(made["HoldfastReplica-copied"])
+    [key] = {one["Resource"] for one in statements if one["Sid"] == "Encrypt"}
+
+    for region, name, effect in (
+        (THERE, THERE_BUCKET, "allow"),
+        (THERE, f"{THERE_BUCKET}-other", "nothing"),
+        ("us-east-1", THERE_BUCKET, "nothing"),
     ):
-        for service, encrypted, effect in (
-            (f"s3.{region}.amazonaws.com", f"arn:aws:s3:::{name}", "allow"),
-            (f"s3.{region}.amazonaws.com", f"arn:aws:s3:::{name}-other", "nothing"),
-            ("s3.us-east-1.amazonaws.com", f"arn:aws:s3:::{name}", "nothing"),
-        ):
-            context = {"kms:ViaService": service, "kms:EncryptionContext:aws:s3:arn": encrypted}
-            assert evaluate(statements, Request(action, resource, ROLE, context)) == effect
+        context = by_s3(region, name)
+        assert evaluate(statements, Request("kms:Encrypt", key, ROLE, context)) == effect
+
+
+OWN = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666"
+"""The ID is KMS's, so that the replica's stack cannot know it."""
+BROUGHT = OWN.replace("1a2b3c4d", "5e6f7a8b")
+FOREIGN = OWN.replace("1a2b3c4d", "9c0d1e2f").replace(ACCOUNT, "999999999999")
+NEVER = {OWN.replace(ACCOUNT, "888888888888"), OWN.replace(REGION, THERE)}
+EACH_KEYS = [
+    ("kms", (), {OWN}),
+    (BROUGHT, (), {BROUGHT}),
+    (FOREIGN, (BROUGHT,), {FOREIGN, BROUGHT}),
+    (FOREIGN, ("kms",), {FOREIGN, OWN}),
+    ("kms", (BROUGHT, FOREIGN), {OWN, BROUGHT, FOREIGN}),
+    ("s3", ("kms",), {OWN}),
+    ("s3", (FOREIGN,), {FOREIGN}),
+    ("s3", (), set()),
+]
+"""`key`, `previous_keys`, and the keys under which an object of the bucket may be."""
+
+
+@pytest.mark.parametrize("administrators", [(), (f"arn:aws:iam::{ACCOUNT}:role/security",)])
+@pytest.mark.parametrize(("key", "previous", "under"), EACH_KEYS)
+def test_the_role_decrypts_by_its_own_policy_under_every_key_of_the_bucket(
+    synthesize: Synthesize,
+    key: str,
+    previous: tuple[str, ...],
+    under: set[str],
+    administrators: tuple[str, ...],
+) -> None:
+    team = replace(TEAM, key=key, previous_keys=previous, key_administrators=administrators)
+    stacks = synthesize([team], AWS)
+    statements = permissions(stacks["HoldfastReplica-copied"])
+
+    def may(key: str, *context: str) -> bool:
+        return evaluate(statements, Request("kms:Decrypt", key, ROLE, by_s3(*context))) == "allow"
+
+    for one in under:
+        assert may(one, REGION, HERE_BUCKET)
+        assert may(one, REGION, f"{HERE_BUCKET}/states/a.tfstate")
+        assert not may(one, REGION, f"{HERE_BUCKET}-other")
+        assert not may(one, THERE, HERE_BUCKET)
+        assert not may(one, REGION, HERE_BUCKET, "lambda.amazonaws.com")
+    for one in NEVER | {FOREIGN} - under | (set() if OWN in under else {OWN, BROUGHT} - under):
+        assert not may(one, REGION, HERE_BUCKET)
+    for made in stacks["Holdfast-copied"].resources("AWS::KMS::Key").values():
+        policy = resolved(stacks["Holdfast-copied"].template, made["Properties"]["KeyPolicy"]["Statement"])
+        assert ROLE not in str(policy)
+        assert evaluate(policy, Request("kms:Decrypt", OWN, ROLE, by_s3(REGION, HERE_BUCKET))) == "allow"
