@@ -15,9 +15,7 @@ from holdfast_cli.importing.plan import Plan, Planned, check_name
 from holdfast_cli.importing.source import OldState, Settings, Source
 
 
-def make(
-    settings: Settings, source: Source, place: NewPlace, rules: Sequence[Rule], history: int | None
-) -> Plan:
+def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Rule]) -> Plan:
     """Return a plan. A state without a name has a note that says why."""
     every = [*rules, *(Rule.parse(text) for text in source.default_rules)]
     listed = list(source.states())
@@ -38,7 +36,7 @@ def make(
         for state in found
     ]
     planned = many.for_each(found, lambda state: _noted(state, source, place), "compared")
-    return Plan(settings, [state for state in planned if state], history)
+    return Plan(settings, [state for state in planned if state])
 
 
 def _named(state: OldState, rules: Sequence[Rule]) -> Planned:

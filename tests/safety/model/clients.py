@@ -128,12 +128,6 @@ def impatient_push_of_the_first(me: Client) -> Session:
     yield from _impatient(me, names_the_lock=True, forced=state_document("Z", 1), operation="state-push")
 
 
-def importer(me: Client) -> Session:
-    """`holdfast import --history`: stores two old versions, the older first."""
-    for serial in (7, 8):
-        yield HttpRequest("import", STATE, me.caller, state_document(me.name, serial))
-
-
 def reader(me: Client) -> Session:
     """`terraform plan -lock=false`."""
     yield HttpRequest("read", STATE, me.caller)
@@ -226,18 +220,6 @@ def restore(me: Client) -> Session:
 def restore_blindly(me: Client) -> Session:
     """Restores the first version without a look at the current version."""
     yield from _restore(me, "")
-
-
-def restore_lineage(me: Client) -> Session:
-    """`holdfast state restore --replace-lineage`: reads the current version, and restores the first."""
-    seen = yield from _looked(me)
-    if seen:
-        yield from _restore(me, seen, replaces_lineage=True)
-
-
-def restore_lineage_blindly(me: Client) -> Session:
-    """The same without a look at the current version, which the API must refuse."""
-    yield from _restore(me, "", replaces_lineage=True)
 
 
 def restore_as_another(me: Client) -> Session:
@@ -415,18 +397,11 @@ def _restore(
     seen: str,
     *,
     reason: str = "",
-    replaces_lineage: bool = False,
     frozen: str = "",
     version: str = "v1",
 ) -> Session:
     """Restore a version, under a lock of its own or under the freeze of the client `frozen`."""
-    document: dict[str, str | bool] = {
-        "version": version,
-        "reason": reason or me.name,
-        "id": command_id(me.name),
-    }
-    if replaces_lineage:
-        document["replace_lineage"] = True
+    document = {"version": version, "reason": reason or me.name, "id": command_id(me.name)}
     if frozen:
         document["frozen"] = command_id(frozen)
     if seen:

@@ -44,13 +44,11 @@ LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze"}
 RELEASES: Final = OWN_LOCK | {"unlock", "cloud-unlock", "cloud-force-unlock", "break", "unfreeze"}
 BLIND: Final = "X"
 """The name of the client that restores without a look at the current version."""
-REPLACER: Final = "L"
-"""The name of the client that restores a version of another lineage on purpose."""
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
     *("undelete", "undeclare", "restore", "freeze", "unfreeze"),
-    *("freeze-pattern", "unfreeze-pattern", "import"),
+    *("freeze-pattern", "unfreeze-pattern"),
 }
 """The verbs that need the role maintainer. A writer removes only a named lock of their own."""
 _OF_VERBS: Final = frozenset({"delete", "undelete", "undeclare", "restore"})
@@ -190,16 +188,15 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     """Return the part of a response that is the same for every try of a request.
 
     A response of the management API also says what this try did: whether it removed the lock or which
-    pattern it lifted, which version it deleted, and whether it imported one. A later try finds that done.
-    Only a later try knows since when a pattern is frozen, because S3 tells the time of an object to those who
-    read it.
+    pattern it lifted, and which version it deleted. A later try finds that done. Only a later try knows
+    since when a pattern is frozen, because S3 tells the time of an object to those who read it.
     """
     if reply.status != 200 or not reply.body.startswith(('{"name"', '{"pattern"', '{"freeze"')):
         return reply.status, _LOCK_LEFT.sub("", reply.body), ""
     told = {**_document(reply.body.encode())}
     if reply.body.startswith('{"freeze"'):
         told["freeze"] = {**told["freeze"], "since": None}
-    for what_was_there in ("removed", "pattern", "created"):
+    for what_was_there in ("removed", "pattern"):
         told.pop(what_was_there, None)
     if "serial" not in told:
         told.pop("version", None)
@@ -376,9 +373,6 @@ def of_state_effect(
     """Judge a change of the state object. `point` is the point at which the request was sent."""
     if effect.removed is not None:
         yield Violation(Invariant.KEPT, f"{point.request.verb} removed a version of the state")
-        return
-    if point.request.verb == "import":
-        yield Violation(Invariant.CURRENT, f"{writer.name} imported an old version, and it is current")
         return
     before = effect.before
     if before is None or before.body is None:
@@ -806,13 +800,7 @@ def _forward(
     entries: Iterable[Entry], acknowledged: frozenset[bytes], *, any_push_counts: bool
 ) -> Iterable[Violation]:
     last: Entry | None = None
-    highest: dict[str, int] = {}
     for entry in entries:
-        if entry.body is not None:
-            lineage, serial = (_document(entry.body)[member] for member in ("lineage", "serial"))
-            if _replaces(entry) and serial <= highest.get(lineage, -1):
-                yield Violation(Invariant.FORWARD, f"{_described(entry)} has a serial that its lineage had")
-            highest[lineage] = max(serial, highest.get(lineage, -1))
         if entry.body is None:
             last = None
         elif _counts(entry, acknowledged):
@@ -827,15 +815,10 @@ def _forward(
 def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
     """Judge a state that follows an acknowledged state."""
     last, document = _document(before.body or b""), _document(after.body or b"")
-    if document["lineage"] != last["lineage"] and not _replaces(after):
+    if document["lineage"] != last["lineage"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} changed the lineage")
-    elif document["lineage"] == last["lineage"] and document["serial"] <= last["serial"]:
+    elif document["serial"] <= last["serial"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} came after serial {last['serial']}")
-
-
-def _replaces(entry: Entry) -> bool:
-    """Return whether a restore wrote a version on purpose over a state of any lineage."""
-    return _operation(entry) == "restore" and author(entry) == REPLACER
 
 
 def of_announced(point: Point, acknowledged: frozenset[bytes]) -> Iterable[Violation]:
