@@ -25,8 +25,6 @@ _WITHOUT_CONDITION: Mapping[str, Any] = {
     "Bool": _CREATES_AN_OBJECT,
 }
 
-_REPLACES: Mapping[str, Any] = {"Null": {"s3:if-none-match": "true"}, "Bool": _CREATES_AN_OBJECT}
-
 _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
@@ -35,7 +33,6 @@ def deny_statements(
 ) -> list[iam.PolicyStatement]:
     """Return the deny statements of a team's state bucket, except the statements about TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
-    imported = bucket.arn_for_objects(keys.IMPORTED)
     records = [
         bucket.arn_for_objects(f"{keys.folder(one)}*")
         for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES, keys.FREEZES)
@@ -45,13 +42,17 @@ def deny_statements(
         return _deny(sid, "s3:PutObject", resources, _WITHOUT_CONDITION)
 
     return [
-        _deny("RefuseLockWritesWithoutCondition", "s3:PutObject", [locks], _REPLACES),
+        _deny(
+            "RefuseLockWritesWithoutCondition",
+            "s3:PutObject",
+            [locks],
+            {"Null": {"s3:if-none-match": "true"}, "Bool": _CREATES_AN_OBJECT},
+        ),
         # backend "s3" writes a state without a condition.
         *(() if team.native_clients else (blind("RefuseStateWritesWithoutCondition", [states]),)),
         # A write without a condition could make a revoked record valid again, or drop the tags that another
         # process gave a workspace.
         blind("RefuseRecordWritesWithoutCondition", records),
-        _deny("RefuseToReplaceImportedVersions", "s3:PutObject", [imported], _REPLACES),
         *_deny_other_encryption(bucket, key_arns, plain=team.key == "s3"),
         _deny("RefuseToDeleteStateVersions", "s3:DeleteObjectVersion", [states]),
         # Deleting a record's newest version makes an older version current, perhaps from before a revocation.

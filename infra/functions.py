@@ -110,7 +110,6 @@ NOTIFIED_TOPIC: Final = Place("NotifiedTopic")
 TRANSFERS_ROLE: Final = Place("Transfers")
 METRICS: Final = Place("Metrics")
 STATES: Final = replace(STATE_BUCKET, keys=keys.STATES, reason=_SCOPED)
-IMPORTED: Final = replace(STATE_BUCKET, keys=keys.IMPORTED, reason=_SCOPED)
 LOCKS: Final = replace(STATE_BUCKET, keys=keys.LOCKS, reason=_SCOPED)
 PROBES: Final = replace(STATE_BUCKET, keys=keys.PROBES, reason=_SCOPED)
 WORKSPACES: Final = replace(STATE_BUCKET, keys=keys.WORKSPACES, reason=_SCOPED)
@@ -201,8 +200,6 @@ FUNCTIONS: Final = (
         environment=(*_LARGE_STATES, "HOLDFAST_AUDIT_GROUP"),
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
-            Grant("ImportHistory", ("s3:GetObject", "s3:PutObject"), (IMPORTED,)),
-            Grant("RetainImported", ("s3:PutObjectRetention",), (IMPORTED,), when="retention"),
             Grant("DeclareNames", _USE, (WORKSPACES,)),
             Grant("FreezePatterns", ("s3:GetObject", "s3:PutObject"), (FREEZES,)),
             Grant("ListStatesAndVersions", ("s3:ListBucket", "s3:ListBucketVersions"), (STATE_BUCKET,)),
@@ -317,7 +314,7 @@ TRANSFERS: Final = RoleSpec(
     purpose="Signs the addresses at which clients upload and download states.",
     grants=(
         Grant("Upload", ("s3:PutObject",), (UPLOADS, UPLOADED_JSON)),
-        READ_VERSIONS.also(IMPORTED),
+        READ_VERSIONS,
         _key("EncryptUploads", "GenerateDataKey", of=STAGING_BUCKET),
         _key("DecryptVersions", "Decrypt"),
     ),

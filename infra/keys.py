@@ -24,8 +24,6 @@ STATES: Final = StateName("*").state_key
 LOCKS: Final = StateName("*").lock_key
 PROBES: Final = StateName(f"{RESERVED}/*").state_key
 """The states that `holdfast doctor` writes and removes, and their locks."""
-IMPORTED: Final = f"{StateName('*').imported_folder}*"
-"""The versions that states had in another place."""
 TOKENS: Final = token_key("*")
 SESSIONS: Final = session_key("*")
 TRUST: Final = trust.KEY

@@ -280,7 +280,7 @@ def _download(request: Request, which: VersionId | UploadId) -> Response:
         if encoded := downloads.encoded(body, accepts_gzip=request.accepts_gzip):
             return Response(encoded, said)
     request.caller.require(Action.READ, version.name)
-    elsewhere = downloads.redirect(_function.bucket, version.name.state_key, version.version_id)
+    elsewhere = downloads.redirect(_function.bucket, version.name, version.version_id)
     return Response(elsewhere, said, status=307)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from gateway import payload
 from gateway.payload import Payload
 from holdfast.errors import TooLarge
+from holdfast.names import StateName
 from holdfast.s3.presigned import Presigned, Signer
 
 _SECONDS: Final = 60
@@ -33,11 +34,11 @@ def encoded(body: bytes, *, accepts_gzip: bool) -> Payload | None:
         return None
 
 
-def redirect(bucket: str, key: str, version_id: str) -> Payload:
-    """Return the payload of a redirect to a version of an object in S3.
+def redirect(bucket: str, name: StateName, version_id: str) -> Payload:
+    """Return the payload of a redirect to a version of a state in S3.
 
     S3 has another host name, so Go's client does not send it `Authorization`. Routes of `backend "http"` must
     not redirect: the client would read a 404 of S3 as "no state yet", and plan to create everything.
     """
-    address = presigned(bucket).get(key, version_id, _SECONDS)
+    address = presigned(bucket).get(name.state_key, version_id, _SECONDS)
     return Payload("", is_base64=False, headers={"Location": address})

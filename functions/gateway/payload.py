@@ -63,24 +63,6 @@ def decode(text: str, *, is_base64: bool) -> bytes:
     return base64.b64decode(text, validate=True) if is_base64 else text.encode()
 
 
-def decompress(packed: bytes, limit: int) -> bytes | None:
-    """Decompress a gzip body of a request; stop and return None as soon as it exceeds `limit` bytes.
-
-    Raises:
-        ValueError: the body is not exactly one whole gzip member.
-    """
-    decompressor = zlib.decompressobj(wbits=_GZIP)
-    try:
-        body = decompressor.decompress(packed, limit + 1)
-    except zlib.error as error:
-        raise ValueError("is not gzip") from error
-    if len(body) > limit:
-        return None
-    if not decompressor.eof or decompressor.unused_data:
-        raise ValueError("is not one whole gzip member")
-    return body
-
-
 def _compressed(body: bytes) -> bytes | None:
     """Return a compressed body; stop and return None as soon as it does not fit into a response."""
     compressor = zlib.compressobj(4, wbits=_GZIP)

@@ -31,7 +31,6 @@ class Action(Enum):
     RESTORE = auto()
     FREEZE = auto()
     READ_ACTIVITY = auto()
-    IMPORT_HISTORY = auto()
 
 
 class OwnLocks(StrEnum):
@@ -65,7 +64,7 @@ _READER = _OUTPUTS | {Action.READ_HISTORY, Action.READ}
 _WRITER = _READER | {Action.LOCK, Action.UNLOCK, Action.WRITE}
 _MAINTAINER = _WRITER | {
     *(Action.FORCE_UNLOCK, Action.DELETE, Action.UNDELETE, Action.RESTORE),
-    *(Action.FREEZE, Action.READ_ACTIVITY, Action.IMPORT_HISTORY),
+    *(Action.FREEZE, Action.READ_ACTIVITY),
 }
 
 

@@ -54,7 +54,6 @@ class Event(StrEnum):
     STATES_SEARCHED = "states.searched"
     STATE_RESTORED = "state.restored"
     STATE_UNDELETED = "state.undeleted"
-    STATE_VERSION_IMPORTED = "state.version_imported"
     STATE_DECLARED = "state.declared"
     STATE_UNDECLARED = "state.undeclared"
     STATE_FROZEN = "state.frozen"
@@ -101,7 +100,6 @@ def changed_a_state(event: Event) -> bool:
             | Event.HISTORY_READ
             | Event.STATE_COMPARED
             | Event.STATES_SEARCHED
-            | Event.STATE_VERSION_IMPORTED
             | Event.STATE_DECLARED
             | Event.STATE_UNDECLARED
             | Event.STATE_FROZEN
@@ -131,17 +129,7 @@ NOTIFIED: Final = (
 FIELDS: Final = (
     *("principal", "owner", "subject", "source", "role", "trust"),
     *("state", "lock_id", "held_by", "operation", "who"),
-    *(
-        "serial_before",
-        "serial",
-        "lineage_before",
-        "lineage",
-        "version_id",
-        "marker_left",
-        "restored_from",
-        "freeze",
-        "until",
-    ),
+    *("serial_before", "serial", "version_id", "marker_left", "restored_from", "freeze", "until"),
     *("token", "session", "reason", "error", "status", "source_ip", "request_id", "stream", "number"),
 )
 """The fields of a log line that the audit trail keeps in its event, beside `ADDED_FIELDS`."""

@@ -18,7 +18,6 @@ RECORDS: Final = "workspaces/"
 FROZEN_PATTERNS: Final = "freezes/patterns.json"
 """The key of the record of frozen patterns."""
 
-_IMPORTED: Final = "imported/"
 _PROBE_FOLDER: Final = f"{RESERVED}/"
 _PROBE_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -53,14 +52,6 @@ class StateName:
     def record_key(self) -> str:
         """Return the key of the record that declares the name, and makes a workspace exist."""
         return f"{RECORDS}{self.value}.json"
-
-    @property
-    def imported_folder(self) -> str:
-        """Return the prefix of the state's imported versions.
-
-        No name has a segment `_`, so no key of another state begins with it.
-        """
-        return f"{_IMPORTED}{self.value}/_/"
 
     def __str__(self) -> str:
         return self.value

@@ -1,6 +1,7 @@
 """Handlers of the management API that change: declare a name, restore or freeze a state, for example."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 from gateway import logged
 from gateway.responses import Response
@@ -10,14 +11,17 @@ from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
 from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
-from holdfast.state import imported, lineage, locks
+from holdfast.state import locks
 from holdfast.state.delete import delete as delete_state
-from holdfast.state.operator import IMPORTED, check_version_id
-from holdfast.state.restore import Wanted
+from holdfast.state.operator import check_version_id
+from holdfast.state.restore import Wanted, how_to_replace
 from holdfast.state.restore import restore as restore_state
 from holdfast.state.undelete import undelete as undelete_state
 from management import documents, environment
 from management.requests import Request, moment, text
+
+_GONE: Final = "replace_lineage"
+"""A member that commands of 0.3.0 send."""
 
 
 def create(request: Request) -> Response:
@@ -36,54 +40,26 @@ def undeclare(request: Request) -> Response:
     return Response(answered, event=_unless(removed))
 
 
-def import_version(request: Request) -> Response:
-    """Store a version that the state had in another place."""
-    asked = request.parameters
-    claims = imported.Claims(
-        asked.get("author", ""),
-        moment(asked["time"], "time") if "time" in asked else None,
-        asked.get("from", ""),
-    )
-    body = request.content(environment.LARGEST_STATE)
-    put = imported.put(
-        request.store, request.name, body, claims, request.caller, retention=environment.RETENTION
-    )
-    document = v1.ImportedNumber(name=request.name.value, number=str(put.number), created=put.created)
-    return Response(
-        documents.answer(document),
-        {"serial": put.number.serial, "version_id": f"{IMPORTED}{put.number}", "bytes": len(body)},
-        event=_unless(put.created),
-    )
-
-
 def restore(request: Request) -> Response:
-    """Write the content of an earlier version again, or continue the search for the serial that it needs."""
-    asked = request.document(*form.names(v1.Restore))
-    replaces_lineage = asked.get("replace_lineage", False)
-    if not isinstance(replaces_lineage, bool):
-        raise InvalidRequest("'replace_lineage' must be true or false.")
+    """Write the content of an earlier version again."""
+    asked = request.document(*form.names(v1.Restore), _GONE)
+    version_id = check_version_id(text(asked, "version"))
+    if _GONE in asked:
+        raise InvalidRequest(f"'{_GONE}' was removed. {how_to_replace(request.name, version_id)}")
     restored = restore_state(
         request.store,
         request.name,
         Wanted(
-            text(asked, "version"),
+            version_id,
             text(asked, "reason"),
             text(asked, "id"),
-            text(asked, "current") if "current" in asked else None,
-            replaces_lineage,
-            *(text(asked, member) if member in asked else None for member in ("cursor", "frozen")),
+            *(text(asked, member) if member in asked else None for member in ("current", "frozen")),
         ),
         request.caller,
         limit=environment.LARGEST_STATE,
         retention=environment.RETENTION,
     )
-    if isinstance(restored, lineage.Search):
-        unfinished = v1.RestoreSearch(
-            name=request.name.value, searched=restored.versions, next=restored.next or ""
-        )
-        return Response(documents.answer(unfinished), event=Event.HISTORY_READ)
     before = restored.superseded
-    new, old = restored.revision.lineage, before.lineage if before else None
     return Response(
         documents.answer(
             v1.Restored(
@@ -93,8 +69,7 @@ def restore(request: Request) -> Response:
                 restored_from=restored.restored_from,
                 restored_serial=restored.restored.serial,
                 changed=restored.changed,
-                lineage=new,
-                lineage_before=old,
+                lineage=restored.revision.lineage,
             )
         ),
         logged={
@@ -104,7 +79,6 @@ def restore(request: Request) -> Response:
             "version_id": restored.version_id,
             "restored_from": restored.restored_from,
             "reason": asked["reason"],
-            **({"lineage": new, "lineage_before": old} if replaces_lineage else {}),
         },
         event=_unless(restored.changed),
     )

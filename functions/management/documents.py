@@ -14,7 +14,6 @@ from holdfast.names import StateName
 from holdfast.s3.object_metadata import VERSION_FIELDS
 from holdfast.s3.store import ObjectVersion
 from holdfast.state import catalog
-from holdfast.state import imported as importing
 from holdfast.state.description import Current, Description
 from holdfast.state.freeze import covers
 from holdfast.state.history import History, Version
@@ -177,27 +176,6 @@ def _version(version: Version) -> v1.Version:
         delete_marker=entry.is_delete_marker,
         status=version.status.value if version.status else None,
         **noted,
-    )
-
-
-def imported(name: StateName, page: importing.Page) -> v1.ImportedPage:
-    return v1.ImportedPage(name=name.value, versions=tuple(map(_imported, page.versions)), next=page.next)
-
-
-def _imported(found: importing.Imported) -> v1.ImportedVersion:
-    metadata = found.version.metadata
-    return v1.ImportedVersion(
-        number=str(found.number),
-        time=found.version.last_modified,
-        size=found.version.size,
-        serial=found.number.serial,
-        lineage=metadata.get("lineage"),
-        sha256=metadata.get("sha256"),
-        by=metadata.get("imported-by"),
-        owner=metadata.get("owner"),
-        says_author=metadata.get("says-author"),
-        says_time=form.moment(metadata.get("says-time")),
-        says_from=metadata.get("says-from"),
     )
 
 

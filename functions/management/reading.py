@@ -11,10 +11,10 @@ from holdfast.api.form import Document
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
 from holdfast.s3.store import Object, ObjectVersion
-from holdfast.state import catalog, declared, description, freeze, history, imported, read
+from holdfast.state import catalog, declared, description, freeze, history, read
 from holdfast.state import locks as state_locks
 from holdfast.state import resolve as resolving
-from holdfast.state.operator import IMPORTED, check_version_id
+from holdfast.state.operator import check_version_id
 from management import documents, environment
 from management.requests import Request, text
 
@@ -57,12 +57,6 @@ def versions(request: Request) -> Response:
     return _large(request, documents.history(request.name, page))
 
 
-def imported_versions(request: Request) -> Response:
-    """Respond with a page of the imported versions of a name, which need not have a state."""
-    page = imported.page(request.store, request.name, request.parameters.get("cursor"), request.caller)
-    return _large(request, documents.imported(request.name, page))
-
-
 def resolve(request: Request) -> Response:
     """Respond with the version to which a reference resolves, and the current version."""
     sent = request.parameters
@@ -89,8 +83,6 @@ def names(request: Request) -> Response:
 def content(request: Request) -> Response:
     """Respond with a version's content or a redirect to it. The role `outputs` gets only the outputs."""
     version_id = request.parameters.get("version")
-    if version_id and (number := imported.parse(version_id)):
-        return _imported(request, number)
     if version_id:
         check_version_id(version_id)
     whole = request.caller.may(Action.READ, request.name)
@@ -135,22 +127,12 @@ def _whole(request: Request, version_id: str | None) -> Response:
     found = read.read_version(
         request.store, request.name, version_id, request.caller, limit=payload.MAX_BYTES
     )
-    return _sent(request, request.name.state_key, found)
-
-
-def _imported(request: Request, number: imported.Number) -> Response:
-    found = imported.read(request.store, request.name, number, request.caller, limit=payload.MAX_BYTES)
-    return _sent(request, number.key(request.name), found, f"{IMPORTED}{number}")
-
-
-def _sent(request: Request, key: str, found: Object | ObjectVersion, called: str = "") -> Response:
-    """Respond with content, or with a redirect to it if it does not fit. `called` replaces its version ID."""
     if isinstance(found, Object):
         if body := downloads.encoded(found.body, accepts_gzip=request.accepts_gzip):
-            return _content(found.version, body, called)
+            return _content(found.version, body)
         found = found.version
-    elsewhere = downloads.redirect(environment.BUCKET, key, found.version_id)
-    return _content(found, elsewhere, called, status=307)
+    elsewhere = downloads.redirect(environment.BUCKET, request.name, found.version_id)
+    return _content(found, elsewhere, status=307)
 
 
 def _outputs(request: Request, version_id: str | None) -> Response:
@@ -168,13 +150,12 @@ def _outputs(request: Request, version_id: str | None) -> Response:
 
 
 def _content(
-    version: ObjectVersion, body: Payload, called: str = "", *, status: int = 200, event: Event | None = None
+    version: ObjectVersion, body: Payload, *, status: int = 200, event: Event | None = None
 ) -> Response:
-    version_id = called or version.version_id
-    headers = {**body.headers, "Holdfast-Version": version_id}
+    headers = {**body.headers, "Holdfast-Version": version.version_id}
     return Response(
         Payload(body.text, is_base64=body.is_base64, headers=headers),
-        {"version_id": version_id, "bytes": version.size},
+        {**_version_read(version), "bytes": version.size},
         status,
         event,
     )

@@ -5,9 +5,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from gateway import payload, requests
+from gateway import requests
 from holdfast import json_object
-from holdfast.errors import InvalidBody, InvalidRequest, TooLarge
+from holdfast.errors import InvalidRequest, TooLarge
 
 _MAX_BYTES: Final = 64 * 1024
 """Bytes of the largest document of a request."""
@@ -45,26 +45,6 @@ class Request(requests.Request):
             raise InvalidRequest(f"The body {error}; send a JSON object.") from None
         _check_known(found, known, "member")
         return {name: value for name, value in found.items() if value is not None}
-
-    def content(self, limit: int) -> bytes:
-        """Return the state in the body, decompressed. A body that is too large uses little memory.
-
-        Raises:
-            InvalidBody: the body did not arrive whole, or has another `Content-Encoding` than gzip.
-            TooLarge: the state has more than `limit` bytes.
-        """
-        coding = self.header("content-encoding").strip().lower()
-        if coding not in ("", "gzip"):
-            raise InvalidBody(f"The body is encoded as {coding[:20]!r}; send it as it is, or with gzip.")
-        body: bytes | None = self.body()
-        if coding and body is not None:
-            try:
-                body = payload.decompress(body, limit)
-            except ValueError as error:
-                raise InvalidBody(f"The body {error}. Nothing was changed.") from None
-        if body is None or len(body) > limit:
-            raise TooLarge(f"The state has more than {limit} bytes, the most that this team accepts.")
-        return body
 
 
 def _check_known(names: Iterable[str], known: Collection[str], kind: str) -> None:

@@ -32,10 +32,6 @@ MOST_PAGES: Final = 100_000
 """The largest number of pages that are read of a list: a faulty server may send pages without end."""
 
 
-class MissingRouteError(CommandError):
-    """The API lacks a route: its stack is older than the command, or the address is another API's."""
-
-
 class ApiError(CommandError):
     """The API refused a request; `code` is the error code of its response."""
 
@@ -101,15 +97,6 @@ class Api:
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(f"The request may have taken effect: {look}")
             raise
-
-    def put_content(self, kind: type[_D], route: str, name: object, body: bytes, **query: str | None) -> _D:
-        """Send content that is already compressed with gzip, to a route on which a retry changes nothing.
-
-        `query` and errors are as for `get`.
-        """
-        # API Gateway passes a body on as text if its type is JSON.
-        headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
-        return self._document(kind, self._send("PUT", _path(route, name, query), body, headers), name)
 
     def content(self, name: object, version: str | None) -> tuple[bytes, str]:
         """Return the bytes and the ID of a state's version; if `version` is None, of the current version.
@@ -181,18 +168,10 @@ class Api:
         body = json.dumps(form.write(document)).encode()
         return self._document(kind, self._send("POST", _path(route, None, {}), body), None)
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        described: Mapping[str, str] | None = None,
-        *,
-        redirects: bool = False,
-    ) -> Response:
+    def _send(self, method: str, path: str, body: bytes = b"", *, redirects: bool = False) -> Response:
         headers = {"Authorization": self.authorization, "Accept-Encoding": "gzip"}
         if body:
-            headers |= described or {"Content-Type": "application/json"}
+            headers["Content-Type"] = "application/json"
         url = f"{self.address}{path}"
         response = http.send(method, url, headers=headers, body=body, redirects=redirects)
         self._clock.hear(response.headers.get("date", ""))
@@ -219,7 +198,7 @@ class Api:
             case _ if code == "unknown_route" or (
                 not code and status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
             ):
-                return MissingRouteError(
+                return CommandError(
                     f"{self.host} lacks this route of the management API: check the address, and deploy the "
                     f"team's stack again if it is older than this command.{http.version_skew(self.address)}"
                 )

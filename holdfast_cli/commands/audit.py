@@ -28,7 +28,7 @@ _EVENT_WIDTH: Final = max(map(len, EVENTS))
 _OPTIONS = ("state", "event", "principal", "version_id", "lock_id")
 """The fields of an event that an option of the same name selects by."""
 DETAILS = (
-    *("error", "reason", "serial_before", "serial", "lineage_before", "lineage", "version_id"),
+    *("error", "reason", "serial_before", "serial", "version_id"),
     *("restored_from", "lock_id", "held_by"),
     *("operation", "who", "freeze", "until", "source_ip", "token", "session", "trust", "role"),
 )

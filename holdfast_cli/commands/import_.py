@@ -19,7 +19,7 @@ from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import Outcome
 from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.new_place import NewPlace
-from holdfast_cli.importing.plan import ALL, MOST, Plan
+from holdfast_cli.importing.plan import Plan
 from holdfast_cli.importing.source import Settings, Source
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
@@ -52,14 +52,6 @@ def _rule(text: str) -> Rule:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _history(text: str) -> int | None:
-    if text == ALL:
-        return None
-    if not text.isascii() or not text.isdecimal() or int(text) > MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of versions nor {ALL!r}")
-    return int(text)
-
-
 def _of_source(name: str, metavar: str, text: str) -> Option:
     return option(f"--{name}", type=rules.unicode_text, metavar=metavar, help=text)
 
@@ -85,7 +77,7 @@ sources:
   FOLDER                         *.tfstate files""",
     """\
   holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
-  holdfast import plan s3://old-bucket --map 'env:/{ws}/{key}.tfstate={key}/{ws}' --history all
+  holdfast import plan s3://old-bucket --map 'env:/{ws}/{key}.tfstate={key}/{ws}'
   holdfast import plan gitlab://gitlab.example.com/infra --map '{project}/{name}=infra/{name}'
   holdfast import plan https://old.example.com/states/a --lock-address '{address}/lock'
 """,
@@ -96,13 +88,6 @@ sources:
         type=_rule,
         metavar="PATTERN=NAME",
         help="how a state is named; may be repeated, and goes before the rules of the source",
-    ),
-    option(
-        "--history",
-        type=_history,
-        default=0,
-        metavar="N|all",
-        help="also import so many versions before the current one, newest first; takes the role maintainer",
     ),
     _of_source("dynamodb-table", "TABLE", "s3: the table with the clients' locks"),
     _of_source("workspace-key-prefix", "TEXT", "s3: as in the clients' blocks; default: env:"),
@@ -118,7 +103,7 @@ def _plan(asked: argparse.Namespace) -> None:
     settings = Settings(tuple(asked.source), options)
     source = sources.open_source(settings)
     place = _place(asked, {Action.READ})
-    made = planning.make(settings, source, place, asked.map or [], asked.history)
+    made = planning.make(settings, source, place, asked.map or [])
     unnamed = [state for state in made.states if state.name is None]
     output.write(plan.write(made).rstrip("\n"))
     if left_out := [each.id for each in made.left_out]:
@@ -157,8 +142,7 @@ class _Opened(NamedTuple):
 @contextmanager
 def _opened(asked: argparse.Namespace, command: str) -> Iterator[_Opened]:
     read = plan.read(asked.plan)
-    writes = {Action.WRITE, Action.IMPORT_HISTORY} if read.history != 0 else {Action.WRITE}
-    place = _place(asked, writes if command == "run" else {Action.READ})
+    place = _place(asked, {Action.WRITE if command == "run" else Action.READ})
     source = sources.open_source(read.settings)
     with Journal.opened(asked.plan, only_read=command == "check") as journal:
         journal.begin(place.api.address, read.settings)

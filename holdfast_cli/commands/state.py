@@ -5,17 +5,14 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from holdfast.access import named
 from holdfast.api import form, v1
-from holdfast.state.operator import IMPORTED
-from holdfast_cli.api import imported_versions, state_versions, version_reference
-from holdfast_cli.api.management import Api, ApiError
+from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
     colour,
@@ -195,11 +192,7 @@ def _fields(state: v1.StateDescription, now: datetime) -> list[tuple[str, str]]:
     """\
 Show the versions of a state, newest first: who wrote which, and whether it was
 acknowledged. A version that was never acknowledged is of a writer who was refused.
-Takes the role reader or auditor.
-
-Versions that the state had in another place follow as imported, with what the
-import says of their author and time; nobody verified that. With --json they have
-the member number, and no version.""",
+Takes the role reader or auditor.""",
     """\
   holdfast state history network/prod
   holdfast state history network/prod --limit 100
@@ -221,35 +214,20 @@ the member number, and no version.""",
 )
 def _history(asked: argparse.Namespace) -> None:
     api = sign_in(asked)
-    versions, imported = _versions(api, asked.state, None if asked.all else asked.limit)
+    history = api.pages(v1.Version, "versions", "versions", asked.state)
+    versions = list(islice(history, None if asked.all else asked.limit))
+    history.close()
     if asked.json:
-        output.write(json.dumps([version.raw for version in (*versions, *imported)], indent=2))
-    elif versions or imported:
-        output.write(_table_of_versions(versions, imported, api.now()))
+        output.write(json.dumps([version.raw for version in versions], indent=2))
+    elif versions:
+        output.write(_table_of_versions(versions, api.now()))
     else:
         output.write(output.wrapped(f"The state {asked.state} has no versions."))
-    if not asked.all and len(versions) + len(imported) == asked.limit:
+    if not asked.all and len(versions) == asked.limit:
         output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all versions.")
 
 
-def _versions(api: Api, name: object, limit: int | None) -> tuple[list[v1.Version], list[v1.ImportedVersion]]:
-    """Return the newest versions and then imported versions of a name, together at most `limit`."""
-    versions, missing = [], None
-    try:
-        with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
-            versions = list(islice(history, limit))
-    except ApiError as error:
-        if error.code != "no_state":
-            raise
-        missing = error  # its history may have been imported before it
-    with closing(imported_versions.listed(api, name)) as history:
-        imported = list(islice(history, None if limit is None else limit - len(versions)))
-    if missing and not imported:
-        raise missing
-    return versions, imported
-
-
-def _table_of_versions(versions: list[v1.Version], imported: list[v1.ImportedVersion], now: datetime) -> str:
+def _table_of_versions(versions: list[v1.Version], now: datetime) -> str:
     rows = [
         [
             whole(version.serial),
@@ -263,19 +241,6 @@ def _table_of_versions(versions: list[v1.Version], imported: list[v1.ImportedVer
         ]
         for version in versions
     ]
-    rows += [
-        [
-            whole(version.serial),
-            word(version, "time", now),
-            "",
-            f"{IMPORTED}{version.number}",
-            named(version.by or "", version.owner or ""),
-            "",
-            size(version.size),
-            _claims(version),
-        ]
-        for version in imported
-    ]
     headings = ("SERIAL", "TIME", "STATUS", "VERSION", "BY", "OPERATION", "SIZE", "NOTE")
     return output.table(headings, rows)
 
@@ -288,16 +253,6 @@ def _status(version: v1.Version) -> str:
 def _note(version: v1.Version) -> str:
     restored = f"restored from {version.restored_from}" if version.restored_from else ""
     return ": ".join(filter(None, (restored, version.reason)))
-
-
-def _claims(version: v1.ImportedVersion) -> str:
-    when = word(version, "says_time")
-    said = (
-        version.says_author or "",
-        f"at {when}" if when else "",
-        f"from {version.says_from}" if version.says_from else "",
-    )
-    return f"imported, says: {' '.join(filter(None, said))}" if any(said) else "imported"
 
 
 @COMMAND.add(

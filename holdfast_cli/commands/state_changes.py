@@ -3,19 +3,30 @@
 import argparse
 import json
 import secrets
-from dataclasses import replace
 
 from holdfast.api import form, v1
 from holdfast_cli.api import state_versions, version_reference
-from holdfast_cli.api.management import Api, ApiError
+from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import described, moment, whole
 from holdfast_cli.config import arguments, rules
-from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
 _PLAN = "Infrastructure does not go back with the state: run `terraform plan` to see what it lacks."
+
+
+class _Removed(argparse.Action):
+    """The options of 0.3.0 that replaced a lineage. The error names the commands that do."""
+
+    def __call__(self, *_: object) -> None:
+        raise argparse.ArgumentError(
+            self,
+            "a restore keeps the lineage. To replace the state by a version of another lineage, run "
+            "`holdfast state get STATE --version VERSION --output old.tfstate`, then `terraform state push "
+            "-force old.tfstate`",
+        )
 
 
 COMMAND = Command()
@@ -32,16 +43,12 @@ afterwards. Restoring what is current changes nothing. With --frozen the lock is
 own freeze, which stays, so that nobody can write in between. Takes the role
 maintainer.
 
---replace-lineage undoes a migration into the wrong name: the state may become one
-of another lineage, with a serial above every serial that this lineage ever had.
-
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
     """\
   holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
   holdfast state restore network/prod @2026-11-20T14:00 --reason 'incident 4711'
   holdfast state restore network/prod L4kqtJlcpXroDTDmJ7rmSpXd3dIbrHY8 --reason 'undo' --json
-  holdfast state restore network/prod @12 --reason 'wrong migration' --replace-lineage
   holdfast state restore network/prod @12 --reason 'undo' --frozen 0123456789abcdef0123456789abcdef
 """,
     arguments.STATE,
@@ -52,12 +59,7 @@ A version that was never acknowledged is restored only by its ID.""",
         help="which version, by ID, @12, @TIME or @previous",
     ),
     arguments.REASON,
-    option(
-        "--replace-lineage",
-        action="store_true",
-        help="also restore a version of another lineage, after the state's name was typed to confirm it",
-    ),
-    option("--yes", action="store_true", help="do not ask; goes with --replace-lineage"),
+    option("--replace-lineage", "--yes", nargs=0, action=_Removed, help=argparse.SUPPRESS),
     option(
         "--frozen",
         type=rules.freeze_id,
@@ -68,8 +70,6 @@ A version that was never acknowledged is restored only by its ID.""",
     arguments.as_json(),
 )
 def _restore(asked: argparse.Namespace) -> None:
-    if asked.yes and not asked.replace_lineage:
-        raise UsageError("A restore within the lineage does not ask: --yes goes with --replace-lineage.")
     command_id = secrets.token_hex(16)
     api = sign_in(asked)
     current: v1.StateDescription | v1.ResolvedVersion | None
@@ -93,18 +93,15 @@ def _restore(asked: argparse.Namespace) -> None:
         output.tell(f"holdfast: {asked.version} is {described(version)}.")
     now = f" The current version has serial {current.serial}." if current.serial is not None else ""
     output.tell(f"holdfast: Restoring {asked.state} to {described(version)}.{now}")
-    replaces = asked.replace_lineage and _may_replace(api, asked, version.version)
     wanted = v1.Restore(
         version=version.version,
         reason=asked.reason,
         id=command_id,
         current=current.version,
-        replace_lineage=replaces or None,
-        cursor=None,
         frozen=asked.frozen,
     )
     try:
-        restored = _sent(api, asked.state, wanted)
+        restored = api.change(v1.Restored, "POST", "restore", asked.state, wanted)
     except ApiError as failure:
         if asked.frozen is None or failure.code != "frozen":
             raise
@@ -121,39 +118,6 @@ def _restore(asked: argparse.Namespace) -> None:
             f"serial is {whole(restored.restored_serial)}. {_PLAN}"
         )
     _tell(asked, restored, done)
-
-
-def _may_replace(api: Api, asked: argparse.Namespace, version_id: str) -> bool:
-    """Ask whether a version of another lineage may replace the state. Return False for the same lineage."""
-    old = state_versions.with_id(api, asked.state, version_id).lineage
-    now = api.get(v1.StateDescription, "states", asked.state).lineage
-    if old and old == now:
-        return False
-    if not asked.yes:
-        asking.for_word(
-            f"This replaces the state {asked.state}, whose lineage is {now or 'unknown'}, by a version of "
-            f"the lineage {old or 'unknown'}. Clients that work with the current state cannot write it then.",
-            asked.state.value,
-        )
-    return True
-
-
-def _sent(api: Api, name: object, wanted: v1.Restore) -> v1.Restored:
-    """Send a restore, again and again while the API searches the history for the highest serial."""
-    seen = set[str | None]()
-    progress = output.Progress()
-    try:
-        while wanted.cursor not in seen:
-            seen.add(wanted.cursor)
-            answered = api.change(form.Document, "POST", "restore", name, wanted)
-            searched = form.read(v1.RestoreSearch, answered.raw)
-            if not searched.next:
-                return form.read(v1.Restored, answered.raw)
-            progress.show(f"{whole(searched.searched)} versions of {name} searched for the highest serial")
-            wanted = replace(wanted, cursor=searched.next)
-    finally:
-        progress.end()
-    raise CommandError(f"The API does not finish the search of the history of {name}. Nothing was restored.")
 
 
 @COMMAND.add(

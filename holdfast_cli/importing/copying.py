@@ -5,9 +5,8 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Final
 
 from holdfast import __version__
@@ -136,7 +135,7 @@ class Copier:
             text = f"{state} is closed in the source, but is not in Holdfast as {name} with its content: run "
             text += "'holdfast import open', then run it again."
             return Outcome(state, name.value, "closed", text, is_problem=True)
-        if not is_done or not _has(entry.imported.history if entry.imported else 0, self.plan.history):
+        if not is_done:
             return None
         word = "imported before" if isinstance(compared.verdict, Same) else "in use"
         return Outcome(state, name.value, word)
@@ -170,10 +169,8 @@ class Copier:
         text = ""
         if tags and not self.place.tag(name, tags):
             text = f"{state}: its tags are left out, because {name} has one segment and so is no workspace."
-        left_out = self._brought_history(state, name)
-        done = _imported(name, version, old)
-        self.journal.imported(state, done if left_out else replace(done, history=self.plan.history))
-        return Outcome(state, name.value, word, left_out or text, is_problem=bool(left_out))
+        self.journal.imported(state, _imported(name, version, old))
+        return Outcome(state, name.value, word, text)
 
     def _written(self, name: StateName, old: Content, lock: OldLock, workspace: str) -> str:
         """Write the state, read it back, and return its version."""
@@ -185,19 +182,6 @@ class Copier:
                 f"state history {name}'."
             )
         return version
-
-    def _brought_history(self, state: str, name: StateName) -> str:
-        """Import superseded versions, and return a sentence about those that cannot be imported, or ''."""
-        left_out: list[str] = []
-        for version in islice(self.source.versions(state), self.plan.history):
-            try:
-                self.place.import_version(name, version, self.source.address)
-            except CommandError as error:
-                left_out.append(str(error))
-        if not left_out:
-            return ""
-        count = "1 earlier version is" if len(left_out) == 1 else f"{len(left_out)} earlier versions are"
-        return f"{state}: {count} left out; the newest because: {left_out[0]}"
 
     def _release(self, state: str) -> None:
         """Release both locks of a state. A lock that cannot be released stays in the journal."""
@@ -218,8 +202,3 @@ class Copier:
 
 def _imported(name: StateName, version: str, old: Content) -> Imported:
     return Imported(name.value, version, old.revision.serial, old.revision.lineage, old.sha256)
-
-
-def _has(imported: int | None, wanted: int | None) -> bool:
-    """Return whether an imported history has as many versions as wanted; None is all."""
-    return imported is None or (wanted is not None and imported >= wanted)

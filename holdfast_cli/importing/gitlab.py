@@ -18,13 +18,11 @@ from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing import holder
 from holdfast_cli.importing.plain_source import PlainSource
 from holdfast_cli.importing.remote import Remote, host_and_segments
-from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, OldVersion, Settings
+from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, Settings
 from holdfast_cli.terminal.output import plain
 
 _TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 the name of a variable
 _FORM: Final = "gitlab://HOST/GROUP or gitlab://HOST/GROUP/PROJECT"
-_LONGEST_GAP: Final = 100
-"""How many serials without a version end the search for older versions. No call lists them."""
 
 _PAGE: Final = "pageInfo { endCursor hasNextPage }"
 _PROJECTS: Final = (
@@ -34,10 +32,6 @@ _PROJECTS: Final = (
 _STATES: Final = (
     "query($path: ID!, $after: String) { project(fullPath: $path) "
     f"{{ terraformStates(after: $after) {{ nodes {{ name }} {_PAGE} }} }} }}"
-)
-_SERIAL: Final = (
-    "query($path: ID!, $name: String!) { project(fullPath: $path) "
-    "{ terraformState(name: $name) { latestVersion { serial } } } }"
 )
 
 
@@ -86,24 +80,9 @@ class GitLab(PlainSource):
             yield node["name"]
 
     def read(self, state: str) -> bytes | None:
-        return self._content(state, "")
-
-    def versions(self, state: str) -> Iterator[OldVersion]:
-        """Try the serials below the current one. The API does not tell their writers and times.
-
-        The content of a version is in memory as long as the version is.
-        """
-        project, _, name = state.partition("#")
-        found = self._query(state, _SERIAL, path=project, name=name)
-        latest = ((found.get("project") or {}).get("terraformState") or {}).get("latestVersion") or {}
-        gap = 0
-        for serial in range(latest.get("serial", 0) - 1, -1, -1):
-            content = self._content(state, f"/versions/{serial}") or None
-            gap = gap + 1 if content is None else 0
-            if gap == _LONGEST_GAP:
-                return
-            if content is not None:
-                yield OldVersion("", None, partial(bytes, content))
+        expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
+        response = self._remote.ask("GET", self._url(state, ""), state, expects)
+        return None if response.status == HTTPStatus.NOT_FOUND else response.body
 
     def lock(self, state: str, lock: OldLock) -> None:
         # GitLab requires all seven fields.
@@ -123,11 +102,6 @@ class GitLab(PlainSource):
 
     def stopped_by_lock(self) -> tuple[str, str]:
         return "every client that locks", "-lock=false and force-unlock"
-
-    def _content(self, state: str, version: str) -> bytes | None:
-        expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
-        response = self._remote.ask("GET", self._url(state, version), state, expects)
-        return None if response.status == HTTPStatus.NOT_FOUND else response.body
 
     def _url(self, state: str, rest: str) -> str:
         project, _, name = state.partition("#")

@@ -8,8 +8,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import datetime
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +21,7 @@ from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing import holder
 from holdfast_cli.importing.plain_source import PlainSource
 from holdfast_cli.importing.remote import Remote, host_and_segments
-from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, OldVersion, Settings
+from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, Settings
 
 _FORM: Final = "hcp://HOST/ORGANIZATION"
 _PAGE_SIZE: Final = 100
@@ -39,7 +37,6 @@ class Hcp(PlainSource):
         self._remote = remote
         self._api = self._discover(host)
         self._workspaces: dict[str, str] = {}
-        self._users: dict[str, str] = {}
 
     @property
     def default_rules(self) -> tuple[str, ...]:
@@ -48,7 +45,7 @@ class Hcp(PlainSource):
 
     def states(self) -> Iterator[OldState]:
         url = f"organizations/{quote(self._organization, '')}/workspaces"
-        listed = list(self._pages(url, f"The organization {self._organization}", {}, (HTTPStatus.OK,)))
+        listed = list(self._pages(url, f"The organization {self._organization}"))
         with ThreadPoolExecutor(AT_ONCE) as threads:
             found = list(threads.map(self._state, listed))
         yield from sorted(found, key=lambda state: state.path)
@@ -76,31 +73,6 @@ class Hcp(PlainSource):
                 f"{state}: the token may not read its state; allow the token to read state versions."
             )
         return b""
-
-    def versions(self, state: str) -> Iterator[OldVersion]:
-        """Yield the versions without the newest, which is the current one."""
-        query = {
-            "filter[organization][name]": self._organization,
-            "filter[workspace][name]": state,
-            "filter[status]": "finalized",
-        }
-        # 400: servers without this call, such as Holdfast.
-        expects = (HTTPStatus.OK, HTTPStatus.BAD_REQUEST)
-        for number, version in enumerate(self._pages("state-versions", state, query, expects)):
-            if number:
-                attributes, time = version["attributes"], None
-                with suppress(KeyError, ValueError):
-                    time = datetime.fromisoformat(attributes["created-at"])
-                yield OldVersion(self._author(version), time, partial(self._download, state, version))
-
-    def _author(self, version: Mapping[str, Any]) -> str:
-        """Return the name of a version's user, or the ID, if the token may not read users."""
-        user = str(_related(version, "created-by").get("id") or "")
-        if user and user not in self._users:
-            expects = (HTTPStatus.OK, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
-            found = self._json("GET", f"users/{quote(user, '')}", "The users of versions", expects)
-            self._users[user] = found.get("data", {}).get("attributes", {}).get("username") or user
-        return self._users.get(user, "")
 
     def _download(self, state: str, version: Mapping[str, Any]) -> bytes:
         url = version["attributes"].get("hosted-state-download-url")
@@ -164,14 +136,12 @@ class Hcp(PlainSource):
         found = f"{host}{path}" if path.startswith("/") else path
         return found if found.endswith("/") else f"{found}/"
 
-    def _pages(
-        self, url: str, what: str, query: Mapping[str, str], expects: Collection[int]
-    ) -> Iterator[Mapping[str, Any]]:
+    def _pages(self, url: str, what: str) -> Iterator[Mapping[str, Any]]:
         page: int | None = 1
         count = 0
         while page:
-            numbered = {**query, "page[number]": str(page), "page[size]": str(_PAGE_SIZE)}
-            found = self._json("GET", f"{url}?{urlencode(numbered)}", what, expects)
+            numbered = {"page[number]": str(page), "page[size]": str(_PAGE_SIZE)}
+            found = self._json("GET", f"{url}?{urlencode(numbered)}", what, (HTTPStatus.OK,))
             listed = found.get("data") or ()
             yield from listed
             count += len(listed)

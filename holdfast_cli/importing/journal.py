@@ -31,7 +31,6 @@ class Imported:
     Attributes:
         version: its version ID in the new place.
         sha256: of the content, which is the same in both places.
-        history: how many superseded versions were asked for and are there; None for all.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Imported:
     serial: int
     lineage: str
     sha256: str
-    history: int | None = 0
 
 
 @dataclass(slots=True)

@@ -20,12 +20,11 @@ from holdfast.cloud.names import organization_and_workspace
 from holdfast.names import StateName
 from holdfast.state.document import Revision
 from holdfast.state.lock_info import LockInfo
-from holdfast_cli.api import http, imported_versions, state_versions
+from holdfast_cli.api import http, state_versions
 from holdfast_cli.api.management import Api, ApiError, ApiUnavailableError
 from holdfast_cli.api.response import Response
 from holdfast_cli.api.state_texts import lock_words
 from holdfast_cli.errors import CommandError, UnavailableError
-from holdfast_cli.importing.source import OldVersion
 from holdfast_cli.terminal.output import plain
 
 OPERATION: Final = "holdfast-import"
@@ -154,15 +153,6 @@ class NewPlace:
                 f"{urlsplit(address).netloc} responds with {uploaded.status} to the upload"
             )
         self._cloud("GET", f"/state-versions/{announced['id']}")
-
-    def import_version(self, name: StateName, version: OldVersion, source: str) -> None:
-        """Store a superseded version of the source beside the state, or do nothing if it is there."""
-        content = version.read()
-        _patiently(
-            lambda: imported_versions.import_version(
-                self.api, name, content, author=version.author, time=version.time, source=source
-            )
-        )
 
     def _cloud(self, method: str, path: str, document: object = None) -> Any:
         return self._checked(self._send(method, f"/api/v2{path}", document, media=_JSON_API))

@@ -1,18 +1,14 @@
 """The part of a source that most sources have in common, because they lack what S3 has."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing.source import OldVersion
 
 
 class PlainSource:
-    """A source without versions, without handles for its locks, and without a rule that refuses writes."""
+    """A source without handles for its locks, and without a rule that refuses writes."""
 
     address: str
-
-    def versions(self, state: str) -> Iterator[OldVersion]:  # noqa: ARG002 of the interface
-        yield from ()
 
     def prepare_lock(self, state: str) -> str:  # noqa: ARG002 of the interface
         return ""

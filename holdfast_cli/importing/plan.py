@@ -17,10 +17,6 @@ from holdfast_cli.importing.source import Settings
 
 _VERSION: Final = 1
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
-ALL: Final = "all"
-"""The value of `history` for every version."""
-MOST: Final = 1_000_000
-"""The highest number of versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +48,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to import, from where.
-
-    Attributes:
-        history: the number of superseded versions; None for all.
-        left_out: comments in the file, for its reader.
-    """
+    """What to import, from where. `left_out` are comments in the file, for its reader."""
 
     settings: Settings
     states: Sequence[Planned]
-    history: int | None = 0
     left_out: Sequence[LeftOut] = ()
 
 
@@ -71,7 +61,6 @@ def write(plan: Plan) -> str:
         "# An import into Holdfast. Change names here, or remove the tables of states that stay.",
         f"version = {_VERSION}",
         f"source = {_value(list(plan.settings.addresses))}",
-        f"history = {_value(ALL if plan.history is None else plan.history)}",
     ]
     if plan.settings.options:
         lines += [
@@ -123,7 +112,7 @@ def read(path: Path) -> Plan:
 
 
 def _parse(document: Mapping[str, Any]) -> Plan:
-    _check_members(document, {"version", "source", "history", "options", "states"}, "the plan")
+    _check_members(document, {"version", "source", "options", "states"}, "the plan")
     if not document:
         raise ValueError("it is empty: 'holdfast import plan' prints one, if it does not fail")
     if document.get("version") != _VERSION:
@@ -133,10 +122,6 @@ def _parse(document: Mapping[str, Any]) -> Plan:
         raise ValueError("'source' must be a list of addresses")
     if not _is_table_of_text(options):
         raise ValueError("the values in [options] must be texts")
-    history = document.get("history", 0)
-    is_number = isinstance(history, int) and not isinstance(history, bool)
-    if history != ALL and not (is_number and 0 <= history <= MOST):
-        raise ValueError(f"'history' must be a number of versions, at most {MOST}, or \"all\"")
     listed = document.get("states", [])
     if not isinstance(listed, list) or not all(isinstance(state, Mapping) for state in listed):
         raise ValueError("each state must be a table [[states]]")
@@ -153,7 +138,7 @@ def _parse(document: Mapping[str, Any]) -> Plan:
         else state
         for state in states
     ]
-    return Plan(Settings(tuple(addresses), dict(options)), states, None if history == ALL else history)
+    return Plan(Settings(tuple(addresses), dict(options)), states)
 
 
 def _planned(state: Mapping[str, Any], number: int) -> Planned:

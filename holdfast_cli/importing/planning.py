@@ -15,9 +15,7 @@ from holdfast_cli.importing.plan import LeftOut, Plan, Planned, check_name
 from holdfast_cli.importing.source import OldState, Settings, Source
 
 
-def make(
-    settings: Settings, source: Source, place: NewPlace, rules: Sequence[Rule], history: int | None
-) -> Plan:
+def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Rule]) -> Plan:
     """Return a plan. A state without a name has a note that says why."""
     every = [*rules, *(Rule.parse(text) for text in source.default_rules)]
     listed = list(source.states())
@@ -48,7 +46,7 @@ def make(
             f"There is no state in {source.address}: check the address. {len(left_out)} objects are no "
             f"states, such as {first.id}: {first.why}"
         )
-    return Plan(settings, states, history, left_out)
+    return Plan(settings, states, left_out)
 
 
 def _named(state: OldState, rules: Sequence[Rule]) -> Planned:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -20,7 +19,7 @@ from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
 from holdfast_cli.bucket.refusal import LARGEST_POLICY, Refusal
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.importing import source
-from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, OldVersion
+from holdfast_cli.importing.source import LockedThereError, OldLock, OldState
 from holdfast_cli.terminal.output import plain
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ _CONDITION_FAILED: Final = frozenset(
     {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "ConditionalCheckFailedException"}
 )
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
-_ABSENT: Final = frozenset({"NoSuchKey", "NoSuchVersion"})
 
 
 def open_s3(settings: source.Settings, *, session: boto3.Session | None = None) -> "S3Source":
@@ -81,14 +79,14 @@ def _holds(send: Callable[..., object], **request: Any) -> bool:
     return True
 
 
-def _get(s3: "S3Client", bucket: str, key: str, **which: Any) -> tuple[bytes, str] | None:
+def _get(s3: "S3Client", bucket: str, key: str) -> tuple[bytes, str] | None:
     """Return the bytes and the ETag of an object; None if it does not exist."""
     for _ in range(_ATTEMPTS):
         try:
-            found = s3.get_object(Bucket=bucket, Key=key, **which)
+            found = s3.get_object(Bucket=bucket, Key=key)
             return found["Body"].read(), found["ETag"]
         except ClientError as error:
-            if code_of(error) in _ABSENT:
+            if code_of(error) == "NoSuchKey":
                 return None
             raise
         except (HTTPClientError, IncompleteReadError, FlexibleChecksumError):
@@ -249,25 +247,6 @@ class S3Source:
                     kind.check_digest(state, body or b"")
         return body
 
-    def versions(self, state: str) -> Iterator[OldVersion]:
-        """Yield the superseded versions, without an author: S3's list does not have it."""
-        with self._as_lines(self._where(state)):
-            pages = self.s3.get_paginator("list_object_versions")
-            for page in pages.paginate(Bucket=self.bucket, Prefix=state):
-                for version in page.get("Versions", []):
-                    if version["Key"] != state:  # the other keys with this beginning come later
-                        return
-                    if not version["IsLatest"]:
-                        read = partial(self._read_version, state, version["VersionId"])
-                        yield OldVersion("", version["LastModified"], read)
-
-    def _read_version(self, state: str, version_id: str) -> bytes:
-        with self._as_lines(self._where(state)):
-            found = _get(self.s3, self.bucket, state, VersionId=version_id)
-            if found is None:
-                raise CommandError(f"the version {version_id} was removed; run the command again.")
-        return found[0]
-
     def prepare_lock(self, state: str) -> str:  # noqa: ARG002 the interface has it
         return ""
 
@@ -399,7 +378,6 @@ def _held_by(holder: LockInfo) -> str:
 
 _ACTIONS: Final[Mapping[str, str]] = {
     "ListObjectsV2": "s3:ListBucket",
-    "ListObjectVersions": "s3:ListBucketVersions",
     **{operation: f"dynamodb:{operation}" for operation in ("PutItem", "GetItem", "DeleteItem")},
 }
 """The operations whose action has another name than `s3:` and the operation."""

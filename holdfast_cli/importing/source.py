@@ -1,8 +1,7 @@
 """The interface of a source: a place that has the states before the import."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final, Protocol
 
 from holdfast.state.lock_info import LockInfo
@@ -47,21 +46,6 @@ class OldState:
 
 
 @dataclass(frozen=True, slots=True)
-class OldVersion:
-    """A superseded version of a state in the source.
-
-    Attributes:
-        author: the writer's name in the source; empty if the source does not know it.
-        time: the time in the source; None if the source does not know it.
-        read: fetches the content; raises `CommandError`.
-    """
-
-    author: str
-    time: datetime | None
-    read: Callable[[], bytes]
-
-
-@dataclass(frozen=True, slots=True)
 class OldLock:
     """A lock in the source that this import acquires. The journal has it before the first request for it.
 
@@ -94,9 +78,6 @@ class Source(Protocol):
 
     def read(self, state: str) -> bytes | None:
         """Return the bytes of the current state, b"" if it has no content yet; None if it does not exist."""
-
-    def versions(self, state: str) -> Iterator[OldVersion]:
-        """Yield the superseded versions, newest first; nothing if the source keeps none."""
 
     def prepare_lock(self, state: str) -> str:
         """Return the text that `lock` and `unlock` need beside the lock info for the same lock, or ''."""

@@ -426,23 +426,6 @@ def test_what_is_not_a_state_is_named_and_not_imported(move: Move, content: byte
     assert (move.here(), move.held(), move.shelf.locks) == (None, None, {})
 
 
-def test_earlier_versions_are_imported_beside_the_state_and_only_as_many_as_are_wanted(move: Move) -> None:
-    move.shelf.past[OLD] = [state(2, content="b"), b"not a state", state(1, content="a"), state(0)]
-    move.plan = replace(move.plan, history=3)
-
-    outcome = move.run()
-
-    assert (outcome.word, outcome.is_problem) == ("imported", True)
-    assert "1 earlier version is left out" in outcome.text
-    assert move.bucket.bodies(NAME.state_key) == [move.shelf.contents[OLD]]
-    folder = move.bucket.s3.list_objects_v2(Bucket=CLOUD_BUCKET, Prefix=NAME.imported_folder)["Contents"]
-    assert len(folder) == 2
-    del move.shelf.past[OLD][1]
-    assert move.run() == Outcome(OLD, NAME.value, "imported before")
-    folder = move.bucket.s3.list_objects_v2(Bucket=CLOUD_BUCKET, Prefix=NAME.imported_folder)["Contents"]
-    assert len(folder) == 3
-
-
 def test_a_lock_that_somebody_else_holds_is_never_released(move: Move) -> None:
     move.shelf.locks[OLD] = "of an apply"
     unlocked: list[str] = []
@@ -537,7 +520,6 @@ def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
         move.shelf,
         move.place,
         [Rule.parse("a=network/prod"), Rule.parse("b=network/prod")],
-        0,
     )
 
     notes = {planned.id: (planned.name, planned.note) for planned in made.states}
@@ -554,11 +536,11 @@ def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
         assert notes[id_][0] is None
         assert why in notes[id_][1]
     [planned] = planning.make(
-        Settings(("shelf",)), Shelf({"a": state(3)}), move.place, [Rule.parse("a=network/prod")], 0
+        Settings(("shelf",)), Shelf({"a": state(3)}), move.place, [Rule.parse("a=network/prod")]
     ).states
     assert (planned.name, planned.note) == (NAME, f"serial 3, {len(state(3))} B, already imported")
     with pytest.raises(CommandError, match="matches no path"):
-        planning.make(Settings(("shelf",)), move.shelf, move.place, [Rule.parse("{x}.zip={x}")], 0)
+        planning.make(Settings(("shelf",)), move.shelf, move.place, [Rule.parse("{x}.zip={x}")])
 
 
 def test_a_state_that_another_journal_imported_and_people_use_is_in_use(move: Move) -> None:

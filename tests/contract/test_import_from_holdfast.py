@@ -127,8 +127,6 @@ def test_a_state_is_read_byte_for_byte_also_through_a_redirect_and_without_versi
     write(cloud, workspace, large, 3)
     assert api.hcp().read("prod") == large
     assert not api.anonymous
-    # Holdfast does not have the call that lists versions.
-    assert list(source.versions("prod")) == []
 
 
 def test_a_lock_is_acquired_once_and_released_by_its_handle(cloud: Handle, api: Api) -> None:

@@ -226,26 +226,6 @@ def test_a_state_whose_digest_in_the_table_is_anothers_is_refused_as_its_clients
     assert from_session(f"s3://{clients.bucket.name}").read(KEY) == body
 
 
-def test_the_superseded_versions_of_one_key_are_newest_first_and_readable(
-    bucket: Bucket, opened: Callable[..., S3Source]
-) -> None:
-    for body in (b"1", b"2", b"3"):
-        put(bucket, KEY, f"{KEY}.backup", body=body)
-    found = list(opened().versions(KEY))
-    assert [version.read() for version in found] == [b"2", b"1"]
-    assert found[0].author == ""
-    assert found[0].time is not None
-
-    bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
-    assert [version.read() for version in opened().versions(KEY)] == [b"3", b"2", b"1"]
-
-
-def test_a_bucket_without_versioning_has_no_superseded_versions(clients: Clients) -> None:
-    put(clients.bucket, KEY, KEY)
-
-    assert list(clients.source.versions(KEY)) == []
-
-
 # --- locks -------------------------------------------------------------------------------------------
 
 
@@ -396,7 +376,6 @@ def test_a_content_that_ends_too_early_is_read_again(bucket: Bucket, opened: Cal
     ("method", "suffix", "call", "action"),
     [
         ("GET", "", lambda source: list(source.states()), "s3:ListBucket"),
-        ("GET", "", lambda source: list(source.versions(KEY)), "s3:ListBucketVersions"),
         ("GET", f"/{KEY}", lambda source: source.read(KEY), "s3:GetObject"),
         ("PUT", f"/{LOCK}", lambda source: source.lock(KEY, OURS), "s3:PutObject"),
         ("GET", "", lambda source: source.refuse_writes([KEY], []), "s3:GetBucketPolicy"),

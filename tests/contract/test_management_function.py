@@ -180,33 +180,12 @@ def test_an_incident_from_freeze_to_restore_of_which_every_request_to_s3_names_t
         "restored_from": first,
         "restored_serial": 1,
         "lineage": LINEAGE,
-        "lineage_before": LINEAGE,
         "changed": True,
     }
     assert done(ask(manage, "POST", RESTORE, back_to(first, current=second))) == restored
     again = done(ask(manage, "POST", RESTORE, back_to(first, id=ANOTHER_COMMAND)))
     assert again == {**restored, "changed": False}
     assert bucket.bodies(NAME.state_key) == [state(1, content="good"), state(2), state(3, content="good")]
-
-
-def test_a_wrong_migration_is_undone_and_the_audit_trail_names_both_lineages(
-    manage: Handle, bucket: Bucket, log: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, *_ = written(bucket, state(1), state(2))
-    for serial in (1, 2):
-        bucket.s3.put_object(Bucket=BUCKET, Key=NAME.state_key, Body=state(serial, lineage="wrong"))
-    current = bucket.direct_store().read_version(NAME.state_key)
-    assert current
-    wanted = back_to(first, current=current.version_id, replace_lineage=True)
-    monkeypatch.setattr(import_module("holdfast.state.lineage"), "SECONDS", 0.0)
-    part = done(ask(manage, "POST", RESTORE, wanted))
-    assert (part["name"], part["searched"]) == ("network/prod", 1)
-    assert json.loads(log[-1])["message"] == "history.read"
-    restored = done(ask(manage, "POST", RESTORE, {**wanted, "cursor": part["next"]}))
-    assert (restored["serial"], restored["lineage"], restored["lineage_before"]) == (3, LINEAGE, "wrong")
-    line = json.loads(log[-1])
-    said = [line[field] for field in ("message", "lineage_before", "lineage", "serial_before", "serial")]
-    assert said == ["state.restored", "wrong", LINEAGE, 2, 3]
 
 
 def test_only_the_version_that_the_operator_saw_is_deleted_and_it_comes_back(
@@ -419,8 +398,9 @@ TIMES: list[object] = [
         *(("PUT", FREEZE, frozen(until=until)) for until in TIMES),
         *(("POST", RESTORE, back_to(odd)) for odd in ("", "x" * 201, "\ud800")),
         *(("POST", RESTORE, back_to("x", current=odd)) for odd in ("", 5, "\udfff")),
-        *(("POST", RESTORE, back_to("x", replace_lineage=odd)) for odd in ("true", 1)),
-        ("POST", RESTORE, back_to("x", current="y", replace_lineage=True, cursor=5)),
+        *(("POST", RESTORE, back_to("x", replace_lineage=odd)) for odd in (True, False, "true")),
+        ("POST", RESTORE, back_to("\udfff", replace_lineage=True)),
+        ("POST", RESTORE, back_to("x", cursor="y")),
         *(("POST", DELETE, {"version": odd}) for odd in ("", 5)),
         *(("POST", path, None) for path in (RESTORE, DELETE)),
         ("PUT", FREEZE, None),
@@ -444,6 +424,13 @@ def test_a_document_that_breaks_a_rule_is_refused_before_s3_is_asked(
     (line,) = log
     assert json.loads(line)["s3_requests"] == 0
     assert len(line) < 2048
+
+
+def test_a_command_of_0_3_0_that_replaces_a_lineage_is_told_what_to_do_instead(manage: Handle) -> None:
+    refused = message(ask(manage, "POST", RESTORE, back_to("v-12", current="v-14", replace_lineage=True)))
+    assert "'replace_lineage' was removed" in refused
+    assert "'holdfast state get network/prod --version v-12 --output old.tfstate'" in refused
+    assert "'terraform state push -force old.tfstate'" in refused
 
 
 def test_a_document_that_is_larger_than_any_is_refused(manage: Handle) -> None:

@@ -126,40 +126,49 @@ def test_a_restore_under_ones_own_freeze_lets_nobody_write_before_meanwhile_or_a
     assert project.run("plan", "-detailed-exitcode").code == 2
 
 
-def test_a_wrong_migration_is_undone_above_every_serial_of_the_lineage(
-    strict: Team, state: str, one_project: NewProject, operator: NewOperator
+@pytest.mark.parametrize("block", [backend, cloud], ids=["http", "cloud"])
+def test_a_wrong_migration_is_undone_by_a_push_that_fits_no_saved_plan(
+    strict: Team, state: str, new_project: NewProject, operator: NewOperator, block: Callable[..., str]
 ) -> None:
     maintainer = operator(strict, "maintainer")
-    project = one_project.applied(strict, state, strict.token("writer"), main=SUBNET)
-    strict.write(state, json.dumps(json.loads(strict.current(state) or b"") | {"serial": 40}).encode())
-    old = strict.versions(state)
-    wrong = one_project.applied(strict, None, strict.token("maintainer"), main=GATEWAY)
+    project = new_project.applied(
+        strict, None, strict.token("writer"), main=SUBNET, backend=block(strict, state)
+    )
+    project.write(gateway=GATEWAY)
+    project.ok("plan", "-out=saved")
+    (project.folder / "gateway.tf").unlink()
+    [old] = strict.versions(state)
+    wrong = new_project.applied(strict, None, strict.token("maintainer"), main=GATEWAY)
     wrong.write(backend=backend(strict, state))
     wrong.ok("init", "-migrate-state", "-force-copy")
-    *_, moved = strict.versions(state)
-    lineage, other = (json.loads(version.body)["lineage"] for version in (old[0], moved))
+    _, moved = strict.versions(state)
     assert project.run("plan", "-detailed-exitcode").code == 2  # it would destroy what the other state has
 
-    restore = ("state", "restore", state, old[0].id, "--reason", "wrong name")
+    get = ("state", "get", state, "--version", old.id, "--output")
     with strict.unchanged():
-        assert "--replace-lineage" in maintainer.refused(*restore)
-        code, _, said = maintainer.run(*restore, "--replace-lineage")
-        assert (code, "--yes" in said) == (2, True)  # there is no terminal on which the name could be typed
-    restored = maintainer.json(*restore, "--replace-lineage", "--yes")
+        said = " ".join(maintainer.refused("state", "restore", state, old.id, "--reason", REASON).split())
+        assert (
+            f"'holdfast {' '.join(get)} old.tfstate', then 'terraform state push -force old.tfstate'" in said
+        )
+        assert "--yes: a restore keeps the lineage" in maintainer.run(
+            *("state", "restore", state, old.id, "--reason", REASON, "--replace-lineage", "--yes")
+        )[2].replace("\n", " ")
+    file = project.folder / "old.tfstate"
+    maintainer.ok(*get, str(file))
+    document = json.loads(file.read_bytes()) | {"serial": max(old.serial, moved.serial) + 1}
+    if block is cloud:
+        document["lineage"] = maintainer.json("state", "show", state)["lineage"]
+    file.write_text(json.dumps(document))
+    project.ok("state", "push", *(["-force"] if block is backend else []), file.name)
 
-    assert (restored["lineage_before"], restored["lineage"]) == (other, lineage)
     *_, newest = strict.versions(state)
-    assert (moved.serial < 40, newest.serial) == (True, 41)
-    assert json.loads(newest.body)["resources"] == json.loads(old[0].body)["resources"]
-    assert [version["lineage"] for version in maintainer.json("state", "history", state)] == [
-        *(lineage, other),
-        *(lineage for _ in old),
-    ]
+    pushed = json.loads(newest.body)
+    assert (newest.serial >= document["serial"], pushed["lineage"]) == (True, document["lineage"])
+    assert pushed["resources"] == json.loads(old.body)["resources"]
     assert strict.lock(state) is None
     assert project.run("plan", "-detailed-exitcode").code == 0
-    (wrong.folder / "moved.tfstate").write_bytes(moved.body)
     with strict.unchanged():
-        assert "lineage" in wrong.refused("state", "push", "moved.tfstate")
+        assert "Saved plan" in project.refused("apply", "saved")
 
 
 NETS = 'resource "terraform_data" "net" {\n  for_each = toset(["a", "b"])\n  input    = each.key\n}\n'

@@ -40,10 +40,10 @@ def _workspace(team: Team, state: str) -> None:
 PARTS: Final[Mapping[str, tuple[Part, ...]]] = {
     "backend": (parts.states, parts.locks, parts.retained_lock, parts.probe),
     "cloud": (_workspace,),
-    "management": (parts.management, parts.retained_freeze, parts.download, parts.imported),
+    "management": (parts.management, parts.retained_freeze, parts.download),
     "authorizer": (parts.sign_in, parts.sessions),
     "sessions": (parts.sessions,),
-    "transfers": (_workspace, parts.download, parts.imported),
+    "transfers": (_workspace, parts.download),
 }
 """The parts that make a role's user send every call. A part ends with the first wrong response."""
 

@@ -69,8 +69,6 @@ GET    whoami                                  401     200     200    200    200
 GET    states/{name}                           401     200     200    200    200        200 |    403       403
 GET    locks/{name}                            401     200     200    200    200        200 |    403       403
 GET    versions/{name}                         401     403     200    200    200        200 |    403       403
-GET    imported/{name}                         401     403     200    200    200        200 |    403       403
-PUT    imported/{name}                         401     403     403    403    403        400 |    403       403
 GET    resolve/{name}?version=@2999-01-01T00:00Z  401  403     200    200    200        200 |    403       403
 GET    content/{name}                          401     200     403    200    200        200 |    403       403
 GET    content/{name}?version={version}        401     200     403    200    200        200 |    403       403
@@ -151,8 +149,6 @@ BODIES: Final[Mapping[str, object]] = {
     "PUT /manage/v1/freeze/{name}": {"reason": "an incident", "id": _COMMAND},
     # Nothing may change, and the right depends on the pattern, so it is not one.
     "PUT /manage/v1/freezes": {"pattern": "roles", "reason": "an incident", "id": _COMMAND},
-    # Nothing may change, so it is no state.
-    "PUT /manage/v1/imported/{name}": {},
     "POST /manage/v1/find": {"type": "a"},
     "POST /api/v2/organizations/{organization}/projects": {},
     "POST /api/v2/organizations/{organization}/workspaces": {

@@ -17,7 +17,7 @@ from tests.support.iam_policy import Request, evaluate
 Statement = Mapping[str, Any]
 
 OBJECTS: Final = (
-    *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*", "imported/*/_/*"),
+    *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*"),
     *("tokens/*.json", "sessions/*.json", "trust/records.json", "workspaces/*.json"),
     *("freezes/patterns.json", "watch/*.json"),
 )

@@ -1,7 +1,7 @@
 """A server on loopback that responds as GitLab's API. It is not GitLab.
 
 It follows https://docs.gitlab.com/api/graphql/reference/ and, for states and locks, `lib/api/terraform/`
-and `app/services/terraform/remote_state_handler.rb` in GitLab's sources. It knows the three queries that the
+and `app/services/terraform/remote_state_handler.rb` in GitLab's sources. It knows the two queries that the
 import sends by their fields, and looks at no rights but the token.
 """
 
@@ -72,9 +72,6 @@ class GitLab:
                     return 404, b""
                 versions = states[name].versions
                 return (200, versions[max(versions)]) if versions else (204, b"")
-            case "GET", ["versions", serial]:
-                content = states[name].versions.get(int(serial)) if name in states else None
-                return (200, content) if content is not None else (404, b"")
             case "POST", ["lock"]:
                 return self._lock(states.setdefault(name, State()), sent)
             case "DELETE", ["lock"]:
@@ -105,11 +102,6 @@ class GitLab:
             names = [{"name": name} for name in sorted(states or ())]
             project = {"terraformStates": _page(names, after)} if states is not None else None
             return {"data": {"project": project}}
-        if "terraformState(" in query:
-            state = (states or {}).get(variables["name"])
-            latest = {"serial": max(state.versions)} if state and state.versions else None
-            found = {"latestVersion": latest} if state else None
-            return {"data": {"project": {"terraformState": found}}}
         if "projects(includeSubgroups: true" in query:
             below = [{"fullPath": each} for each in sorted(self.projects) if each.startswith(f"{path}/")]
             group = {"projects": _page(below, after)} if below else None

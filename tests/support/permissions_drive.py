@@ -1,6 +1,5 @@
 """Makes a team's functions send every kind of call to AWS that they can send."""
 
-import gzip
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,8 +10,7 @@ from uuid import uuid4
 
 from holdfast.access import Role
 from holdfast.identity import trust
-from holdfast.names import RESERVED, parse
-from holdfast.state.imported import Number
+from holdfast.names import RESERVED
 from tests.support import documents
 from tests.support.access_records import new_token, trust_role
 from tests.support.aws_caller import assume
@@ -54,7 +52,6 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
     workspace(team, f"{name}/workspace", declared=declared)
     management(team, f"{name}/managed")
     download(team, f"{name}/large")
-    imported(team, f"{name}/imported")
     probe(team, name)
     _expect(team.client(None).request("GET", "/health"), 200)
     # A team can leave the console out.
@@ -241,28 +238,7 @@ def management(team: Team, state: str) -> None:
 def download(team: Team, state: str) -> None:
     """Read a state that is too large for a response, from where its address leads."""
     team.put(f"states/{state}.tfstate", documents.state(1, content="x" * 8_000_000))
-    _redirected(team, f"content/{state}")
-
-
-def imported(team: Team, state: str) -> None:
-    """Import a version twice, list and read it, and read a version that is too large for a response."""
-    client, body = new_client(team), gzip.compress(documents.state(1))
-    headers = {"Content-Type": "application/octet-stream", "Content-Encoding": "gzip"}
-    for created in (True, False):
-        answer = client.request("PUT", f"/manage/v1/imported/{state}", body, headers)
-        _expect(answer, 200)
-        assert answer.json()["created"] is created
-    [version] = manage(client, "GET", f"imported/{state}").json()["versions"]
-    _expect(manage(client, "GET", f"content/{state}?version=imported:{version['number']}"), 200)
-    _expect(manage(client, "GET", f"states/{state}"), 404)
-    large = Number(2, "0" * 16)
-    team.put(large.key(parse(state)), documents.state(2, content="x" * 8_000_000))
-    _redirected(team, f"content/{state}?version=imported:{large}")
-
-
-def _redirected(team: Team, path: str) -> None:
-    """Read what is too large for a response, from where its address leads."""
-    answer = manage(new_client(team), "GET", path)
+    answer = manage(new_client(team), "GET", f"content/{state}")
     _expect(answer, 307)
     url = urlsplit(answer.headers["location"])
     _expect(

@@ -34,7 +34,6 @@ _ALL: Final = tuple(spec.name for spec in ROLES)
 _FUNCTIONS: Final = tuple(spec.name for spec in FUNCTIONS)
 _STAGED: Final = ("arn:aws:s3:::{staging}/uploads/*", "arn:aws:s3:::{staging}/json/*")
 _STATES: Final = ("states/*.tfstate", "states/*.tfstate.tflock", "probes/*")
-_IMPORTED: Final = ("imported/network/prod/_/*.tfstate",)
 _RECORDS: Final = ("tokens/*.json", "sessions/*.json", "trust/records.json")
 _NAMES: Final = ("workspaces/*.json", "freezes/patterns.json")
 _WATCH: Final = ("watch/*.json",)
@@ -82,18 +81,6 @@ REFUSED: Final = (
         "operators work on states, and not on uploads",
     ),
     Refused(
-        ("backend", "cloud", "authorizer", "sessions", "health", "console", "audit_trail"),
-        (*_USE, "s3:GetObjectVersion"),
-        _IMPORTED,
-        "no client takes what another place had for a state",
-    ),
-    Refused(
-        ("management", TRANSFERS.name),
-        ("s3:DeleteObject",),
-        _IMPORTED,
-        "history that was imported stays",
-    ),
-    Refused(
         ("cloud",),
         _USE,
         ("probes/*",),
@@ -114,7 +101,7 @@ REFUSED: Final = (
     Refused(
         (TRANSFERS.name,),
         ("s3:PutObject",),
-        (*_STATES, *_RECORDS, *_NAMES, *_IMPORTED),
+        (*_STATES, *_RECORDS, *_NAMES),
         "an address writes no state, lock or record",
     ),
     Refused(
@@ -168,7 +155,7 @@ REFUSED: Final = (
     Refused(
         ("watch",),
         ("s3:GetObject",),
-        (_STATES[0], *_IMPORTED, *_RECORDS[1:], *_NAMES, *_STAGED),
+        (_STATES[0], *_RECORDS[1:], *_NAMES, *_STAGED),
         "who looks reads no state",
     ),
     Refused(
@@ -204,7 +191,7 @@ REFUSED: Final = (
     Refused(
         _ALL,
         ("s3:DeleteObjectVersion", "s3:BypassGovernanceRetention"),
-        ("states/*.tfstate", *_IMPORTED),
+        ("states/*.tfstate",),
         "a version of a state stays; only the bucket's lifecycle rules remove old ones",
         by_bucket=True,
     ),

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
-from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, OldVersion
+from holdfast_cli.importing.source import LockedThereError, OldLock, OldState
 from tests.support.documents import next_serial
 
 
@@ -19,7 +18,6 @@ class Shelf:
     contents: dict[str, bytes]
     each: Callable[[], None] = lambda: None
     locks: dict[str, str] = field(default_factory=dict)
-    past: dict[str, list[bytes]] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
 
     address = "shelf"
@@ -42,10 +40,6 @@ class Shelf:
         content = self.contents.get(state)
         self.each()
         return content
-
-    def versions(self, state: str) -> Iterator[OldVersion]:
-        for content in self.past.get(state, ()):
-            yield OldVersion("ada", None, partial(bytes, content))
 
     def prepare_lock(self, state: str) -> str:
         return f"handle of {state}"

@@ -1,5 +1,6 @@
 """`holdfast completion`: what a real bash completes, and that the other shells get everything too."""
 
+import argparse
 import re
 import shlex
 from pathlib import Path
@@ -42,7 +43,10 @@ def test_the_other_shells_get_every_command_option_and_choice(
     shell: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     known = [
-        word for action in parser().actions() for word in (*action.option_strings, *(action.choices or ()))
+        word
+        for action in parser().actions()
+        if action.help != argparse.SUPPRESS
+        for word in (*action.option_strings, *(action.choices or ()))
     ]
 
     # A script for fish writes the dashes of an option in another way.

@@ -178,7 +178,7 @@ HISTORY = (
 
 
 def test_history_tells_of_each_version_who_wrote_it_and_whether_it_counts(stub: ApiStub) -> None:
-    stub.reply(page("versions", *HISTORY), page("versions"))
+    stub.reply(page("versions", *HISTORY))
 
     heading, *rows = output(stub, "state", "history", NAME).splitlines()
 
@@ -196,7 +196,6 @@ def test_history_has_the_newest_twenty_or_all(stub: ApiStub) -> None:
         page("versions", *[version(f"v-{n}", n, "2026-11-20T15:00:00Z") for n in numbers], next_=next_)
         for numbers, next_ in ((range(40, 20, -1), "older"), (range(20, 15, -1), None))
     ]
-    pages.append(page("versions"))
 
     stub.reply(*pages)
     done = run(stub, "state", "history", NAME, "--json")
@@ -208,60 +207,8 @@ def test_history_has_the_newest_twenty_or_all(stub: ApiStub) -> None:
     assert len(json.loads(output(stub, "state", "history", NAME, "--all", "--json"))) == 25
 
 
-IMPORTED = {
-    "number": "12-0123456789abcdef",
-    "time": "2026-11-20T15:00:00Z",
-    "size": 812,
-    "serial": 12,
-    "by": "token:operator",
-    "owner": "bea@example.com",
-    "says_author": "ada",
-    "says_time": "2024-02-29T12:00:00Z",
-    "says_from": "s3://old",
-}
-
-
-def test_imported_versions_follow_and_what_they_claim_is_told_as_a_claim(stub: ApiStub) -> None:
-    nothing = {**IMPORTED, "owner": None, **dict.fromkeys(("says_author", "says_time", "says_from"))}
-    stub.reply(page("versions", *HISTORY), page("versions", IMPORTED, nothing))
-
-    *_, first, second = output(stub, "state", "history", NAME).splitlines()
-
-    assert first.startswith("12      2026-11-20T15:00:00Z (")
-    assert "  -                      imported:12-0123456789abcdef  bea@example.com (token:operator)" in first
-    assert first.endswith("812 B   imported, says: ada at 2024-02-29T12:00:00Z from s3://old")
-    assert second.endswith("812 B   imported")
-
-    stub.reply(page("versions", *HISTORY), page("versions", IMPORTED))
-    listed = json.loads(output(stub, "state", "history", NAME, "--json"))
-    assert [("version" in one, "number" in one) for one in listed] == [*[(True, False)] * 3, (False, True)]
-    assert [asked.path for asked in stub.asked[-2:]] == [
-        f"/manage/v1/{of}/{NAME}" for of in ("versions", "imported")
-    ]
-
-
-def test_imported_versions_count_for_the_limit(stub: ApiStub) -> None:
-    stub.reply(page("versions", *HISTORY), page("versions", IMPORTED, IMPORTED))
-    done = run(stub, "state", "history", NAME, "--limit", "4", "--json")
-    assert len(json.loads(done.stdout)) == 4
-    assert "the newest 4" in done.stderr
-
-
-def test_a_name_without_a_state_may_have_imported_versions(stub: ApiStub) -> None:
-    absent = refusal(404, "no_state", "There is no state 'network/prod'.")
-    stub.reply(absent, page("versions", IMPORTED))
-    assert json.loads(output(stub, "state", "history", NAME, "--json")) == [IMPORTED]
-    stub.reply(absent, page("versions"))
-    assert failure(stub, "state", "history", NAME) == "holdfast: There is no state 'network/prod'."
-
-
-def test_an_api_without_imported_versions_shows_the_history(stub: ApiStub) -> None:
-    stub.reply(page("versions", *HISTORY), refusal(400, "unknown_route", "Not here."))
-    assert len(output(stub, "state", "history", NAME).splitlines()) == 4
-
-
-def test_another_refusal_of_the_history_is_told(stub: ApiStub) -> None:
-    stub.reply(refusal(403, "not_allowed", "It is the scope."), page("versions", IMPORTED))
+def test_a_refusal_of_the_history_is_told(stub: ApiStub) -> None:
+    stub.reply(refusal(403, "not_allowed", "It is the scope."))
     assert failure(stub, "state", "history", NAME) == "holdfast: It is the scope."
 
 

@@ -73,45 +73,18 @@ def test_a_restore_says_what_it_restores_and_sends_exact_ids(
     assert sent == {"version": "v-12", "reason": "incident 4711", "current": "v-14"}
 
 
-REPLACED = {**RESTORED, "serial": 101, "lineage": "before", "lineage_before": "2f1c8f3e"}
-BEFORE = page("versions", V_12 | {"lineage": "before"})
-SEARCHED = [answer({"name": NAME, "searched": count, "next": f"after {count}"}) for count in (1200, 2400)]
-
-
-def test_a_lineage_is_replaced_after_the_name_was_typed(stub: ApiStub) -> None:
-    stub.reply(resolved("v-12"), BEFORE, answer(state()), *SEARCHED, answer(REPLACED))
-    command = ("@12", *REASON, "--replace-lineage")
-
-    printed = terminal.run([HOLDFAST, *RESTORE, *command], environment(stub), columns=200, typed=f"{NAME}\n")
-
-    assert "whose lineage is 2f1c8f3e, by a version of the lineage before" in " ".join(printed.split())
-    assert "version v-15 with serial 101" in printed
-    first, *others = [json.loads(asked.body) for asked in stub.asked if asked.method == "POST"]
-    assert (first["replace_lineage"], first["current"], "cursor" in first) == (True, "v-14", False)
-    assert others == [{**first, "cursor": f"after {count}"} for count in (1200, 2400)]
-
-
-@pytest.mark.parametrize(("history", "sent"), [(BEFORE, True), (page("versions", V_12), None)])
-def test_a_lineage_that_is_not_replaced_is_not_asked_about(
-    stub: ApiStub, history: Reply, sent: bool | None
+@pytest.mark.parametrize("options", [["--replace-lineage"], ["--replace-lineage", "--yes"], ["--yes"]])
+def test_the_options_that_replaced_a_lineage_name_the_commands_that_do(
+    stub: ApiStub, options: list[str]
 ) -> None:
-    options = ["--yes"] if sent else []
-    stub.reply(resolved("v-12"), history, answer(state()), answer(REPLACED))
+    done = run(stub, *RESTORE, "@12", *REASON, *options)
 
-    assert run(stub, *RESTORE, "@12", *REASON, "--replace-lineage", *options).returncode == 0
-    assert json.loads(stub.asked[-1].body).get("replace_lineage") is sent
-
-
-def test_a_lineage_is_replaced_neither_unasked_nor_for_a_search_without_end(stub: ApiStub) -> None:
-    stub.reply(resolved("v-12"), BEFORE, answer(state()))
-    done = run(stub, *RESTORE, "@12", *REASON, "--replace-lineage")
-    assert (done.returncode, "--yes says that it is meant" in " ".join(done.stderr.split())) == (2, True)
-    assert {asked.method for asked in stub.asked} == {"GET"}
-    assert "--yes goes with" in failure(stub, *RESTORE, "@12", *REASON, "--yes", code=2)
-
-    stub.reply(resolved("v-12"), BEFORE, answer(state()), SEARCHED[0], SEARCHED[0])
-    done = run(stub, *RESTORE, "@12", *REASON, "--replace-lineage", "--yes")
-    assert (done.returncode, "Nothing was restored." in done.stderr) == (1, True)
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 2
+    assert "`holdfast state get STATE --version VERSION --output old.tfstate`" in said
+    assert "`terraform state push -force old.tfstate`" in said
+    assert stub.asked == []
+    assert "--replace-lineage" not in run(stub, "state", "restore", "--help").stdout
 
 
 def test_a_restore_under_a_freeze_names_it(stub: ApiStub) -> None:

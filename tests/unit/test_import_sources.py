@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -129,7 +128,6 @@ def test_a_file_is_read_byte_for_byte_and_an_empty_one_is_not_a_missing_one(tmp_
     assert source.read("a.tfstate") == state(3)
     assert source.read("empty.tfstate") == b""
     assert source.read("gone.tfstate") is None
-    assert list(source.versions("a.tfstate")) == []
     with pytest.raises(CommandError, match=r"folder\.tfstate cannot be read: Is a directory"):
         source.read("folder.tfstate")
 
@@ -403,20 +401,14 @@ def test_a_list_of_gitlab_that_ends_before_its_last_page_is_said(
         list(gitlab_source(gitlab, path).states())
 
 
-def test_a_state_of_gitlab_is_read_with_the_versions_before_it(gitlab: gitlab_server.GitLab) -> None:
-    versions = {serial: state(serial) for serial in (3, 7, 8)}
-    gitlab.projects = {"app": {"prod": State(versions), "new": State(), "far": State({0: b"0", 250: b"2"})}}
+def test_a_state_of_gitlab_is_read_and_one_without_a_version_or_that_is_not_there_is_none(
+    gitlab: gitlab_server.GitLab,
+) -> None:
+    gitlab.projects = {"app": {"prod": State({7: state(7), 8: state(8)}), "new": State()}}
     source = gitlab_source(gitlab, "app")
     assert source.read("app#prod") == state(8)
     assert source.read("app#new") == b""
     assert source.read("app#gone") is None
-    assert [(each.read(), each.author, each.time) for each in source.versions("app#prod")] == [
-        (state(7), "", None),
-        (state(3), "", None),
-    ]
-    assert list(source.versions("app#new")) == []
-    # The search ends after a long gap.
-    assert list(source.versions("app#far")) == []
 
 
 def test_a_lock_in_gitlab_is_held_and_released_by_its_own_id(gitlab: gitlab_server.GitLab) -> None:
@@ -525,28 +517,6 @@ def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> Non
         "prod", lock(handle="ws-1")
     )
     assert stub.asked[-1].path == "/api/v2/workspaces/ws-1/actions/unlock"
-
-
-def test_versions_in_hcp_have_writer_and_time_and_come_from_all_pages(
-    stub: ApiStub, backend: Backend
-) -> None:
-    backend.states = {"/object/2": state(2), "/object/1": state(1)}
-    backend.credentials = None
-    versions = [
-        resource(
-            "sv", {"created-by": "user-7"}, hosted_state_download_url=f"{backend.address}/object/{serial}"
-        )
-        for serial in (3, 2, 1)
-    ]
-    for version in versions:
-        version["attributes"]["created-at"] = "2021-06-08T01:22:03.794Z"
-    user = found(resource("user-7", username="eve"))
-    source = hcp_source(stub, found(versions[:2], 2), user, found(versions[2:]))
-    read = [(each.read(), each.author, each.time) for each in source.versions("prod")]
-    time = datetime(2021, 6, 8, 1, 22, 3, 794000, tzinfo=UTC)
-    assert read == [(state(2), "eve", time), (state(1), "eve", time)]
-    assert "filter%5Bworkspace%5D%5Bname%5D=prod" in stub.asked[1].path
-    assert "page%5Bnumber%5D=2" in stub.asked[-1].path
 
 
 @pytest.mark.parametrize(

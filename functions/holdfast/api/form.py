@@ -143,8 +143,7 @@ def _reader(type_: Any) -> Callable[[object], object]:
     return _READERS[get_origin(type_) or type_]
 
 
-def moment(value: object) -> datetime | None:
-    """Parse a time in the form of `time`; None for a value that is no time with an offset."""
+def _time(value: object) -> datetime | None:
     try:
         found = datetime.fromisoformat(text(value))
         return found.astimezone(UTC) if found.tzinfo else None
@@ -154,7 +153,7 @@ def moment(value: object) -> datetime | None:
 
 _READERS: Final[Mapping[Any, Callable[[object], object]]] = {
     str: text,
-    datetime: moment,
+    datetime: _time,
     int: lambda value: value if type(value) is int else None,
     bool: lambda value: value if isinstance(value, bool) else None,
     Mapping: lambda value: value if isinstance(value, dict) else {},

@@ -22,7 +22,6 @@ _Change = Annotated[str, Rule(words=("added", "removed", "moved", "replaced", "c
 _Reason = Annotated[str, Rule(min_length=1, max_length=200)]
 _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
 _LeftOut = Annotated[str | None, Presence.LEFT_OUT]
-_LeftOutFlag = Annotated[bool | None, Presence.LEFT_OUT]
 _Wanted = Annotated[str | None, Rule(min_length=1, max_length=1000), Presence.LEFT_OUT]
 _VersionId = Annotated[str, Rule(min_length=1, max_length=128)]
 
@@ -150,41 +149,6 @@ class VersionPage(Document):
     name: str  # the name of the state
     versions: tuple[Version, ...]  # newest first
     next: str | None  # the cursor of the next page
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ImportedVersion(Document):
-    """A version that the state had in another place. Its content is that of `version=imported:<number>`."""
-
-    number: str  # identifies it among the imported versions of the state
-    time: Time  # when it was imported
-    size: Number  # its bytes
-    serial: Number  # the serial
-    lineage: str | None  # the lineage
-    sha256: str | None  # the SHA-256 of the content, hexadecimal
-    by: str | None  # the principal who imported it
-    owner: str | None  # who uses these credentials, as their creator said then; null if unsaid
-    says_author: str | None  # who wrote it there, as the importing client says, unverified
-    says_time: datetime | None  # when it was written there, as the importing client says, unverified
-    says_from: str | None  # the address of the other place, as the importing client says, unverified
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ImportedPage(Document):
-    """A page of the imported versions of a name."""
-
-    name: str  # the name of the state
-    versions: tuple[ImportedVersion, ...]  # the highest serial first
-    next: str | None  # the cursor of the next page
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ImportedNumber(Document):
-    """The number under which a version is stored."""
-
-    name: str  # the name of the state
-    number: str  # the number: the serial and the first digits of the content's SHA-256
-    created: Flag  # false if the version was already imported
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -340,17 +304,7 @@ class Restored(Document):
     restored_from: str  # the version whose content the current version has
     restored_serial: Number  # the serial of the version in `restored_from`
     lineage: str  # the lineage of the current version
-    lineage_before: str | None  # the lineage that the restore replaced; null if it is unknown
     changed: Flag  # false if the state already had this content
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RestoreSearch(Document):
-    """An unfinished search for the highest serial of a lineage. Nothing is restored yet."""
-
-    name: str  # the name of the state
-    searched: Number  # the number of versions that were read so far
-    next: str  # the `cursor` with which the client sends the same request again
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -514,8 +468,6 @@ class Restore(Document):
     reason: _Reason  # one line
     id: _CommandId  # random for each command; a retry has the same
     current: _LeftOut  # the current version that the operator saw; if it has changed, the restore is refused
-    replace_lineage: _LeftOutFlag  # whether the version may have another lineage; it requires `current`
-    cursor: _LeftOut  # `next` of an unfinished search for the highest serial of the lineage
     frozen: _LeftOut  # the ID of your own freeze, which then is the lock; it needs `current`
 
 

@@ -10,8 +10,6 @@ MAX_REASON: Final = 200
 """Characters of the longest reason."""
 LONGEST_VERSION_ID: Final = 128
 """Characters of the longest version ID. S3's have 32; a longer ID may not fit into metadata."""
-IMPORTED: Final = "imported:"
-"""The beginning of the name of an imported version, which no version ID of S3 has. Its number follows."""
 
 _ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
@@ -38,18 +36,12 @@ def check_version_id(version_id: str) -> str:
     """Return a version ID unchanged.
 
     Raises:
-        InvalidRequest: it is empty or too long, a reference, which could mean another version in a retry, or
-            names an imported version.
+        InvalidRequest: it is empty or too long, or a reference, which could mean another version in a retry.
     """
     if version_id.startswith("@"):
         raise InvalidRequest(
             f"{version_id[:60]!r} is a reference, which moves; send the exact ID of the version that it "
             "means, as GET /manage/v1/resolve/NAME?version=REFERENCE returns it."
-        )
-    if version_id.startswith(IMPORTED):
-        raise InvalidRequest(
-            f"{version_id[:60]!r} is an imported version, which can only be read, by 'holdfast state get "
-            "--version'."
         )
     if not 0 < len(version_id) <= LONGEST_VERSION_ID:
         raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")

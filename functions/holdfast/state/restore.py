@@ -28,7 +28,7 @@ from holdfast.errors import (
 from holdfast.names import StateName
 from holdfast.s3.retention import Retention
 from holdfast.s3.store import Larger, Store
-from holdfast.state import document, fence, guards, lineage, lock_info, locks
+from holdfast.state import document, fence, guards, lock_info, locks
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, Source, StateDocument
 from holdfast.state.locks import HeldLock, LockIdentity, refusal
@@ -68,8 +68,6 @@ class Wanted:
         reason: stored in the metadata of the new version.
         base: the current version that the operator saw; None if the request does not name it. If another
             version is current, the restore is refused, so that a retry undoes nobody's work.
-        replaces_lineage: whether the version may have another lineage than the current one; requires `base`.
-        cursor: `next` of the search before, if the search was not finished.
         freeze_id: the caller's freeze, under which the version is written; None for a lock of its own.
     """
 
@@ -77,9 +75,16 @@ class Wanted:
     reason: str
     command_id: str
     base: str | None = None
-    replaces_lineage: bool = False
-    cursor: str | None = None
     freeze_id: str | None = None
+
+
+def how_to_replace(name: StateName, version_id: str) -> str:
+    """Return how an operator replaces a state by a version of another lineage, which no restore does."""
+    return (
+        f"To replace the state on purpose, run 'holdfast state get {name} --version {version_id} --output "
+        "old.tfstate', then 'terraform state push -force old.tfstate'. With cloud {}, which does not send "
+        "-force, first write the current lineage and a higher serial into the file."
+    )
 
 
 def restore(
@@ -90,12 +95,10 @@ def restore(
     *,
     limit: int,
     retention: Retention | None,
-) -> Restored | lineage.Search:
+) -> Restored:
     """Write the content of an earlier version again, with the next serial.
 
-    A restore that may replace the lineage first searches the history for the highest serial that the lineage
-    of the version ever had. If that takes too long, the result is the unfinished search, and nothing is
-    written. If the lock of the restore may be left, a note of the error says so.
+    If the lock of the restore may be left, a note of the error says so.
 
     Raises:
         TooLarge, UnreadableVersion, EncryptedState: the version cannot be written again.
@@ -115,21 +118,9 @@ def restore(
         )
     # Read the version before the lock: it never changes, and a wrong request locks nobody out.
     source = _readable(store, name, wanted.version_id, limit)
-    highest = None
-    if wanted.replaces_lineage:
-        # The search is complete only up to a named version: a later one could raise the serial.
-        if wanted.base is None:
-            raise InvalidRequest("'current' must name the current version, because the lineage is replaced.")
-        restores = wanted.version_id, check_version_id(wanted.base)
-        searched = lineage.search(
-            store, name, source.document.revision, restores, wanted.cursor, caller, limit=limit
-        )
-        if searched.next is not None:
-            return searched
-        highest = searched.highest
     if wanted.freeze_id is not None:
         frozen = _own_freeze(store, name, check_id(wanted.freeze_id), caller)
-        return _write_again(store, name, wanted, source, highest, frozen, caller, retention)
+        return _write_again(store, name, wanted, source, frozen, caller, retention)
     # The command ID lets a retry recognize its lock. A delayed restore never writes under a later one's lock.
     info = lock_info.of_verb(
         f"{store.bucket}/{name.state_key}?versionId={wanted.version_id}&restore={wanted.command_id}",
@@ -138,7 +129,7 @@ def restore(
         info=f"holdfast state restore: {wanted.reason}",
     )
     with fence.own_lock(store, name, info, caller) as acquired:
-        return _write_again(store, name, wanted, source, highest, acquired, caller, retention)
+        return _write_again(store, name, wanted, source, acquired, caller, retention)
 
 
 def _own_freeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> LockIdentity:
@@ -183,7 +174,6 @@ def _write_again(
     name: StateName,
     wanted: Wanted,
     source: Source,
-    highest: int | None,
     acquired: LockIdentity,
     caller: Caller,
     retention: Retention | None,
@@ -215,7 +205,7 @@ def _write_again(
                 # Another command can have written it under the same freeze.
                 changed=current.lock_id == acquired.info.id and current.version.version_id != wanted.base,
             )
-        new = _following(source.document, highest, current, lock, wanted)
+        new = _following(name, source.document, current, lock, wanted)
         body = source.with_serial(new.revision.serial)
         version = fence.put_fenced(
             store,
@@ -260,15 +250,9 @@ def _is_restored(current: CurrentState, lock: HeldLock | None, wanted: Wanted) -
 
 
 def _following(
-    source: StateDocument,
-    highest: int | None,
-    current: CurrentState,
-    lock: HeldLock | None,
-    wanted: Wanted,
+    name: StateName, source: StateDocument, current: CurrentState, lock: HeldLock | None, wanted: Wanted
 ) -> StateDocument:
     """Return the head of the new version: the head of the wanted version with the next serial.
-
-    `highest` is the highest serial that its lineage ever had; None if the lineage may not be replaced.
 
     Raises:
         BaseChanged, LineageChanged, SerialNotNewer: the new version cannot follow the current version.
@@ -281,16 +265,13 @@ def _following(
             f"not {wanted.base[:60]}. Nothing was restored; look at the history, then run the command again."
         )
     acknowledged = guards.last_acknowledged_revision(current, lock)
-    if highest is None and acknowledged is not None and not source.revision.same_lineage(acknowledged):
+    if acknowledged is not None and not source.revision.same_lineage(acknowledged):
         raise LineageChanged(
             f"The version has the lineage {source.revision.lineage!r}, the current state "
-            f"{acknowledged.lineage!r}: they are different states. To replace the state on purpose use "
-            "'holdfast state restore --replace-lineage'."
+            f"{acknowledged.lineage!r}: they are different states. {how_to_replace(name, wanted.version_id)}"
         )
     # Unacknowledged serials count, too: a client may have seen them.
     serials = [revision.serial for revision in (current.revision, acknowledged) if revision]
-    if highest is not None:
-        serials = [highest]
     serial = max(serials, default=source.revision.serial) + 1
     if serial >= document.SERIAL_END:
         raise SerialNotNewer("The current state has the highest possible serial; no other can follow.")

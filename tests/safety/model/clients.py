@@ -234,18 +234,6 @@ def restore_blindly(me: Client) -> Session:
     yield from _restore(me, "")
 
 
-def restore_lineage(me: Client) -> Session:
-    """`holdfast state restore --replace-lineage`: reads the current version, and restores the first."""
-    seen = yield from _looked(me)
-    if seen:
-        yield from _restore(me, seen, replaces_lineage=True)
-
-
-def restore_lineage_blindly(me: Client) -> Session:
-    """The same without a look at the current version, which the API must refuse."""
-    yield from _restore(me, "", replaces_lineage=True)
-
-
 def restore_as_another(me: Client) -> Session:
     """The same command as `restore` by another client, with the same reason."""
     seen = yield from _looked(me)
@@ -410,18 +398,11 @@ def _restore(
     seen: str,
     *,
     reason: str = "",
-    replaces_lineage: bool = False,
     frozen: str = "",
     version: str = "v1",
 ) -> Session:
     """Restore a version, under a lock of its own or under the freeze of the client `frozen`."""
-    document: dict[str, str | bool] = {
-        "version": version,
-        "reason": reason or me.name,
-        "id": command_id(me.name),
-    }
-    if replaces_lineage:
-        document["replace_lineage"] = True
+    document = {"version": version, "reason": reason or me.name, "id": command_id(me.name)}
     if frozen:
         document["frozen"] = command_id(frozen)
     if seen:

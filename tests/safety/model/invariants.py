@@ -34,8 +34,6 @@ LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze"}
 RELEASES: Final = OWN_LOCK | {"unlock", "cloud-unlock", "cloud-force-unlock", "break", "unfreeze"}
 BLIND: Final = "X"
 """The name of the client that restores without a look at the current version."""
-REPLACER: Final = "L"
-"""The name of the client that restores a version of another lineage on purpose."""
 FORCED: Final = frozenset({"state-push", "migration destination state"})
 _OF_CLOUD: Final = frozenset({"cloud-unlock", "cloud-force-unlock"})
 _OF_MAINTAINERS: Final = DELETES | {
@@ -726,13 +724,7 @@ def _forward(
     entries: Iterable[Entry], acknowledged: frozenset[bytes], *, any_push_counts: bool
 ) -> Iterable[Violation]:
     last: Entry | None = None
-    highest: dict[str, int] = {}
     for entry in entries:
-        if entry.body is not None:
-            lineage, serial = (_document(entry.body)[member] for member in ("lineage", "serial"))
-            if _replaces(entry) and serial <= highest.get(lineage, -1):
-                yield Violation(Invariant.FORWARD, f"{_described(entry)} has a serial that its lineage had")
-            highest[lineage] = max(serial, highest.get(lineage, -1))
         if entry.body is None:
             last = None
         elif _counts(entry, acknowledged):
@@ -750,9 +742,9 @@ def _forward(
 def _goes_back(before: Entry, after: Entry) -> Iterable[Violation]:
     """Judge a state that follows an acknowledged state."""
     last, document = _document(before.body or b""), _document(after.body or b"")
-    if document["lineage"] != last["lineage"] and not _replaces(after):
+    if document["lineage"] != last["lineage"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} changed the lineage")
-    elif document["lineage"] == last["lineage"] and document["serial"] <= last["serial"]:
+    elif document["serial"] <= last["serial"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} came after serial {last['serial']}")
 
 
@@ -760,11 +752,6 @@ def _empties(before: Entry, after: Entry) -> Iterable[Violation]:
     """Judge a state that follows an acknowledged state, perhaps by a push without force."""
     if _is_blank(_document(after.body or b"")) and _document(before.body or b"")["lineage"]:
         yield Violation(Invariant.FORWARD, f"{_described(after)} is blank, and replaced {_described(before)}")
-
-
-def _replaces(entry: Entry) -> bool:
-    """Return whether a restore wrote a version on purpose over a state of any lineage."""
-    return _operation(entry) == "restore" and author(entry) == REPLACER
 
 
 def of_announced(point: Point, acknowledged: frozenset[bytes]) -> Iterable[Violation]:

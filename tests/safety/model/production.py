@@ -169,7 +169,6 @@ class Production:
         self._management: Any = import_module("management.handler")
         self._locks: Any = import_module("holdfast.state.locks")
         vars(self._locks)["datetime"] = LambdasClock
-        vars(import_module("holdfast.state.history"))["ThreadPoolExecutor"] = OneByOne
         # It lists keys, which the model does not, and only for the text of a refusal.
         vars(import_module("holdfast.state.declared"))["nearest"] = lambda *_: []
         vars(import_module("management.changing"))["datetime"] = SlowClock
@@ -196,7 +195,7 @@ class Production:
         for drawn in (self._cloud.ids, self._cloud.locking):
             vars(drawn).update(datetime=self._drawing, secrets=self._drawing)
         self._clock = Clock()
-        for timed in (self._store, *map(import_module, ("holdfast.s3.retry", "holdfast.state.lineage"))):
+        for timed in (self._store, import_module("holdfast.s3.retry")):
             vars(timed)["time"] = self._clock
         self._memory: Any = _noting(import_module("holdfast.state.memory").Memory, self._took)
         self._memories: list[dict[str, Any]] = [vars(self._memory())]
@@ -471,22 +470,6 @@ class Drawing:
         """Return another second for each try."""
         self.has_drawn = True
         return datetime.fromtimestamp(_EPOCH + self._request.attempt, zone)
-
-
-class OneByOne:
-    """Replaces `ThreadPoolExecutor`, so that the order of the requests is always the same."""
-
-    def __init__(self, _: int) -> None:
-        self.map = map
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def submit(self, call: Callable[..., object], *arguments: object) -> SimpleNamespace:
-        found = call(*arguments)
-        return SimpleNamespace(result=lambda: found)
 
 
 class Clock:

@@ -15,7 +15,7 @@ from tests.safety.model.clients import (
     lock_document,
     state_document,
 )
-from tests.safety.model.invariants import REPLACER, Exemption
+from tests.safety.model.invariants import Exemption
 from tests.safety.model.production import BUCKET, READERS, WRITERS, time_of
 from tests.safety.model.s3 import Bucket, Request, carry_out
 from tests.safety.model.world import TICK, Scenario
@@ -127,13 +127,6 @@ def _two_lineages() -> Bucket:
     return _with_state(first, serial=2, operation="state-push")
 
 
-def _came_back() -> Bucket:
-    """A state of one lineage with two serials, which was replaced by a state of another lineage."""
-    first = _with_state(Bucket(), serial=1, lineage="lineage-2")
-    last = _with_state(first, serial=3, lineage="lineage-2")
-    return _with_state(last, serial=1, operation="state-push")
-
-
 def _frozen() -> Bucket:
     """A state that is frozen, without an end."""
     return _with_freeze(None, _written())
@@ -208,7 +201,6 @@ _RESTORER: Final = Client("R", clients.restore)
 _FROZEN_RESTORER: Final = Client("R", clients.restore_under_own_freeze)
 _PATTERN_FREEZER: Final = Client("F", clients.freeze_pattern)
 _BREAKER: Final = Client("K", clients.breaker)
-_REPLACER: Final = Client(REPLACER, clients.restore_lineage)
 _UNDECLARER: Final = Client("U", clients.undeclare)
 _FREEZER: Final = Client("F", clients.freeze)
 
@@ -446,15 +438,6 @@ PLANS: Final = (
     _plan("restore-blindly", [_A, Client("X", clients.restore_blindly)], "100", "110", before=_twice),
     _plan("restore-alone", [_RESTORER], "110 200", "210", before=_twice),
     _plan("restore-foreign", [_RESTORER], "110", before=_two_lineages),
-    _plan("restore-lineage", [_A, _REPLACER], "000", "100 010", before=_came_back),
-    _plan(
-        "restore-lineage-blindly",
-        [_A, Client("L", clients.restore_lineage_blindly)],
-        "000",
-        "100",
-        before=_came_back,
-    ),
-    _plan("restore-lineage-breaks-lock", [_REPLACER, _NAMING], "000", "100 001", before=_came_back),
     _plan("restore-digests", [_A, _RESTORER], "000", "100", before=_twice_digests),
     _plan("restore-protected", [_A, _RESTORER], "000", "100", before=_twice, protected=True),
     _plan("restore-cloud", [_CLOUD, _RESTORER], "000", "100 010", before=_twice),

@@ -35,7 +35,6 @@ KEYS: Final = {
         *("workspaces/network/prod.json", "freezes/patterns.json"),
     ),
     "probe": ("probes/0123456789abcdef0123456789abcdef",),
-    "imported version": (f"imported/network/prod/_/{'0' * 20}-0123456789abcdef.tfstate",),
 }
 """Keys of each kind, which the policy treats alike."""
 
@@ -82,11 +81,6 @@ def everywhere(**sids: frozenset[str]) -> Mapping[str, Sids]:
     return dict.fromkeys(KEYS, sids)
 
 
-def kept(sid: str) -> Mapping[str, Sids]:
-    """Return that a statement denies a request for a version of a state, from wherever it is."""
-    return {STATE: {sid: ALL}, IMPORTED: {sid: ALL}}
-
-
 def puts(*contexts: Mapping[str, str], denied: Mapping[str, Sids]) -> Row:
     return Row(("s3:PutObject",), contexts, denied)
 
@@ -100,7 +94,7 @@ INSIDE: Final = ("203.0.113.5", "2001:db8::1")
 """Sources in the networks of the team that has some."""
 OUTSIDE: Final = ("203.0.112.5", "2001:db9::1")
 PRESIGNED: Final = "REST-QUERY-STRING"
-STATE, LOCK, RECORD, _, IMPORTED = KEYS
+STATE, LOCK, RECORD, _ = KEYS
 ANY: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
 KMS: Final = ALL - {"s3"}
 KMS_HEADERS: Final = (
@@ -112,13 +106,7 @@ SSE_C: Final = {**IF_ABSENT, "s3:x-amz-server-side-encryption-customer-algorithm
 
 TABLE: Final[Mapping[str, Row]] = {
     "write with `If-None-Match`": puts(IF_ABSENT, denied={}),
-    "write with `If-Match`": puts(
-        IF_MATCH,
-        denied={
-            LOCK: {"RefuseLockWritesWithoutCondition": ALL},
-            IMPORTED: {"RefuseToReplaceImportedVersions": ALL},
-        },
-    ),
+    "write with `If-Match`": puts(IF_MATCH, denied={LOCK: {"RefuseLockWritesWithoutCondition": ALL}}),
     "write or copy without a condition": puts(
         CREATES,
         denied={
@@ -126,10 +114,6 @@ TABLE: Final[Mapping[str, Row]] = {
             LOCK: {"RefuseLockWritesWithoutCondition": ALL},
             # A record that was revoked must not come back by a blind write.
             RECORD: {"RefuseRecordWritesWithoutCondition": ALL},
-            IMPORTED: {
-                "RefuseStateWritesWithoutCondition": ALL - {"native"},
-                "RefuseToReplaceImportedVersions": ALL,
-            },
         },
     ),
     # They cannot carry a condition; CompleteMultipartUpload can, and is a write.
@@ -141,14 +125,13 @@ TABLE: Final[Mapping[str, Row]] = {
             STATE: {"RefuseToDeleteStateVersions": ALL},
             # Without its newest version, or its delete marker, a record is the version before.
             RECORD: {"RefuseToDeleteRecordVersions": ALL},
-            IMPORTED: {"RefuseToDeleteStateVersions": ALL},
         },
     ),
     "bypass governance retention": Row(
-        ("s3:BypassGovernanceRetention",), denied=kept("RefuseToBypassGovernance")
+        ("s3:BypassGovernanceRetention",), denied={STATE: {"RefuseToBypassGovernance": ALL}}
     ),
     "tag a version": Row(
-        ("s3:PutObjectTagging", "s3:PutObjectVersionTagging"), denied=kept("RefuseToTagStates")
+        ("s3:PutObjectTagging", "s3:PutObjectVersionTagging"), denied={STATE: {"RefuseToTagStates": ALL}}
     ),
     "use plain HTTP": Row(
         ANY, ({**IF_ABSENT, "aws:SecureTransport": "false"},), everywhere(RefuseWithoutTls=ALL)
