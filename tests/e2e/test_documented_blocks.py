@@ -158,9 +158,9 @@ def run(
 
 
 def run_in_workspace(project: Project, team: Team, organization: str, configuration: str) -> None:
-    """Run a block that selects workspaces, beside one that it does not select.
+    """Run a block that selects workspaces, beside a workspace that it does not select.
 
-    That one has the same keys with other values, and of a list of tags all but the first.
+    The other workspace has the same keys with other values, and of a list of tags all but the first.
     """
     writer = team.cloud_client("writer")
     assert writer.create(f"{organization}/other").status == 201
