@@ -21,10 +21,10 @@ from tests.support.project import NewProject, Project, backend
 from tests.support.team import Team
 
 HEAD: Final = re.compile(
-    r"(?:terraform|cloud|workspaces|remote_state|backend|data|host|credentials|credentials_helper)"
+    r"(?:terraform|cloud|workspaces|remote_state|backend|data)"
     r'(?:\s+"[^"\s]*")*\s*\{'
 )
-"""The beginning of a block that says where a state is, or how to reach it."""
+"""The beginning of a block that says where a state is. Blocks of the CLI configuration do not."""
 OF_TERRAGRUNT: Final = re.compile(r'backend = ("\w+")\s+config = \{(.*?)^  \}', re.DOTALL | re.MULTILINE)
 NEEDS: Final = re.compile(r"needs Terraform (\d+)\.(\d+) or later")
 ADDRESS: Final = re.compile(r'"[^"\n]*/(states|locks|unlocks|outputs)/[^"\n]*"')
@@ -87,7 +87,8 @@ class Block:
             case ["remote_state"]:  # Terragrunt writes a backend block with this content
                 [(kind, content)] = OF_TERRAGRUNT.findall(self.text)
                 return Block(f"backend {kind} {{{content}}}").whole()
-        raise AssertionError(f"It is not known how to run the block {' '.join(head)}.")
+            case _:
+                raise AssertionError(f"It is not known how to run the block {' '.join(head)}.")
 
     def at(self, address: str, organization: str, bucket: str) -> str:
         """Return the configuration for an API, with names in an organization, and for a bucket."""
