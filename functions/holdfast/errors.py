@@ -241,7 +241,7 @@ class LockLost(Conflict, status=409, code="lock_lost"):
 
 
 class LockNotMatched(Conflict, status=409, code="lock_not_matched"):
-    """The force-unlock does not match the current lock."""
+    """The release or force-unlock does not match the current lock, or there is no lock."""
 
 
 class NotFrozen(Conflict, status=409, code="not_frozen"):

@@ -461,11 +461,17 @@ def release(
 
 
 def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
-    """Release the lock that was acquired with this document, and never force-unlock."""
+    """Release the lock that was acquired with this document, and never force-unlock.
+
+    `LockNotMatched` is raised also if no lock is held. A released lock leaves nothing in the bucket, so the
+    retry of a release cannot be told from the release of a lock that somebody removed or nobody acquired.
+    """
     caller.require(Action.UNLOCK, name)
     held = read(store, name)
     if held is None:
-        return Released(info.id)  # a retry, or somebody removed the lock
+        raise LockNotMatched(
+            "The workspace is not locked; its lock was already released or somebody removed it."
+        )
     own = _with_path(info, store, name)
     removed = _remove_if(store, name, held, None, lambda lock: _was_acquired_with(lock, own, caller))
     if removed is None:

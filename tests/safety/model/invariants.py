@@ -75,7 +75,7 @@ class Invariant(Enum):
     FORWARD = "5 within a lineage the serial never goes back"
     REPEATED = "6 a repeated request has one effect and the same answer"
     HELD = "7 a write is acknowledged only while nobody else holds the lock"
-    RELEASED = "8 what was answered as released is not held any more"
+    RELEASED = "8 a lock whose release was acknowledged, or refused over `cloud {}`, is not held any more"
     FOLLOWED = "9 who holds the lock and follows on what they read is not refused"
     DELETED = "10 once a delete is answered with success, the state that it found is deleted"
     CURRENT = "11 a write that is acknowledged to the lock's holder is the current state"
@@ -532,8 +532,28 @@ def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
     return lock.version if lock is not None and _meant(lock, request) else -1
 
 
+def says_released(request: HttpRequest, reply: Reply) -> bool:
+    """Return whether a response says that the lock is not held. A refused `cloud {}` release says so, too."""
+    is_refused = request.verb == "cloud-unlock" and reply.status == 409
+    return is_refused or (request.verb in RELEASES and reply.status == 200)
+
+
+def finds_released(point: Point, reply: Reply, before: Bucket, bucket: Bucket) -> bool:
+    """Return whether a repeated release over `cloud {}` is refused, because an earlier try has released.
+
+    `before` is the bucket before the first try. A released lock leaves nothing that tells this try from the
+    release of a workspace that nobody has locked: `safety.md`.
+    """
+    if point.request.verb != "cloud-unlock" or reply.status != 409:
+        return False
+    was_held = lock_to_unlock(point.request, before) >= 0
+    finds_none = not any(answer.entry or answer.item for answer, _ in point.answers)
+    is_gone = bucket.current(LOCK_KEY) is None and bucket.item(ITEM_KEY) is None
+    return was_held and finds_none and is_gone
+
+
 def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]:
-    """Judge an unlock, or a verb that acquires the lock itself, that was answered with success.
+    """Judge a response that says that the lock of a request is not held any more.
 
     `first` is the result of `lock_to_unlock` when the invocation began.
     """
@@ -548,7 +568,7 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
     if was_read or lock.version == first or not _was_told(point):
         yield Violation(
             Invariant.RELEASED,
-            f"{_named(point.request)} was answered with success and left the lock {lock_owner(lock)}",
+            f"{_named(point.request)} was said to be done and left the lock {lock_owner(lock)}",
         )
 
 
@@ -561,7 +581,7 @@ def finds_another(request: HttpRequest, bucket: Bucket) -> bool:
 
 
 def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
-    """Judge the item of a lock after a removal that was answered with success: what it read is gone.
+    """Judge the item of a lock after a response that the lock is not held any more: what it read is gone.
 
     An item that came back was put by an acquire that was broken, and is another lock.
     """
@@ -573,7 +593,7 @@ def of_released_item(point: Point, bucket: Bucket) -> Iterable[Violation]:
     if any((answer.status, answer.entry) == (200, None) for answer in told[read[-1] + 1 :]):
         return  # it has removed the item, or has found none
     if _meant(item.as_entry(0), point.request):
-        what = f"{_named(point.request)} was answered with success and left the lock item"
+        what = f"{_named(point.request)} was said to be done and left the lock item"
         yield Violation(Invariant.RELEASED, what)
 
 

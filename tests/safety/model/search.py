@@ -519,14 +519,14 @@ class Search:
             judge(invariants.of_download(request, reply.body.encode(), bucket))
         elif verb == "create" and reply.status == 201:
             judge(invariants.of_announced(point, change.acknowledged))
+        if invariants.says_released(request, reply):
+            judge(invariants.of_released(point, lock, bucket))
+            judge(invariants.of_released_item(point, bucket))
         if reply.status != 200:
             return
         parties = self._parties(change)
         party, any_push_counts = parties[place], self.scenario.any_push_counts
         judge(invariants.of_answered_role(request))
-        if verb in invariants.RELEASES:
-            judge(invariants.of_released(point, lock, bucket))
-            judge(invariants.of_released_item(point, bucket))
         if verb == "workspace-create":
             judge(invariants.of_created(request, bucket))
         if verb == "freeze-pattern":
@@ -665,6 +665,7 @@ class Search:
         request, bucket_now = point.request, self._buckets[change.bucket]
         another = request.verb in invariants.RELEASES and invariants.finds_another(request, bucket_now)
         beside = request.table and reply.status == 409 and (expected.status == 409 or another)
+        beside |= invariants.finds_released(point, reply, self._buckets[standing.origin], bucket_now)
         if not beside and invariants.in_essence(reply) != invariants.in_essence(expected):
             what = f"{name}'s {point.request.verb} was answered {reply.status}, undisturbed {expected.status}"
             change.violations.append(Violation(invariants.Invariant.REPEATED, what))
