@@ -108,7 +108,7 @@ class InvalidDocument(Invalid, status=400, code="invalid_document"):
 
 
 class InvalidRequest(Invalid, status=400, code="invalid_request"):
-    """The management request is invalid."""
+    """A part of the request is invalid, or does not belong to such a request."""
 
 
 class UnknownRoute(Invalid, status=400, code="unknown_route"):
