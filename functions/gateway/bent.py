@@ -1,6 +1,6 @@
 """Refuse requests that a wrong method, a redirect or a proxy has turned into another request.
 
-A client takes the response for the response to its own request, so no such request may succeed.
+A client takes the response for the response to its own request, so these requests must never succeed.
 """
 
 from collections.abc import Mapping
@@ -8,20 +8,20 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from gateway.headers import CONTENT_MD5
-from holdfast.errors import InvalidRequest
+from holdfast.errors import BentRequest, InvalidRequest
 
 _LOCK_ID: Final = "ID"
 _DO: Final = "Nothing was changed. Print the backend block again with 'holdfast backend-config'"
 
 
 def check_read(headers: Mapping[str, str]) -> None:
-    """Raise `InvalidRequest` if a read has the checksum of a body.
+    """Raise `BentRequest` if a read has the checksum of a body.
 
     Go's HTTP client follows a redirect with status 301, 302 or 303 by a GET. It drops the body, and keeps the
     query and `Content-MD5`. It drops or keeps `Content-Type`, which scripts send with a read.
     """
     if any(name in headers for name in CONTENT_MD5):
-        raise InvalidRequest(
+        raise BentRequest(
             "This read has the Content-MD5 of a body. A redirect has turned a write, or a request to acquire "
             "or release a lock, into a read; or a method of the backend block is GET. "
             f"{_DO}, and use an address that does not redirect."
@@ -29,14 +29,14 @@ def check_read(headers: Mapping[str, str]) -> None:
 
 
 def check_delete(headers: Mapping[str, str], body: str) -> None:
-    """Raise `InvalidRequest` unless a delete of a state has no body and no header of a body.
+    """Raise `BentRequest` unless a delete of a state has no body and no header of a body.
 
     With the method DELETE at the address of the state, Terraform sends the release of a lock here. It sends
     `Content-Type` and `Content-MD5` also with the empty body of its force-unlock.
     """
     length = headers.get("content-length", "").strip()
     if body or length not in ("", "0") or any(name in headers for name in ("content-type", *CONTENT_MD5)):
-        raise InvalidRequest(
+        raise BentRequest(
             "The delete of a state has no body, no Content-Type and no Content-MD5. This request looks like "
             "the release of a lock, or a write: a method of the backend block is DELETE, and its address "
             f"leads to /states/. {_DO}."
@@ -44,10 +44,11 @@ def check_delete(headers: Mapping[str, str], body: str) -> None:
 
 
 def check_lock_id(query: Mapping[str, str], raw_query: str, *, accepted: bool) -> None:
-    """Raise `InvalidRequest` for an `ID` that is empty, repeated or not accepted here, and for `id`.
+    """Raise an error unless a request has an `ID` where it is accepted, and one at most.
 
-    API Gateway joins the values of a repeated parameter with commas, which can be in an ID, too. So the
-    number of parameters comes from the query as the client sent it.
+    Raises:
+        BentRequest: a request with an `ID` came where none is accepted.
+        InvalidRequest: the `ID` is empty or repeated, or is written `id`.
     """
     for name in query:
         if name != _LOCK_ID and name.upper() == _LOCK_ID:
@@ -55,11 +56,12 @@ def check_lock_id(query: Mapping[str, str], raw_query: str, *, accepted: bool) -
     if _LOCK_ID not in query:
         return
     if not accepted:
-        raise InvalidRequest(
+        raise BentRequest(
             "This request takes no 'ID'. A redirect has turned a write into a read, or a method of the "
             f"backend block is wrong. {_DO}, and use an address that does not redirect."
         )
     if not query[_LOCK_ID]:
         raise InvalidRequest("'ID' is empty. Send the ID of the lock, or no 'ID'. Nothing was changed.")
+    # API Gateway joins the values of a repeated parameter with commas, which can be in an ID, too.
     if sum(name == _LOCK_ID for name, _ in parse_qsl(raw_query, keep_blank_values=True)) > 1:
         raise InvalidRequest("The query has several parameters 'ID'. Send one. Nothing was changed.")

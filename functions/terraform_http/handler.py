@@ -41,15 +41,15 @@ class Request(requests.Request):
         return self.query.get("ID")
 
     def check_query(self, known: Collection[str]) -> None:
-        """Raise `InvalidRequest` for an `ID` that is malformed, or not in `known`."""
+        """Raise an error for an `ID` that is malformed, or not in `known`."""
         bent.check_lock_id(self.query, self.event.get("rawQueryString") or "", accepted="ID" in known)
 
     def check_read(self) -> None:
-        """Raise `InvalidRequest` for a read that was another request."""
+        """Raise `BentRequest` for a read that was another request."""
         bent.check_read(self.event["headers"])
 
     def check_delete(self) -> None:
-        """Raise `InvalidRequest` for a delete that was another request."""
+        """Raise `BentRequest` for a delete that was another request."""
         bent.check_delete(self.event["headers"], self.event.get("body") or "")
 
 

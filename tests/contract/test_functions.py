@@ -300,7 +300,6 @@ OF_A_BODY = ["content-type", "content-md5", "x-amzn-remapped-content-md5"]
         # A script's release in the form of GitLab.
         {"lock_id": "one"},
         {"lock_id": ""},
-        {"query": {"id": "one"}},
     ],
 )
 def test_no_request_but_a_plain_delete_deletes_a_state(
@@ -311,7 +310,7 @@ def test_no_request_but_a_plain_delete_deletes_a_state(
         ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
     before = keys(moto)
     refused = ask(backend, "DELETE", STATES, caller=OPERATOR, **more)
-    assert error(refused) == (400, "invalid_request")
+    assert error(refused) == (400, "bent_request")
     assert keys(moto) == before
 
 
@@ -321,7 +320,6 @@ def test_no_request_but_a_plain_delete_deletes_a_state(
     [
         {"lock_id": "one"},
         {"lock_id": ""},
-        {"query": {"id": "one"}},
         {"lock_id": "one", "headers": {"content-md5": md5(STATE.encode())}},
         {"headers": {"content-md5": md5(STATE.encode())}},
         {"headers": {"x-amzn-remapped-content-md5": md5(LOCK.encode())}},
@@ -334,7 +332,7 @@ def test_a_read_that_a_redirect_has_made_of_a_write_or_of_a_lock_is_refused(
     if exists:
         moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=STATE.encode())
     refused = ask(backend, "GET", route, caller=ADA, **more)
-    assert error(refused) == (400, "invalid_request")
+    assert error(refused) == (400, "bent_request")
 
 
 def test_a_read_may_have_a_content_type_and_any_other_query(backend: Handle) -> None:
@@ -365,7 +363,14 @@ def test_the_id_in_the_query_of_a_release_without_a_body_names_the_lock(
 
 
 @pytest.mark.parametrize(
-    ("method", "route"), [*RELEASES, ("POST", STATES), ("PUT", LOCKS), ("LOCK", STATES), ("DELETE", STATES)]
+    ("method", "route", "takes_id"),
+    [
+        *((*release, True) for release in [*RELEASES, ("POST", STATES), ("PUT", STATES)]),
+        *(
+            (*other, False)
+            for other in [("PUT", LOCKS), ("LOCK", STATES), ("DELETE", STATES), ("GET", STATES)]
+        ),
+    ],
 )
 @pytest.mark.parametrize(
     "bent",
@@ -376,18 +381,20 @@ def test_the_id_in_the_query_of_a_release_without_a_body_names_the_lock(
     ],
 )
 def test_a_query_that_does_not_name_exactly_one_lock_changes_nothing(
-    backend: Handle, moto: Server, method: str, route: str, bent: dict[str, Any]
+    backend: Handle, moto: Server, method: str, route: str, takes_id: bool, bent: dict[str, Any]
 ) -> None:
     ask(backend, "PUT", LOCKS, caller=OPERATOR, body=LOCK)
     body = {STATES: STATE, LOCKS: LOCK}.get(route) if method in ("POST", "PUT") else None
     refused = backend(request(method, route, "a", caller=OPERATOR, body=body) | bent, Context())
-    assert error(refused) == (400, "invalid_request")
+    is_misspelled = "ID" not in bent["queryStringParameters"]
+    code = "invalid_request" if takes_id or is_misspelled else "bent_request"
+    assert error(refused) == (400, code)
     assert keys(moto) == [LOCK_KEY]
 
 
 def test_an_acquire_has_its_id_in_the_body_alone(backend: Handle, moto: Server) -> None:
     refused = ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK, lock_id="one")
-    assert error(refused) == (400, "invalid_request")
+    assert error(refused) == (400, "bent_request")
     assert keys(moto) == []
 
 
