@@ -28,6 +28,20 @@ def check_read(headers: Mapping[str, str]) -> None:
         )
 
 
+def check_redirected(headers: Mapping[str, str]) -> None:
+    """Raise `BentRequest` if a read came by a redirect and has the type of a body.
+
+    Clients of `cloud {}` send `Content-Type` with every verb but GET, and no checksum. Scripts may send it
+    with a read, too. Only a redirect makes Go's HTTP client add `Referer`. Where Go drops `Content-Type` with
+    the body, nothing distinguishes the read from others.
+    """
+    if "referer" in headers and "content-type" in headers:
+        raise BentRequest(
+            "A redirect has turned a change into this read. Nothing was changed. Use a hostname that does "
+            "not redirect."
+        )
+
+
 def check_delete(headers: Mapping[str, str], body: str) -> None:
     """Raise `BentRequest` unless a delete of a state has no body and no header of a body.
 

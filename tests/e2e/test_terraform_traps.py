@@ -7,7 +7,8 @@ import pytest
 
 from tests.support import documents
 from tests.support.aws_gateway import MOVED
-from tests.support.project import WAITS, NewProject, Project, backend
+from tests.support.cloud_client import place
+from tests.support.project import WAITS, NewProject, Project, backend, remote
 from tests.support.team import Team
 
 MAIN = """
@@ -117,6 +118,21 @@ def test_a_redirect_that_keeps_the_method_changes_nothing(
         project.ok("apply", "-auto-approve")
     assert strict.current(state) is not None
     assert strict.lock(state) is None
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_workspace_whose_deletion_a_redirect_turns_into_a_read_is_not_said_to_be_deleted(
+    strict: Team, state: str, new_project: NewProject, status: int
+) -> None:
+    block = remote(strict, state, f'prefix = "{place(state)[1]}-"')
+    project = new_project(strict, None, strict.token("maintainer"), backend=block)
+    assert "No existing workspaces" in project.refused("init")
+    project.ok("workspace", "new", "one")
+    project.ok("workspace", "new", "two")
+    with strict.gateway.redirecting(status, "-one"):
+        assert "Bent request" in project.refused("workspace", "delete", "-force", "one")
+    assert "one" in project.ok("workspace", "list").out
+    project.ok("workspace", "delete", "-force", "one")
 
 
 @pytest.mark.parametrize("redirected", [False, True])

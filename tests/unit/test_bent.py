@@ -32,6 +32,26 @@ def test_a_read_has_no_checksum_of_a_body(headers: Mapping[str, str], accepted: 
 
 
 @pytest.mark.parametrize(
+    ("headers", "accepted"),
+    [
+        ({}, True),
+        ({"content-type": "application/vnd.api+json"}, True),
+        ({"referer": "https://api.example.com/"}, True),
+        ({"content-type": "application/vnd.api+json", "referer": "https://api.example.com/"}, False),
+        ({"content-type": "", "referer": ""}, False),
+    ],
+)
+def test_a_read_that_came_by_a_redirect_has_no_type_of_a_body(
+    headers: Mapping[str, str], accepted: bool
+) -> None:
+    if accepted:
+        bent.check_redirected(headers)
+        return
+    with pytest.raises(BentRequest, match="redirect"):
+        bent.check_redirected(headers)
+
+
+@pytest.mark.parametrize(
     ("headers", "body", "accepted"),
     [
         ({}, "", True),
