@@ -403,20 +403,29 @@ def _release_object(store: Store, name: StateName, acquired: LockIdentity) -> No
 
 
 def release(
-    store: Store, name: StateName, body: bytes, caller: Caller, *, own_locks: OwnLocks = OwnLocks.NONE
+    store: Store,
+    name: StateName,
+    body: bytes,
+    caller: Caller,
+    *,
+    lock_id: str | None = None,
+    own_locks: OwnLocks = OwnLocks.NONE,
 ) -> Released | ForceUnlocked:
     """Release the caller's lock, or force-unlock.
 
     The body decides: the document that acquired the lock releases it. An empty body (Terraform's
     `force-unlock`), an ID alone (OpenTofu's), or the ID with another document or caller is a force-unlock.
     The result is `Released` also if the lock is already gone and somebody else has locked the state since.
+    `lock_id` is the ID in the query. With an empty body it is an ID alone, as scripts send it to GitLab.
 
     Raises:
+        InvalidLockInfo: also if the ID in the query is not that of the body.
         NotAllowed: also if the caller may unlock, but may not remove this lock by force.
         UnlockOutcomeUnknown: the outcome of a force-unlock without an ID is unknown.
     """
     caller.require(Action.UNLOCK, name)
-    if not body:  # Terraform's force-unlock, which does not name a lock
+    received = lock_info.of_release(body, lock_id)
+    if received is None:  # Terraform's force-unlock, which does not name a lock
         if own_locks is OwnLocks.NAMED:
             note = f"This request names no lock; 'holdfast lock break {name}' removes a lock of your own."
             _require_force_unlock(name, caller, note)
@@ -432,7 +441,6 @@ def release(
             lambda lock: _too_young(shown or lock),
             retry_is_safe=False,
         )
-    received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
     if held is None:

@@ -144,6 +144,11 @@ def lock_id(document: bytes) -> str:
     return str(_document(document)["ID"])
 
 
+def named_lock(request: HttpRequest) -> str | None:
+    """Return the ID that an unlock names in its body or its query; None for a force-unlock without an ID."""
+    return lock_id(request.body) if request.body else request.lock_id
+
+
 def client_of_lock(lock: str) -> str:
     """Return the name of the client whose lock has this ID; empty for a lock that a verb acquired itself."""
     if lock.startswith("lock-"):
@@ -228,18 +233,19 @@ def of_role(request: HttpRequest, effect: Effect) -> Iterable[Violation]:
     is_beyond = request.verb in _OF_MAINTAINERS
     lock = effect.removed or (effect.before if effect.added else None)
     if effect.key == LOCK_KEY and lock is not None and request.verb not in LIFTS:
-        fields = len(_document(request.body or b"{}")) if request.verb == "unlock" else 1
-        is_by_force = request.verb in _BY_FORCE and fields < 2
+        names_none = request.verb == "unlock" and named_lock(request) is None
+        is_whole = request.verb == "unlock" and len(_document(request.body or b"{}")) > 1
+        is_by_force = request.verb in _BY_FORCE and not is_whole
         is_of_verb = _document(lock.body or b"{}")["Operation"] in _OF_VERBS
         is_own = dict(lock.metadata).get("locked-by") == request.principal
-        is_beyond |= not is_own or fields == 0 or (is_by_force and is_of_verb)
+        is_beyond |= not is_own or names_none or (is_by_force and is_of_verb)
     if is_beyond:
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer changed something")
 
 
 def of_answered_role(request: HttpRequest) -> Iterable[Violation]:
     """Judge a request that was answered with success by its caller's role."""
-    is_beyond = request.verb in _OF_MAINTAINERS or (request.verb == "unlock" and not request.body)
+    is_beyond = request.verb in _OF_MAINTAINERS or (request.verb == "unlock" and not named_lock(request))
     if is_beyond and request.principal.startswith(WRITERS):
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer was answered with success")
 
@@ -289,9 +295,8 @@ def _may_remove(lock: Entry, request: HttpRequest, now: int, *, holds: bool) -> 
         return _meant(lock, request) and old_enough
     if request.verb not in UNLOCKS:
         return False
-    if not request.body:
-        return now - lock.modified > _MIN_AGE
-    return bool(_document(request.body)["ID"] == lock_owner(lock))
+    named = named_lock(request)
+    return now - lock.modified > _MIN_AGE if named is None else named == lock_owner(lock)
 
 
 def _acquires(lock: Entry, request: HttpRequest) -> bool:
@@ -695,7 +700,7 @@ def _meant(lock: Entry, request: HttpRequest) -> bool:
             return lock.version_id == _Workspace(*_fields(request.id)).seen_lock
         return _is_of_workspace(lock, request)
     if request.verb == "unlock":
-        return not request.body or lock_id(request.body) == lock_owner(lock)
+        return named_lock(request) in (None, lock_owner(lock))
     if request.verb == "break":
         return (lock_owner(lock), lock.version_id) == (request.lock_id, request.id)
     if request.verb == "unfreeze":
@@ -1003,6 +1008,5 @@ def _named(request: HttpRequest) -> str:
         return f"a break of version {request.id} of the lock {request.lock_id}"
     if request.verb not in ("unlock", "native-unlock"):
         return f"a {request.verb}"
-    if not request.body:
-        return "a force-unlock without an ID"
-    return f"an unlock of {_document(request.body)['ID']}"
+    named = named_lock(request)
+    return "a force-unlock without an ID" if named is None else f"an unlock of {named}"

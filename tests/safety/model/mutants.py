@@ -326,6 +326,18 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a force-unlock that removes another lock than the one it names": _at(
             "broken-lock-three", Argument(_RELEASE, "_force_unlock", 3, "lambda lock: True", which=(1, 2))
         ),
+        "a release that ignores the ID in the query": _at(
+            "release-by-query 001", Argument(_RELEASE, "of_release", 1, "None")
+        ),
+        "a release by the ID in the query that takes the ID of whatever lock is there": _at(
+            "release-by-query",
+            Replaced(
+                _RELEASE,
+                "received = lock_info.of_release(body, lock_id)",
+                "there = read(store, name) if lock_id else None\n"
+                "received = lock_info.of_release(body, there.info.id if there else lock_id)",
+            ),
+        ),
         "a force-unlock without an ID that removes a lock one second old": _at(
             "broken-lock-without-id", Returns(_IS_OLD_ENOUGH, "True")
         ),

@@ -355,7 +355,7 @@ class Search:
             seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
             point = self._goes_on(change, point, answer, seconds)
         change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
-        if overtime and point.request.verb == "unlock" and not point.request.body:
+        if overtime and point.request.verb == "unlock" and invariants.named_lock(point.request) is None:
             # If the outcome at S3 is unknown, the client gets a status that it does not retry.
             change.clients[place] = change.clients[place]._replace(origin=-1)
         if point.reply is not None:
