@@ -49,6 +49,8 @@ OF_WORKSPACES: Final = " ".join(
     )
 )
 """The parameters of the list of workspaces."""
+_TAGS_AGAIN: Final = "TagBindings"
+"""The parameter with which go-tfe repeats a map of tags in Go's own notation, beside the filters by tags."""
 OF_PROJECTS: Final = "filter[names] q page[number] page[size]"
 """The parameters of the list of projects. They have no effect, because the list is always empty."""
 
@@ -332,10 +334,12 @@ def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
     """Raise `InvalidDocument` for an unknown parameter: ignoring a filter would return too much.
 
     Args:
-        known: the parameters of this call, beside `include`, which every call ignores.
+        known: the parameters of this call, beside `include`, which every call ignores. With `TAGGED`, the
+            call also takes the other filters by tags, and ignores their repetition.
     """
     for name in query:
-        if name != "include" and name not in known and not (TAGGED in known and _FILTER.fullmatch(name)):
+        is_of_tags = TAGGED in known and (name == _TAGS_AGAIN or _FILTER.fullmatch(name))
+        if name != "include" and name not in known and not is_of_tags:
             takes = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
             raise _invalid_parameter(name, f"This call takes no parameter '{name[:60]}'. {takes}")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cloud import documents
-from gateway import downloads, function, logged, payload, requests
+from gateway import bent, downloads, function, logged, payload, requests
 from gateway.payload import Payload
 from gateway.responses import Response, respond
 from gateway.router import ANY_CALLER, Route, Router, Target
@@ -78,8 +78,10 @@ class Request(requests.Request):
         return len(self.store.requests) + len(self.staging.requests)
 
     def check_query(self, known: Collection[str]) -> None:
-        """Raise `InvalidDocument` for an unknown parameter."""
+        """Raise `InvalidDocument` for an unknown parameter, `BentRequest` for a read that was a change."""
         documents.check_parameters(self.query, known)
+        if self.method == "GET":
+            bent.check_redirected(self.event["headers"])
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

@@ -14,6 +14,9 @@ PROTECTED: Final = {
 JSON: Final = {"Content-Type": "application/json", "Cache-Control": "no-store", **PROTECTED}
 """The headers of a response in JSON."""
 
+CONTENT_MD5: Final = ("content-md5", "x-amzn-remapped-content-md5")
+"""The names of `Content-MD5` in an event. API Gateway may rename the header."""
+
 
 def accepts_gzip(accept_encoding: str) -> bool:
     """Return whether a response to this `Accept-Encoding` may be compressed (RFC 9110 section 12.5.3).

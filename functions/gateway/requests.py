@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway import authorizer_context, payload
-from gateway.headers import accepts_gzip
+from gateway.headers import CONTENT_MD5, accepts_gzip
 from gateway.router import Target
 from holdfast import json_object
 from holdfast.access import Caller
@@ -103,7 +103,7 @@ class Request:
         return found
 
     def check_query(self, known: Collection[str]) -> None:
-        """Ignore unknown parameters. A subclass may raise an error for a parameter that is not in `known`."""
+        """Ignore unknown parameters. A subclass raises an error for a parameter that must be in `known`."""
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name; empty if it is missing."""
@@ -130,8 +130,7 @@ class Request:
                 f"The request announced a body of {length[:20]} bytes, {len(body)} arrived: a proxy may have "
                 "dropped it, or it is not UTF-8. Nothing was changed."
             )
-        # API Gateway may rename the header.
-        announced = self.header("content-md5") or self.header("x-amzn-remapped-content-md5")
+        announced = next(filter(None, map(self.header, CONTENT_MD5)), "")
         if announced and announced.strip() != _md5(body):
             raise InvalidBody("The body does not match its Content-MD5. Nothing was changed; send it again.")
         return body

@@ -2,7 +2,7 @@
 
     Invalid: The request as it arrived breaks a rule, or meets a limit of the platform.
         400 InvalidName, InvalidLockInfo, InvalidState, InvalidBody, InvalidId, InvalidDocument,
-            InvalidRequest, UnknownRoute
+            InvalidRequest, BentRequest, UnknownRoute
         405 MethodNotAllowed
         413 TooLarge
         428 LockRequired
@@ -108,7 +108,11 @@ class InvalidDocument(Invalid, status=400, code="invalid_document"):
 
 
 class InvalidRequest(Invalid, status=400, code="invalid_request"):
-    """The management request is invalid."""
+    """The query or the management request is invalid."""
+
+
+class BentRequest(Invalid, status=400, code="bent_request"):
+    """A redirect, a proxy or a wrong method turned another request into this one."""
 
 
 class UnknownRoute(Invalid, status=400, code="unknown_route"):
@@ -241,7 +245,7 @@ class LockLost(Conflict, status=409, code="lock_lost"):
 
 
 class LockNotMatched(Conflict, status=409, code="lock_not_matched"):
-    """The force-unlock does not match the current lock."""
+    """The release or force-unlock does not match the current lock, or there is no lock."""
 
 
 class NotFrozen(Conflict, status=409, code="not_frozen"):

@@ -1,11 +1,10 @@
 """The protocol of `backend "http"`. It only translates events and the library's results."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import function, logged, nearest_route, payload
-from gateway.requests import Request
+from gateway import bent, function, logged, nearest_route, payload, requests
 from gateway.responses import Response, respond
 from gateway.router import Route, Router, Target
 from holdfast import names
@@ -31,6 +30,29 @@ _memory = Memory()
 _function = function.start(function.NO_STATE)
 
 
+class Request(requests.Request):
+    """A request of the protocol. Clients keep the query of a configured address, so it may be any query."""
+
+    __slots__ = ()
+
+    @property
+    def lock_id(self) -> str | None:
+        """The ID of the lock that the client claims to hold, or that a release names."""
+        return self.query.get("ID")
+
+    def check_query(self, known: Collection[str]) -> None:
+        """Raise an error for an `ID` that is malformed, or not in `known`."""
+        bent.check_lock_id(self.query, self.event.get("rawQueryString") or "", accepted="ID" in known)
+
+    def check_read(self) -> None:
+        """Raise `BentRequest` for a read that was another request."""
+        bent.check_read(self.event["headers"])
+
+    def check_delete(self) -> None:
+        """Raise `BentRequest` for a delete that was another request."""
+        bent.check_delete(self.event["headers"], self.event.get("body") or "")
+
+
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API, or to a warm-up."""
     if event == function.WARM_UP:
@@ -38,17 +60,14 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     return respond(Request(event, _function.store(context)), _ROUTER)
 
 
-def _lock_id(request: Request) -> str | None:
-    """Return the ID of the lock that the client claims to hold."""
-    return request.query.get("ID") or None
-
-
 def _read(request: Request) -> Response:
+    request.check_read()
     body = read(request.store, request.name, request.caller, _memory, declared_only=_DECLARED_ONLY)
     return _found(request, body)
 
 
 def _read_outputs(request: Request) -> Response:
+    request.check_read()
     sent = request.query.get("mask")
     try:
         mask = None if sent is None else Mask(sent)
@@ -73,7 +92,7 @@ def _write(request: Request) -> Response:
         request.store,
         request.name,
         body,
-        _lock_id(request),
+        request.lock_id,
         request.caller,
         require_lock=_REQUIRE_LOCK,
         declared_only=_DECLARED_ONLY,
@@ -87,6 +106,7 @@ def _write(request: Request) -> Response:
 
 
 def _delete(request: Request) -> Response:
+    request.check_delete()
     removed = delete(request.store, request.name, request.caller)
     return Response(logged={"version_id": removed.version_id})
 
@@ -99,7 +119,9 @@ def _acquire(request: Request) -> Response:
 
 def _release(request: Request) -> Response:
     body = request.body()
-    match locks.release(request.store, request.name, body, request.caller, own_locks=_OWN_LOCKS):
+    match locks.release(
+        request.store, request.name, body, request.caller, lock_id=request.lock_id, own_locks=_OWN_LOCKS
+    ):
         case locks.Released(lock_id, marker_created):
             return Response(logged={"lock_id": lock_id, "marker_left": marker_created})
         case locks.ForceUnlocked() as removed:
@@ -113,15 +135,19 @@ def _decode(parameters: Mapping[str, str]) -> Target:
 def _on_lock(path: str, acquiring: str, releasing: str) -> list[Route[Response]]:
     return [
         Route(path, acquiring, _acquire, Event.LOCK_ACQUIRED, needs=Action.LOCK),
-        Route(path, releasing, _release, Event.LOCK_RELEASED, needs=Action.UNLOCK),
+        _releasing(path, releasing),
     ]
+
+
+def _releasing(path: str, verbs: str) -> Route[Response]:
+    return Route(path, verbs, _release, Event.LOCK_RELEASED, needs=Action.UNLOCK, query="ID")
 
 
 # Locks have no GET route: behind a proxy that turns PUT into GET, a 200 would mean "acquired".
 _ROUTER: Final = Router(
     [
         Route("/states/{name+}", "GET", _read, Event.STATE_READ, needs=Action.READ),
-        Route("/states/{name+}", "POST PUT", _write, Event.STATE_WRITTEN, needs=Action.WRITE),
+        Route("/states/{name+}", "POST PUT", _write, Event.STATE_WRITTEN, needs=Action.WRITE, query="ID"),
         Route("/states/{name+}", "DELETE", _delete, Event.STATE_DELETED, needs=Action.DELETE),
         *_on_lock("/states/{name+}", "LOCK", "UNLOCK"),
         Route(
@@ -134,7 +160,7 @@ _ROUTER: Final = Router(
         ),
         *_on_lock("/locks/{name+}", "PUT POST LOCK", "DELETE UNLOCK"),
         # AWS does not document that the body of a DELETE is kept.
-        Route("/unlocks/{name+}", "POST UNLOCK", _release, Event.LOCK_RELEASED, needs=Action.UNLOCK),
+        _releasing("/unlocks/{name+}", "POST UNLOCK"),
     ],
     _decode,
     lambda path: UnknownRoute(nearest_route.advice(path)),

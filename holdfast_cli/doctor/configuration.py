@@ -21,6 +21,13 @@ _ROUTED: Final = re.compile(r"(.*?)/(states|outputs|locks|unlocks)/(.*)")
 _METHODS: Final = {"update_method": "POST", "lock_method": "LOCK", "unlock_method": "UNLOCK"}
 """The default HTTP methods of Terraform and OpenTofu."""
 _LOCKING: Final = ("lock_address", "unlock_address")
+_AT_THE_STATE: Final = {
+    "GET": "reads the state",
+    "POST": "writes the state",
+    "PUT": "writes the state",
+    "DELETE": "deletes the state",
+}
+"""The effect of each method at the address of a state, where LOCK and UNLOCK are for its lock."""
 _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
     "-lock=false": "nothing is locked, and a team that requires locks refuses the write with 428",
@@ -266,11 +273,11 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
 
 def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
     """Yield whether the methods are right. AWS documents that API Gateway passes only the common methods."""
-    unlocks = "unlock_address" in values and "/unlocks/" in state_access.shown(values["unlock_address"].text)
+    routes = {name: _route(values[name].text) for name in ("address", *_LOCKING) if name in values}
     right = {
         "update_method": ("POST", "PUT"),
         "lock_method": ("PUT", "POST"),
-        "unlock_method": ("POST",) if unlocks else ("DELETE",),
+        "unlock_method": ("DELETE",) if routes.get("unlock_address") == "locks" else ("POST",),
     }
     for argument, default in _METHODS.items():
         address = argument.replace("update_method", "address").replace("_method", "_address")
@@ -278,7 +285,16 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
             continue
         value = values.get(argument)
         used, source = (value.text, value.source) if value else (default, "Terraform's own default")
-        if used in right[argument]:
+        at_the_state = address in _LOCKING and routes[address] == "states"
+        if at_the_state and used in _AT_THE_STATE:
+            yield problem(
+                f"backend.{argument}",
+                f"{argument} is {used} ({source}), which {_AT_THE_STATE[used]} at this {address}; the API "
+                "refuses it.",
+                f'Write {argument} = "{right[argument][0]}", with the {address} that '
+                "`holdfast backend-config` prints.",
+            )
+        elif used in right[argument] and not at_the_state:
             yield ok(f"backend.{argument}", f"{argument} is {used}.")
         else:
             why = (
@@ -291,13 +307,19 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
                 f"{argument} is {used} ({source}); {why}.",
                 f'Write {argument} = "{right[argument][0]}".',
             )
-    if not unlocks and "unlock_address" in values:
+    if routes.get("unlock_address") == "locks":
         yield note(
             "backend.unlock_address",
             "unlock_address leads to /locks/, which stays valid; but no document of AWS promises that API "
             "Gateway passes the body of a DELETE.",
             "Prefer the block that `holdfast backend-config` prints: POST to /unlocks/.",
         )
+
+
+def _route(address: str) -> str:
+    """Return the route to which an address leads, such as `states`; empty if the API does not have it."""
+    path = _ROUTED.fullmatch(state_access.shown(address))
+    return path[2] if path else ""
 
 
 def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Finding]:

@@ -152,6 +152,22 @@ def test_a_document_that_is_not_what_its_call_takes_is_400(cloud: Handle, moto: 
     assert keys(moto) == []
 
 
+def test_a_change_that_a_redirect_has_turned_into_a_read_is_400(cloud: Handle) -> None:
+    workspace = created(cloud)
+    sent = {"content-type": "application/vnd.api+json"}
+    followed = {"referer": "https://api.example.com/api/v2/"}
+    # Each path has a verb that changes something, beside GET.
+    for path in (
+        BY_NAME,
+        f"{ORGANIZATION}/workspaces",
+        f"workspaces/{workspace}",
+        f"workspaces/{workspace}/tag-bindings",
+    ):
+        assert error(ask(cloud, "GET", path, headers=sent | followed)) == (400, "bent_request")
+        for headers in (sent, followed):
+            assert ask(cloud, "GET", path, headers=headers)["statusCode"] == 200
+
+
 def test_ten_megabytes_of_tags_are_413(cloud: Handle, moto: Server) -> None:
     many = [tag("x" * 100_000)] * 100
     for method, path in (TAGS, BINDINGS):

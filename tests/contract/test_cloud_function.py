@@ -150,6 +150,11 @@ def test_tags_come_as_list_and_as_map_and_filter_the_workspaces(cloud: Handle) -
     assert listed(**{"filter[tagged][0][key]": "env", "filter[tagged][0][value]": "prod"}) == ["prod"]
     assert listed(**{"filter[tagged][0][key]": "env", "filter[tagged][0][value]": "dev"}) == []
     assert listed(**{"filter[project][id]": "prj-1"}) == []
+    # Terraform sends a map of tags like this.
+    by_map = {"filter[tagged][0][key]": "env", "filter[tagged][0][value]": "prod", "search[tags]": "env"}
+    assert listed(TagBindings="{ env prod}", **by_map) == ["prod"]
+    by_map["filter[tagged][0][value]"] = "dev"
+    assert listed(TagBindings="{ env dev}", **by_map) == []
     assert listed(**{"filter[current-run][status]": "applied"}) == []
     assert listed(sort="-name", include="organization") == ["prod", "eu:dev"]
     page = {"page[number]": "2", "page[size]": "1"}
@@ -208,6 +213,10 @@ def test_a_parameter_that_a_call_would_ignore_is_refused_by_its_name(cloud: Hand
             (found,) = json.loads(refused["body"])["errors"]
             assert found["source"] == {"parameter": name[:200]}
             assert name[:60] in found["detail"]
+        for name in ("TagBindings", "TagBinding", "tagbindings", "TagBindings[0]"):
+            answer = ask(cloud, method, path, OPERATOR, query={name: "{ env prod}"})
+            if (method, path, name) != ("GET", f"{ORGANIZATION}/workspaces", "TagBindings"):
+                assert error(answer) == (400, "invalid_document"), (path, name)
     query = {"filter[names]": "a", "page[number]": "1"}
     assert data(ask(cloud, "GET", f"{ORGANIZATION}/projects", query=query)) == []
 
@@ -293,8 +302,26 @@ def test_a_held_lock_is_409_names_its_holder_and_stays(cloud: Handle) -> None:
     assert data(ask(cloud, "GET", BY_NAME))["attributes"]["locked"]
     young = ask(cloud, "POST", f"workspaces/{opened(cloud)}/actions/force-unlock", OPERATOR)
     assert error(young) == (409, "lock_not_matched")
-    for _ in range(2):
-        assert unlock(cloud, mine)["statusCode"] == 200
+    assert unlock(cloud, mine)["statusCode"] == 200
+
+
+def test_an_unlock_of_a_workspace_that_is_not_locked_is_409(cloud: Handle, moto: Server) -> None:
+    mine = locked(cloud)
+    assert unlock(cloud, mine)["statusCode"] == 200
+    never = created(cloud, name="never-locked")
+    for workspace in (mine, opened(cloud), never):
+        refused = unlock(cloud, workspace)
+        assert error(refused) == (409, "lock_not_matched")
+        assert "is not locked" in json.loads(refused["body"])["errors"][0]["detail"]
+        # Texts on which clients act: they would try again, or say that another user's run holds it.
+        assert not re.search("still pending|is locked by (Run|Team|User)", refused["body"])
+    removed = locked(cloud)
+    moto.direct.delete_object(Bucket=CLOUD_BUCKET, Key=f"{STATE_KEY}.tflock")
+    assert error(unlock(cloud, removed)) == (409, "lock_not_matched")
+    # A force-unlock of a lock that is gone stays a success.
+    seen = str(WorkspaceId(parse("network/prod"), "0" * 32, 1_700_000_000, "gone"))
+    force = ask(cloud, "POST", f"workspaces/{seen}/actions/force-unlock", OPERATOR)
+    assert force["statusCode"] == 200
 
 
 def test_a_safe_delete_says_what_clients_look_for(cloud: Handle, moto: Server) -> None:

@@ -304,7 +304,7 @@ def test_the_md5_of_nothing_is_what_terraforms_force_unlock_sends(
         ({"body": "[]"}, 400, "invalid_state"),
         ({"body": ""}, 400, "invalid_state"),
         ({"body": STATE}, 428, "lock_required"),
-        ({"body": STATE, "lock_id": ""}, 428, "lock_required"),
+        ({"body": STATE, "lock_id": ""}, 400, "invalid_request"),
         ({"body": STATE, "lock_id": "gone"}, 409, "lock_lost"),
         ({"body": STATE, "lock_id": "\ud800"}, 400, "invalid_request"),
         ({"body": STATE, "name": "a//b"}, 400, "invalid_state_name"),
@@ -319,6 +319,124 @@ def test_a_request_that_breaks_a_rule_gets_its_status_and_changes_nothing(
 ) -> None:
     refused = ask(backend, **{"method": "POST", "route": STATES, "caller": ADA, **more})
     assert error(refused) == (status, code)
+    assert keys(moto) == []
+
+
+RELEASES = [("DELETE", LOCKS), ("UNLOCK", LOCKS), ("UNLOCK", STATES), ("POST", UNLOCKS), ("UNLOCK", UNLOCKS)]
+OF_A_BODY = ["content-type", "content-md5", "x-amzn-remapped-content-md5"]
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+@pytest.mark.parametrize(
+    "more",
+    [
+        # With DELETE at the address of the state: a release, a force-unlock, an acquire and a write.
+        {"body": LOCK, "headers": dict.fromkeys(OF_A_BODY[:2], md5(LOCK.encode()))},
+        {"headers": {"content-type": "application/json", "content-length": "0", "content-md5": md5(b"")}},
+        {"body": only_id("one").decode(), "headers": {"content-type": "application/json"}},
+        {"body": STATE, "lock_id": "one", "headers": {"content-type": "application/json"}},
+        # The same when a front drops the body, or each of the headers.
+        {"body": LOCK},
+        *({"headers": {name: md5(b"")}} for name in OF_A_BODY),
+        {"headers": {"content-length": "120"}},
+        # A script's release in the form of GitLab.
+        {"lock_id": "one"},
+        {"lock_id": ""},
+    ],
+)
+def test_no_request_but_a_plain_delete_deletes_a_state(
+    backend: Handle, moto: Server, more: dict[str, Any], is_held: bool
+) -> None:
+    moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=STATE.encode())
+    if is_held:
+        ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    before = keys(moto)
+    refused = ask(backend, "DELETE", STATES, caller=OPERATOR, **more)
+    assert error(refused) == (400, "bent_request")
+    assert keys(moto) == before
+
+
+@pytest.mark.parametrize("route", [STATES, OUTPUTS])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"lock_id": "one"},
+        {"lock_id": ""},
+        {"lock_id": "one", "headers": {"content-md5": md5(STATE.encode())}},
+        {"headers": {"content-md5": md5(STATE.encode())}},
+        {"headers": {"x-amzn-remapped-content-md5": md5(LOCK.encode())}},
+    ],
+)
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_read_that_a_redirect_has_made_of_a_write_or_of_a_lock_is_refused(
+    backend: Handle, moto: Server, route: str, more: dict[str, Any], exists: bool
+) -> None:
+    if exists:
+        moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=STATE.encode())
+    refused = ask(backend, "GET", route, caller=ADA, **more)
+    assert error(refused) == (400, "bent_request")
+
+
+def test_a_read_may_have_a_content_type_and_any_other_query(backend: Handle) -> None:
+    headers = {"content-type": "application/json", "content-length": "0"}
+    answer = ask(backend, "GET", STATES, caller=READER, headers=headers, query={"team": "a"})
+    assert answer["statusCode"] == 204
+
+
+@pytest.mark.parametrize(("method", "route"), RELEASES)
+def test_the_id_in_the_query_of_a_release_without_a_body_names_the_lock(
+    backend: Handle, moto: Server, method: str, route: str
+) -> None:
+    def release(lock_id: str, caller: Caller = OPERATOR, body: str | None = None) -> Answer:
+        return ask(backend, method, route, caller=caller, lock_id=lock_id, body=body)
+
+    assert release("one")["statusCode"] == 200  # nothing is locked, as after a retry
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    assert error(release("two")) == (409, "lock_not_matched")
+    assert error(release("one", BOB)) == (403, "not_allowed")
+    assert error(release("")) == (400, "invalid_request")
+    assert error(release("two", ADA, LOCK)) == (400, "invalid_lock_info")
+    assert keys(moto) == [LOCK_KEY]
+    assert release("one")["statusCode"] == 200  # no lock is too young for a request that names it
+    assert keys(moto) == []
+    ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
+    assert release("one", ADA, LOCK)["statusCode"] == 200
+    assert keys(moto) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "route", "takes_id"),
+    [
+        *((*release, True) for release in [*RELEASES, ("POST", STATES), ("PUT", STATES)]),
+        *(
+            (*other, False)
+            for other in [("PUT", LOCKS), ("LOCK", STATES), ("DELETE", STATES), ("GET", STATES)]
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "bent",
+    [
+        {"queryStringParameters": {"ID": "one,one"}, "rawQueryString": "ID=one&ID=one"},
+        {"queryStringParameters": {"ID": ""}, "rawQueryString": "ID"},
+        {"queryStringParameters": {"id": "one"}, "rawQueryString": "id=one"},
+    ],
+)
+def test_a_query_that_does_not_name_exactly_one_lock_changes_nothing(
+    backend: Handle, moto: Server, method: str, route: str, takes_id: bool, bent: dict[str, Any]
+) -> None:
+    ask(backend, "PUT", LOCKS, caller=OPERATOR, body=LOCK)
+    body = {STATES: STATE, LOCKS: LOCK}.get(route) if method in ("POST", "PUT") else None
+    refused = backend(request(method, route, "a", caller=OPERATOR, body=body) | bent, Context())
+    is_misspelled = "ID" not in bent["queryStringParameters"]
+    code = "invalid_request" if takes_id or is_misspelled else "bent_request"
+    assert error(refused) == (400, code)
+    assert keys(moto) == [LOCK_KEY]
+
+
+def test_an_acquire_has_its_id_in_the_body_alone(backend: Handle, moto: Server) -> None:
+    refused = ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK, lock_id="one")
+    assert error(refused) == (400, "bent_request")
     assert keys(moto) == []
 
 

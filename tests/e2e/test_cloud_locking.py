@@ -34,6 +34,19 @@ def past_holdfast(new_project: NewProject, team: Team, state: str, main: str, *,
     return project
 
 
+def test_a_client_says_that_somebody_removed_its_lock(
+    strict: Team, state: str, new_project: NewProject
+) -> None:
+    project = checkout(new_project, strict, state, SECOND)
+    with project.start("apply", answers="no\n") as asking:
+        wait_until(lambda: strict.lock(state) is not None, "the apply holds the lock")
+        strict.s3.delete_object(Bucket=strict.bucket, Key=f"states/{state}.tfstate.tflock")
+        done = asking.wait()
+
+    assert "Error releasing the state lock" in done.text
+    assert "workspace already unlocked" in done.text
+
+
 def test_while_an_apply_is_under_way_nobody_else_gets_the_lock_and_one_that_waits_builds_on_it(
     strict: Team, state: str, new_project: NewProject
 ) -> None:

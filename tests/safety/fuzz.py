@@ -26,7 +26,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import yaml
 from jsonschema_rs import Draft202012Validator
@@ -304,10 +304,31 @@ def faults(request: Request, answer: Answer | None, before: History, after: Hist
         yield f"status {answer.status}"
     elif (wrong := _undocumented(request, answer)) is not None:
         yield wrong
+    if answer.status < 300 and (bent := _bent(request)):
+        yield f"{bent} was answered {answer.status}"
     is_commit = request.target.startswith(f"{CLOUD}state-versions/upload-")
     changes = answer.status < 300 and (is_commit or request.method not in ("GET", "HEAD", "OPTIONS", "PATCH"))
     if before != after and not changes:
         yield f"changed by a request that was answered {answer.status}: {_difference(before, after)}"
+
+
+def _bent(request: Request) -> str | None:
+    """Return the kind of request that may not succeed, because another request became it; None if it may."""
+    path, _, query = request.target.partition("?")
+    is_read = request.method == "GET" and path.startswith(("/states/", "/outputs/"))
+    is_delete = request.method == "DELETE" and path.startswith("/states/")
+    named = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == "ID"]
+    if path.startswith(("/states/", "/outputs/", "/locks/", "/unlocks/")) and (named[1:] or "" in named):
+        return "an ID that is empty or repeated"
+    # A gateway may drop a header without a value.
+    headers = {name.lower() for name, value in request.headers if value}
+    of_a_body = headers & {"content-md5", "x-amzn-remapped-content-md5"}
+    if is_read and (named or of_a_body):
+        return "a read with an ID or a checksum"
+    has_body = request.body and ("Content-Length", str(len(request.body))) in request.headers
+    if is_delete and (named or has_body or of_a_body or "content-type" in headers):
+        return "a delete with an ID, a body or a header of one"
+    return None
 
 
 def _difference(before: History, after: History) -> str:

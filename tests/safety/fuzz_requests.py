@@ -154,7 +154,7 @@ def _request(case: Case[Any], aim: _Aim) -> Request:
         case.path_parameters["name"] = aim.name or f"{aim.within}{case.path_parameters['name']}"
     sent = case.as_transport_kwargs(base_url="http://door")
     query = dict(sent["params"] or {})
-    if aim.lock_id is not None and case.method in ("POST", "PUT"):
+    if aim.lock_id is not None and _is_write(case.method, case.path):
         query["ID"] = aim.lock_id
     # The number of the case would make the same request another one each time.
     headers = {
@@ -505,6 +505,19 @@ def _plain_bodies(ground: Ground, route: str) -> list[bytes]:
     return [ground.held, another, *only_ids, b""]
 
 
+def _is_write(method: str, route: str) -> bool:
+    return route.startswith(_STATES) and method in ("POST", "PUT")
+
+
+def _plain_queries(ground: Ground, method: str, route: str) -> list[str]:
+    """Queries as clients send them, and an `ID` in requests that may not have it."""
+    named = f"?ID={quote(documents.lock_id(ground.held))}"
+    if _is_write(method, route):
+        return [named]
+    is_release = method == "UNLOCK" or route == _UNLOCKS or (method, route) == ("DELETE", _LOCKS)
+    return ["", named, "?ID=another"] if is_release else ["", "", "", named]
+
+
 def _odd_bodies(ground: Ground, route: str) -> SearchStrategy[bytes]:
     if route in _SESSIONS:
         changed = with_changes(b'{"seconds": 3600}', ("seconds",))
@@ -574,13 +587,14 @@ def _raw(draw: st.DrawFn, ground: Ground) -> Request:
     asked = route if route in _SESSIONS else _LOCKS if locks else _STATES
     known = [ground.locked, ground.locked, ground.free, f"{ground.prefix}/new"]
     name = draw(odd_names(ground) if _Part.PATH in odd else st.sampled_from(known))
-    query = f"?ID={quote(documents.lock_id(ground.held))}" if asked == _STATES else ""
-    if _Part.QUERY in odd:
-        query = draw(_odd_queries(ground))
-    target = (route + name if route.endswith("/") else route) + query
-    body = draw(
-        _odd_bodies(ground, asked) if _Part.BODY in odd else st.sampled_from(_plain_bodies(ground, asked))
+    query = draw(
+        _odd_queries(ground) if _Part.QUERY in odd else st.sampled_from(_plain_queries(ground, method, route))
     )
+    target = (route + name if route.endswith("/") else route) + query
+    bodies = _plain_bodies(ground, asked)
+    if asked == _STATES and not _is_write(method, route):
+        bodies = [b"", b"", ground.held, bodies[0]]  # with a body it is another request that became this one
+    body = draw(_odd_bodies(ground, asked) if _Part.BODY in odd else st.sampled_from(bodies))
     request = Request(method, target, body=body)
     role = draw(st.sampled_from(["writer", "writer", "maintainer"]))
     credentials = _authorization(ground.tokens[role])

@@ -240,6 +240,45 @@ def test_only_a_write_that_was_acknowledged_may_change_something() -> None:
     assert not list(faults(Request("POST", "/states/a", whole=False), None, NOTHING, NOTHING))
 
 
+BENT: list[tuple[str, str, tuple[tuple[str, str], ...], bytes]] = [
+    ("GET", "/states/a?ID=x", (), b""),
+    ("GET", "/outputs/a?ID=x", (), b""),
+    ("GET", "/states/a", (("Content-MD5", "AAAA"),), b""),
+    ("GET", "/outputs/a", (("X-Amzn-Remapped-Content-MD5", "AAAA"),), b""),
+    ("DELETE", "/states/a", (("Content-Length", "2"),), b"{}"),
+    ("DELETE", "/states/a", (("content-type", "text/plain"),), b""),
+    ("DELETE", "/states/a", (("Content-MD5", "AAAA"),), b""),
+    ("DELETE", "/states/a?ID=x", (), b""),
+    ("POST", "/unlocks/a?ID=", (), b""),
+    ("DELETE", "/locks/a?ID=x&ID=x", (), b""),
+    ("POST", "/states/a?ID", (), b""),
+]
+
+
+@pytest.mark.parametrize(("method", "target", "headers", "body"), BENT)
+def test_a_request_that_another_one_became_may_not_succeed(
+    method: str, target: str, headers: tuple[tuple[str, str], ...], body: bytes
+) -> None:
+    request = Request(method, target, headers, body)
+    bent = [fault for fault in faults(request, OK, NOTHING, NOTHING) if "was answered 200" in fault]
+    assert len(bent) == 1
+    assert list(faults(request, error(400, "bent_request"), NOTHING, NOTHING)) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("GET", "/states/a?x=1"),
+        ("DELETE", "/states/a"),
+        ("DELETE", "/locks/a?ID=x"),
+        ("POST", "/states/a?ID=x"),
+    ],
+)
+def test_a_request_as_clients_send_it_may_succeed(method: str, target: str) -> None:
+    request = Request(method, target, (("Content-Length", "0"), ("Content-Type", "")))
+    assert not any("was answered" in fault for fault in faults(request, OK, NOTHING, NOTHING))
+
+
 @pytest.mark.parametrize(
     ("answer", "found"),
     [

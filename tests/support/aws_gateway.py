@@ -30,6 +30,8 @@ MAX_HEAD: Final = 10_240
 INTEGRATION_TIMEOUT: Final = 30.0
 """The most seconds that a function may take."""
 
+MOVED: Final = "/moved"
+"""The beginning of the paths to which a redirect leads; see `AwsGateway.redirecting`."""
 REMAPPED: Final = frozenset({"content-md5", "date", "server", "www-authenticate"})
 _REMAPPED_PREFIX: Final = "x-amzn-remapped-"
 _HOP_BY_HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host"})
@@ -159,6 +161,7 @@ class AwsGateway:
         drops: verbs, each with the lower-case name of a header that is dropped.
         answers_to_lose: how many writes of states will take effect without a response.
         clock_ahead: seconds by which the proxy's clock is ahead.
+        redirect: the status of a redirect, and a part of the targets that get it; None for no redirect.
         admits: returns whether the limits let a request pass, by its target; None for no limits.
     """
 
@@ -175,6 +178,7 @@ class AwsGateway:
         self.drops: set[tuple[str, str]] = set()
         self.answers_to_lose = 0
         self.clock_ahead = 0.0
+        self.redirect: tuple[int, str] | None = None
         self.admits: Callable[[str], bool] | None = None
         self._upstream = urlsplit(upstream)
         self._upstream_tls = ssl.create_default_context(cafile=str(ca)) if ca else None
@@ -241,6 +245,13 @@ class AwsGateway:
     def throttling(self, admits: Callable[[str], bool]) -> contextlib.AbstractContextManager[None]:
         """Refuse requests that are not admitted within the context, as API Gateway does, with a 429."""
         return self._meanwhile(admits=admits)
+
+    def redirecting(self, status: int, part: str) -> contextlib.AbstractContextManager[None]:
+        """Redirect requests whose target has this part, as another front would, within the context.
+
+        The redirect leads to the same target below `MOVED`, which passes on.
+        """
+        return self._meanwhile(redirect=(status, part))
 
     def dropping(self, method: str, header: str) -> contextlib.AbstractContextManager[None]:
         """Drop a header of every request with this verb within the context. Its name is in lower case."""
@@ -398,10 +409,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _result(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
         if self.gateway.admits and not self.gateway.admits(self.path):
             return _own(429, "Too Many Requests")
-        if event_size(self.command, self.path, headers, body) > MAX_INVOCATION:
+        redirect = self.gateway.redirect
+        if redirect and redirect[1] in self.path and not self.path.startswith(MOVED):
+            return redirect[0], {"location": f"{MOVED}{self.path}"}, b""
+        target = self.path.removeprefix(MOVED)
+        if event_size(self.command, target, headers, body) > MAX_INVOCATION:
             return _own(413, "Request Entity Too Large")
         try:
-            status, got, answer = self.gateway.forward(self.command, self.path, headers, body)
+            status, got, answer = self.gateway.forward(self.command, target, headers, body)
         except OSError:
             return _own(503, "Service Unavailable")
         except (ValueError, http.client.InvalidURL):  # a header or a target that HTTP forbids

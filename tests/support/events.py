@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from gateway import authorizer_context
@@ -70,7 +71,7 @@ def request(
     if lock_id is not None:
         query = {"ID": lock_id, **(query or {})}
     if query:
-        event["queryStringParameters"] = dict(query)
+        event |= {"queryStringParameters": dict(query), "rawQueryString": urlencode(query, errors="replace")}
     return event
 
 

@@ -125,7 +125,19 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
     "the outputs": ({"address": "{api}/outputs/network/prod"}, "backend.address", "terraform_remote_state"),
     "no URL": ({"address": "api.example.com/states/x"}, "backend.address", "not an address"),
     "another lock": ({"lock_address": "{api}/locks/network/dev"}, "backend.lock_address", "network/dev"),
-    "a lock at the state": ({"lock_address": "{api}/states/network/prod"}, "backend.lock_address", "/locks/"),
+    "a lock at the state": (
+        {"lock_address": "{api}/states/network/prod", "lock_method": "LOCK"},
+        "backend.lock_address backend.lock_method",
+        "/locks/",
+    ),
+    **{
+        f"an unlock by {method} at the state": (
+            {"unlock_address": "{api}/states/network/prod", "unlock_method": method},
+            "backend.unlock_address backend.unlock_method",
+            "/unlocks/network/prod",
+        )
+        for method in ("DELETE", "POST", "UNLOCK", "X")
+    },
     "another unlock": ({"unlock_address": "{api}/unlocks/a"}, "backend.unlock_address", "not the state"),
     "no unlock": ({"unlock_address": None, "unlock_method": None}, "backend.unlock_address", "never unlocks"),
     "no lock": ({"lock_address": None, "lock_method": None}, "backend.lock_address", "428"),
@@ -175,6 +187,30 @@ def test_a_fault_of_the_block_or_the_environment_is_found_with_what_to_do(
 
     assert done.problems() == checks.split()
     assert says in done.text(checks.split()[0])
+
+
+@pytest.mark.parametrize(
+    ("argument", "method", "does", "right"),
+    [
+        ("lock", "PUT", "writes the state", "PUT"),
+        ("lock", "POST", "writes the state", "PUT"),
+        ("lock", "DELETE", "deletes the state", "PUT"),
+        ("lock", "GET", "reads the state", "PUT"),
+        ("unlock", "DELETE", "deletes the state", "POST"),
+        ("unlock", "POST", "writes the state", "POST"),
+    ],
+)
+def test_what_a_method_does_at_the_address_of_the_state_is_said_with_what_to_write(
+    stub: ApiStub, argument: str, method: str, does: str, right: str
+) -> None:
+    changed = {f"{argument}_address": f"{stub.address}/states/{STATE}", f"{argument}_method": method}
+    Path("main.tf").write_text(hcl(arguments(stub, **changed)))
+
+    done = doctor()
+
+    assert done.problems() == [f"backend.{argument}_address", f"backend.{argument}_method"]
+    assert f"is {method} (main.tf), which {does}" in done.text(f"backend.{argument}_method")
+    assert f'Write {argument}_method = "{right}"' in done.text(f"backend.{argument}_method")
 
 
 def test_another_api_than_the_one_that_is_named_is_found(stub: ApiStub) -> None:

@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, OutcomeUnknown
 
 PUBLISHED: Final = {
     400: "invalid_state_name invalid_lock_info invalid_state invalid_body invalid_id invalid_document "
-    "invalid_request unknown_route",
+    "invalid_request bent_request unknown_route",
     401: "not_authenticated",
     403: "not_allowed not_signed",
     404: "no_state no_versions no_such_version no_workspace",

@@ -74,6 +74,44 @@ def test_a_document_that_only_names_its_id_is_told_from_a_whole_one(body: bytes,
     assert lock_info.parse(body).names_only_its_id is only
 
 
+@pytest.mark.parametrize(
+    ("body", "lock_id", "names"),
+    [
+        (b"", None, None),
+        (b"", "a", b'{"ID": "a"}'),
+        (b"", 'ü"\\', '{"ID": "ü\\"\\\\"}'.encode()),
+        (only_id("a"), None, only_id("a")),
+        (only_id("a"), "a", only_id("a")),
+        (document("a"), None, document("a")),
+        (document("a"), "a", document("a")),
+    ],
+)
+def test_a_release_names_its_lock_in_the_body_or_in_the_query(
+    body: bytes, lock_id: str | None, names: bytes | None
+) -> None:
+    wanted = None if names is None else lock_info.parse(names)
+    assert lock_info.of_release(body, lock_id) == wanted
+
+
+@pytest.mark.parametrize(
+    ("body", "lock_id", "rule"),
+    [
+        (b"", "", "no ID"),
+        (b"", "x" * 201, "longer than 200"),
+        (document("a"), "b", "not the ID of the lock info in the body"),
+        (document("a"), "", "not the ID of the lock info in the body"),
+        (only_id("a"), "A", "not the ID of the lock info in the body"),
+        (b"{}", "a", "no ID"),
+        (b" ", "a", "not a JSON document"),
+    ],
+)
+def test_a_release_that_names_two_locks_or_an_invalid_one_is_refused(
+    body: bytes, lock_id: str, rule: str
+) -> None:
+    with pytest.raises(InvalidLockInfo, match=rule):
+        lock_info.of_release(body, lock_id)
+
+
 def test_a_client_gets_the_seven_fields_that_it_parses_and_nothing_else() -> None:
     whole = lock_info.read_stored(document("a"), path=PATH, created=CREATED).for_client()
     assert whole == json.loads(document("a"))

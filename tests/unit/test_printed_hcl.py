@@ -16,12 +16,12 @@ import pytest
 from holdfast_cli.commands.table import parser
 from local_aws import up
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
-from tests.support import forked_command
+from tests.support import hcl
+from tests.support.hcl import BEGINNING, PAGES, Piece, fenced, pieces, without_comments
 from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
 from tests.unit.test_commands import COMMANDS
 
 ROOT: Final = Path(__file__).parents[2]
-PAGES: Final = sorted(path for pages in (ROOT.glob, (ROOT / "docs").rglob) for path in pages("*.md"))
 EXAMPLES: Final = sorted((ROOT / "examples").rglob("*.tf"))
 ADDRESSES: Final = (
     "https://abc123.execute-api.eu-central-1.amazonaws.com",
@@ -38,28 +38,7 @@ OFFLINE: Final = {
 }
 
 TAGS: Final = ("hcl", "terraform", "tf")
-FENCED: Final = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
-BEGINNING: Final = re.compile(
-    r"(?<![\w.])(?:terraform|backend|cloud|workspaces|resource|data|output|variable|provider|module|removed"
-    r'|import|moved|encryption|locals|host|credentials|credentials_helper)(?:\s+"[^"\s]*")*\s*\{'
-)
-"""The beginning of a block of HCL in any text."""
 ASSIGNMENT: Final = re.compile(r"\w+ += \S.*")
-
-Piece = tuple[str, str]
-"""The place of a piece, and its text."""
-
-
-def fenced(page: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield line number, language and text of the fenced blocks of a page."""
-    text = page.read_text(encoding="utf-8")
-    for found in FENCED.finditer(text):
-        indent = re.compile(f"^{found[1]}", re.MULTILINE)
-        yield text.count("\n", 0, found.start()) + 1, found[2].strip(), indent.sub("", found[3])
-
-
-def without_comments(text: str) -> str:
-    return re.sub(r"^\s*#.*\n?", "", text, flags=re.MULTILINE)
 
 
 def looks_like_hcl(text: str) -> bool:
@@ -79,34 +58,12 @@ def files_of_pages() -> Iterator[Piece]:
 
 def files_of_commands() -> Iterator[Piece]:
     """Yield what `backend-config` prints in every form and for every kind of address."""
-    [command] = [command for command in COMMANDS if command.prog == "holdfast backend-config"]
-    flags = [[action.option_strings[0]] for action in command._actions if action.const is True]  # noqa: SLF001
-    assert ["--tfbackend"] in flags
-    for address, form in product(ADDRESSES, [[], *flags, ["--cloud", "--tags", "a,b"]]):
-        arguments = ["backend-config", STATE, "--address", address, *form]
-        done = forked_command.run(arguments, {"HOME": "/nonexistent", "PATH": ""}, timeout=60)
-        assert done.returncode == 0, done.stderr
-        where = " ".join(arguments)
+    for address, form in product(ADDRESSES, hcl.forms()):
+        arguments, printed = hcl.printed(STATE, address, form)
         if "--env" not in form:  # which prints lines for a shell
-            yield where, done.stdout
-        # A user who copies a block out of a comment removes the signs.
-        yield from pieces(f"comments of {where}", re.sub("^# ?", "", done.stdout, flags=re.MULTILINE))
+            yield arguments, printed
+        yield from pieces(f"comments of {arguments}", hcl.uncommented(printed))
     yield "cloud.tfrc", up.cloud_config(Connection(ADDRESSES[1], "id", "secret"))
-
-
-def pieces(where: str, text: str) -> Iterator[Piece]:
-    """Yield every block of HCL in a text."""
-    end = 0
-    for found in BEGINNING.finditer(text):
-        if found.start() < end:
-            continue
-        depth = 0
-        for mark in re.finditer(r'"(?:[^"\\\n]|\\.)*"|[{}]', text[found.start() :]):
-            depth += {"{": 1, "}": -1}.get(mark[0], 0)
-            if mark[0] == "}" and depth == 0:
-                end = found.start() + mark.end()
-                yield f"{where}:{text.count(chr(10), 0, found.start()) + 1}", text[found.start() : end]
-                break
 
 
 def printed_by_make_up() -> str:

@@ -26,9 +26,9 @@ EVENTS: Final = {
         caller=Caller("ada", (Grant(Role.READER, ("*",)),)),
         headers={"user-agent": "Terraform", "authorization": "Basic eA=="},
         body="{}",
-        lock_id="c0ffee",
+        query={"team": "c0ffee"},
     )
-    | {"rawQueryString": "ID=c0ffee", "cookies": ["a=b"]},
+    | {"cookies": ["a=b"]},
 }
 """A request that each function answers after requests to S3, by the function's folder."""
 

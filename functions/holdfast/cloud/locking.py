@@ -44,10 +44,10 @@ def lock(
 
 
 def unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> Released:
-    """Release the lock that was acquired with this ID. Succeeds also if the state is no longer locked.
+    """Release the lock that was acquired with this ID.
 
     Raises:
-        LockNotMatched: another lock is held, and is not released.
+        LockNotMatched: no lock is held, or another lock, which is not released.
     """
     return locks.release_exactly(store, workspace.name, lock_info(workspace, caller), caller)
 

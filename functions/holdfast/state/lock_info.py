@@ -155,6 +155,24 @@ def parse(body: bytes) -> LockInfo:
     return LockInfo(document)
 
 
+def of_release(body: bytes, lock_id: str | None) -> LockInfo | None:
+    """Return the lock info of a release; None if it names no lock.
+
+    Args:
+        body: the document that acquired the lock, a document with only an ID, or empty.
+        lock_id: the ID in the query. With an empty body it names the lock, as a document with only an ID.
+    """
+    if not body:
+        return None if lock_id is None else parse(json.dumps({"ID": lock_id}).encode())
+    info = parse(body)
+    if lock_id not in (None, info.id):
+        raise InvalidLockInfo(
+            "The ID in the query is not the ID of the lock info in the body. Nothing was unlocked; send one "
+            "of them."
+        )
+    return info
+
+
 def _has_id(document: Mapping[str, Any]) -> bool:
     return bool(_text(document, "ID"))
 

@@ -240,20 +240,29 @@ def release_own(store: Store, name: StateName, acquired: LockIdentity) -> None:
 
 
 def release(
-    store: Store, name: StateName, body: bytes, caller: Caller, *, own_locks: OwnLocks = OwnLocks.NONE
+    store: Store,
+    name: StateName,
+    body: bytes,
+    caller: Caller,
+    *,
+    lock_id: str | None = None,
+    own_locks: OwnLocks = OwnLocks.NONE,
 ) -> Released | ForceUnlocked:
     """Release the caller's lock, or force-unlock.
 
     The body decides: the document that acquired the lock releases it. An empty body (Terraform's
     `force-unlock`), an ID alone (OpenTofu's), or the ID with another document or caller is a force-unlock.
     The result is `Released` also if the lock is already gone and somebody else has locked the state since.
+    `lock_id` is the ID in the query. With an empty body it is an ID alone, as scripts send it to GitLab.
 
     Raises:
+        InvalidLockInfo: also if the ID in the query is not that of the body.
         NotAllowed: also if the caller may unlock, but may not remove this lock by force.
         UnlockOutcomeUnknown: the outcome of a force-unlock without an ID is unknown.
     """
     caller.require(Action.UNLOCK, name)
-    if not body:  # Terraform's force-unlock, which does not name a lock
+    received = lock_info.of_release(body, lock_id)
+    if received is None:  # Terraform's force-unlock, which does not name a lock
         if own_locks is OwnLocks.NAMED:
             note = f"This request names no lock; 'holdfast lock break {name}' removes a lock of your own."
             _require_force_unlock(name, caller, note)
@@ -261,7 +270,6 @@ def release(
         held = read(store, name)
         _check_removal(held, lambda _: True, name, caller, own_locks)
         return _force_unlock(store, name, held, _is_old_enough, _too_young, retry_is_safe=False)
-    received = lock_info.parse(body)
     info = _with_path(received, store, name)
     held = read(store, name)
     if held is None:
@@ -290,11 +298,17 @@ def release(
 
 
 def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
-    """Release the lock that was acquired with this document, and never force-unlock."""
+    """Release the lock that was acquired with this document, and never force-unlock.
+
+    `LockNotMatched` is raised also if no lock is held. A released lock leaves nothing in the bucket, so the
+    retry of a release cannot be told from the release of a lock that somebody removed or nobody acquired.
+    """
     caller.require(Action.UNLOCK, name)
     held = read(store, name)
     if held is None:
-        return Released(info.id)  # a retry, or somebody removed the lock
+        raise LockNotMatched(
+            "The workspace is not locked; its lock was already released or somebody removed it."
+        )
     own = _with_path(info, store, name)
     removed = _remove_if(store, name, held, None, lambda lock: _was_acquired_with(lock, own, caller))
     if removed is None:

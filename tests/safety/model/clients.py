@@ -150,6 +150,16 @@ def impatient(me: Client) -> Session:
     yield from _impatient(me, names_the_lock=True)
 
 
+def impatient_by_query(me: Client) -> Session:
+    """Finds the state locked, releases that lock by its ID in the query (GitLab's form), and applies."""
+    yield from _impatient(me, names_the_lock=True, in_query=True)
+
+
+def releaser(me: Client) -> Session:
+    """A script that knows the ID of A's lock, and releases it by that ID in the query (GitLab's form)."""
+    yield HttpRequest("unlock", STATE, me.caller, lock_id="lock-A")
+
+
 def impatient_without_id(me: Client) -> Session:
     """Finds the state locked, force-unlocks without naming a lock (Terraform), and applies."""
     yield from _impatient(me, names_the_lock=False)
@@ -445,6 +455,7 @@ def _impatient(
     me: Client,
     *,
     names_the_lock: bool,
+    in_query: bool = False,
     forced: bytes | None = None,
     operation: str = "OperationTypeApply",
 ) -> Session:
@@ -453,8 +464,9 @@ def _impatient(
     if reply is None or reply.status not in (200, 423):
         return
     if reply.status == 423:
-        body = json.dumps({"ID": json.loads(reply.body)["ID"]}).encode() if names_the_lock else b""
-        reply = yield HttpRequest("unlock", STATE, me.caller, body)
+        held = json.loads(reply.body)["ID"]
+        body = json.dumps({"ID": held}).encode() if names_the_lock and not in_query else b""
+        reply = yield HttpRequest("unlock", STATE, me.caller, body, held if in_query else None)
         if reply is None or reply.status != 200:
             return
         yield from _locked_work(me, operation, saves=1, forced=forced, command="2")
@@ -510,6 +522,7 @@ def what_a_maintainer_may(me: Client) -> Session:
         yield HttpRequest("break", STATE, me.caller, lock_id=lock["id"], id=lock["version"])
         for body in (b"", json.dumps({"ID": lock["id"]}).encode(), lock_document("A")):
             yield HttpRequest("unlock", STATE, me.caller, body)
+        yield HttpRequest("unlock", STATE, me.caller, lock_id=lock["id"])
         workspace = yield from _workspace(me)
         yield _of_cloud(me, "cloud-force-unlock", workspace)
     if seen:

@@ -63,7 +63,7 @@ class Invariant(Enum):
     FORWARD = "5 within a lineage the serial never goes back"
     REPEATED = "6 a repeated request has one effect and the same answer"
     HELD = "7 a write is acknowledged only while nobody else holds the lock"
-    RELEASED = "8 what was answered as released is not held any more"
+    RELEASED = "8 a lock whose release was acknowledged, or refused over `cloud {}`, is not held any more"
     FOLLOWED = "9 who holds the lock and follows on what they read is not refused"
     DELETED = "10 once a delete is answered with success, the state that it found is deleted"
     CURRENT = "11 a write that is acknowledged to the lock's holder is the current state"
@@ -130,6 +130,11 @@ def lock_owner(entry: Entry) -> str:
 
 def lock_id(document: bytes) -> str:
     return str(_document(document)["ID"])
+
+
+def named_lock(request: HttpRequest) -> str | None:
+    """Return the ID that an unlock names in its body or its query; None for a force-unlock without an ID."""
+    return lock_id(request.body) if request.body else request.lock_id
 
 
 def client_of_lock(lock: str) -> str:
@@ -215,18 +220,19 @@ def of_role(request: HttpRequest, effect: Effect) -> Iterable[Violation]:
     is_beyond = request.verb in _OF_MAINTAINERS
     lock = effect.removed or (effect.before if effect.added else None)
     if effect.key == LOCK_KEY and lock is not None and request.verb not in LIFTS:
-        fields = len(_document(request.body or b"{}")) if request.verb == "unlock" else 1
-        is_by_force = request.verb in _BY_FORCE and fields < 2
+        names_none = request.verb == "unlock" and named_lock(request) is None
+        is_whole = request.verb == "unlock" and len(_document(request.body or b"{}")) > 1
+        is_by_force = request.verb in _BY_FORCE and not is_whole
         is_of_verb = _document(lock.body or b"{}")["Operation"] in _OF_VERBS
         is_own = dict(lock.metadata).get("locked-by") == request.principal
-        is_beyond |= not is_own or fields == 0 or (is_by_force and is_of_verb)
+        is_beyond |= not is_own or names_none or (is_by_force and is_of_verb)
     if is_beyond:
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer changed something")
 
 
 def of_answered_role(request: HttpRequest) -> Iterable[Violation]:
     """Judge a request that was answered with success by its caller's role."""
-    is_beyond = request.verb in _OF_MAINTAINERS or (request.verb == "unlock" and not request.body)
+    is_beyond = request.verb in _OF_MAINTAINERS or (request.verb == "unlock" and not named_lock(request))
     if is_beyond and request.principal.startswith(WRITERS):
         yield Violation(Invariant.ALLOWED, f"{_named(request)} of a writer was answered with success")
 
@@ -274,9 +280,8 @@ def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
         return _meant(lock, request) and old_enough
     if request.verb not in UNLOCKS:
         return False
-    if not request.body:
-        return now - lock.modified > _MIN_AGE
-    return bool(_document(request.body)["ID"] == lock_owner(lock))
+    named = named_lock(request)
+    return now - lock.modified > _MIN_AGE if named is None else named == lock_owner(lock)
 
 
 def brought_back(document: bytes) -> bytes:
@@ -492,8 +497,27 @@ def lock_to_unlock(request: HttpRequest, bucket: Bucket) -> int:
     return lock.version if lock is not None and _meant(lock, request) else -1
 
 
+def says_released(request: HttpRequest, reply: Reply) -> bool:
+    """Return whether a response says that the lock is not held. A refused `cloud {}` release says so, too."""
+    is_refused = request.verb == "cloud-unlock" and reply.status == 409
+    return is_refused or (request.verb in RELEASES and reply.status == 200)
+
+
+def finds_released(point: Point, reply: Reply, before: Bucket, bucket: Bucket) -> bool:
+    """Return whether a repeated release over `cloud {}` is refused, because an earlier try has released.
+
+    `before` is the bucket before the first try. A released lock leaves nothing that tells this try from the
+    release of a workspace that nobody has locked: `safety.md`.
+    """
+    if point.request.verb != "cloud-unlock" or reply.status != 409:
+        return False
+    was_held = lock_to_unlock(point.request, before) >= 0
+    finds_none = not any(answer.entry for answer, _ in point.answers)
+    return was_held and finds_none and bucket.current(LOCK_KEY) is None
+
+
 def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]:
-    """Judge an unlock, or a verb that acquires the lock itself, that was answered with success.
+    """Judge a response that says that the lock of a request is not held any more.
 
     `first` is the result of `lock_to_unlock` when the invocation began.
     """
@@ -508,7 +532,7 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
     if was_read or lock.version == first or not _was_told(point):
         yield Violation(
             Invariant.RELEASED,
-            f"{_named(point.request)} was answered with success and left the lock {lock_owner(lock)}",
+            f"{_named(point.request)} was said to be done and left the lock {lock_owner(lock)}",
         )
 
 
@@ -599,7 +623,7 @@ def _meant(lock: Entry, request: HttpRequest) -> bool:
         owner = (lock_owner(lock), dict(lock.metadata).get("locked-by"))
         return owner == (workspace.lock_id, request.principal)
     if request.verb == "unlock":
-        return not request.body or lock_id(request.body) == lock_owner(lock)
+        return named_lock(request) in (None, lock_owner(lock))
     if request.verb == "break":
         return (lock_owner(lock), lock.version_id) == (request.lock_id, request.id)
     if request.verb == "unfreeze":
@@ -880,6 +904,5 @@ def _named(request: HttpRequest) -> str:
         return f"a break of version {request.id} of the lock {request.lock_id}"
     if request.verb not in ("unlock", "native-unlock"):
         return f"a {request.verb}"
-    if not request.body:
-        return "a force-unlock without an ID"
-    return f"an unlock of {_document(request.body)['ID']}"
+    named = named_lock(request)
+    return "a force-unlock without an ID" if named is None else f"an unlock of {named}"

@@ -292,6 +292,18 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a force-unlock that removes another lock than the one it names": _at(
             "broken-lock-three", Argument(_RELEASE, "_force_unlock", 3, "lambda lock: True", which=(1, 2))
         ),
+        "a release that ignores the ID in the query": _at(
+            "release-by-query 001", Argument(_RELEASE, "of_release", 1, "None")
+        ),
+        "a release by the ID in the query that takes the ID of whatever lock is there": _at(
+            "release-by-query",
+            Replaced(
+                _RELEASE,
+                "received = lock_info.of_release(body, lock_id)",
+                "there = read(store, name) if lock_id else None\n"
+                "received = lock_info.of_release(body, there.info.id if there else lock_id)",
+            ),
+        ),
         "a force-unlock without an ID that removes a lock one second old": _at(
             "broken-lock-without-id", Returns(_IS_OLD_ENOUGH, "True")
         ),
@@ -469,11 +481,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "return locks.acquire_own(store, workspace.name, LockInfo(info), caller)",
             ),
         ),
-        "an unlock of a workspace whose lock is gone is refused": _at(
-            "cloud-two-applies 010",
-            Replaced(
-                _RELEASE_EXACTLY, "return Released(info.id)", "raise LockNotMatched('This lock is not held.')"
-            ),
+        "an unlock of a workspace that S3 confirms at its second attempt is refused": _at(
+            "cloud-two-applies 100",
+            Condition(_RELEASE_EXACTLY, "removed", "removed is None or len(store.requests) > 2"),
         ),
         "a repeated delete of a workspace does not ask whether its state was deleted": _at(
             "workspace-delete 010", WithoutOperand(_CHECK_RECORD, "state_key")
@@ -612,6 +622,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
     },
     Invariant.RELEASED: {
         "a release that leaves the lock": _at("two-applies", Returns(_REMOVE_IF, "False")),
+        "an unlock of a workspace that says that the held lock is gone": _at(
+            "cloud-two-applies", Condition(_RELEASE_EXACTLY, "held", "True")
+        ),
         "a release that answers and does nothing": _at(
             "two-applies", Before(_RELEASE, "_with_path", "return Released(None)")
         ),

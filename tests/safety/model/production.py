@@ -43,7 +43,7 @@ class HttpRequest(NamedTuple):
     Attributes:
         verb: `read`, `write`, `delete`, `lock`, `unlock`; or a verb of `CLOUD`, `MANAGED` or `DIRECT`.
         body: the body. For `create` and `commit`, the document that the client wants to write.
-        lock_id: the client's `ID` parameter, or the `id` parameter of `break`.
+        lock_id: the client's `ID` parameter, of a write or an unlock, or the `id` parameter of `break`.
         id: the ID in the address of a request of `cloud {}`; the version that `break` names; the freeze that
             `unfreeze` or `unfreeze-pattern` names; the key of a request to S3 itself.
         force: whether an upload is forced.

@@ -267,6 +267,8 @@ PLANS: Final = (
     _plan("broken-lock-ten-seconds", [_A, _UNNAMING], "001", "011", tick=10),
     _plan("broken-lock-three", [_A, _NAMING, _C], "000", "001 100 010"),
     _plan("operator", [_A, _B, Client("O", clients.operator)], "001", "101 011"),
+    _plan("release-by-query", [_WRITER, _B, Client("Q", clients.releaser)], "001", "101 011"),
+    _plan("broken-lock-query", [_A, Client("B", clients.impatient_by_query)], "100 010 001", "110 101"),
     _plan("stuck-lock", [_NAMING, Client("C", clients.impatient)], "001 010", "100", before=_stuck),
     _plan(
         "stuck-lock-without-id",

@@ -234,6 +234,10 @@ def test_a_lock_that_was_removed_before_its_holder_was_told_may_have_been_taken_
 def test_a_lock_that_is_left() -> None:
     assert_broken(Story().round("a", ONE, None).judge(ONE, left="a"), "is left, though a's unlock")
     assert_broken(Story().judge(left="x"), "nobody has asked for")
+    story = Story().lock("a")
+    refused = Operation("a", "unlock", STATE, "a", (Attempt(199.0, 199.5, 409),), cloud=True)
+    story.told.append(refused)  # it says that the lock is gone
+    assert_broken(story.judge(left="a"), "is left, though a's unlock")
     for story, killed in (
         (Story().lock("a"), ["a"]),
         (Story().lock("a", None, None, None), []),
