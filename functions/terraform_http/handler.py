@@ -28,7 +28,7 @@ _OWN_LOCKS: Final = function.own_locks()
 _RETENTION: Final = function.write_retention()
 
 _memory = Memory()
-_function = function.start(function.NO_STATE)
+_function = function.start()
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
