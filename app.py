@@ -12,7 +12,7 @@ from aws_cdk import App
 from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle
 from infra.config import AWS, ConfigError, check_places, load_teams, read_target
 from infra.functions import FUNCTIONS
-from infra.team_stack import team_stacks
+from infra.team_stack import IMPORT, imports, team_stacks
 from infra.teams_lock import TeamsLock, check_loopback, placed
 
 
@@ -45,6 +45,11 @@ def main() -> None:
                 sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
             if not bytecode:
                 sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")
+            if imports(app):
+                sys.stderr.write(
+                    f"holdfast: -c {IMPORT}=true is for `cdk import` alone: until a deployment without it, "
+                    "the audit trail lacks changes of tokens and trust records\n"
+                )
     except (BundleError, ConfigError) as error:
         sys.exit(f"holdfast: {error}")
 

@@ -25,7 +25,6 @@ from infra.lambdas import SUBSCRIPTION, Functions
 ALARM_METRIC_PRICE: Final = 0.10
 """Dollars a month for each metric of an alarm."""
 CUSTOM_METRIC_PRICE: Final = 0.30
-DASHBOARD_PRICE: Final = 3.00
 
 _MINUTES: Final = 60
 _HOUR: Final = 60 * _MINUTES
@@ -103,7 +102,7 @@ def alarms_of(team: TeamConfig, api_id: str, named: Mapping[str, str]) -> tuple[
             says="Events did not reach the audit trail at once.",
             metrics=(
                 *_failures(named["audit_trail"]),
-                *(delivery(team, spec.name, "DeliveryErrors") for spec in FUNCTIONS if spec.audited),
+                *(_delivery_errors(team, spec.name) for spec in FUNCTIONS if spec.audited),
             ),
             above=0,
             seconds=5 * _MINUTES,
@@ -171,11 +170,11 @@ def price(team: TeamConfig) -> float:
     return len(metrics) * ALARM_METRIC_PRICE + len(own) * CUSTOM_METRIC_PRICE
 
 
-def delivery(team: TeamConfig, function: str, name: str) -> Metric:
-    """Return a metric of the delivery from a function's log to the audit function."""
+def _delivery_errors(team: TeamConfig, function: str) -> Metric:
+    """Return the metric of failed deliveries from a function's log to the audit function."""
     group = audit.function_log_group(team.name, function)
     dimensions = {"LogGroupName": group, "DestinationType": "Lambda", "FilterName": SUBSCRIPTION}
-    return Metric("AWS/Logs", name, dimensions)
+    return Metric("AWS/Logs", "DeliveryErrors", dimensions)
 
 
 def _failures(function: str) -> tuple[Metric, ...]:

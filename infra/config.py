@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from botocore.loaders import create_loader
 
@@ -25,7 +25,6 @@ from infra.settings import (
     Texts,
     as_toml,
     flag,
-    flag_or,
     one_of,
     read_settings,
     setting,
@@ -57,10 +56,6 @@ def _partitions() -> Mapping[str, str]:
 LOCAL_ACCOUNT = "000000000000"
 """The only account of the local AWS; no account of AWS has this number."""
 
-# AWS's guide to Lambda SnapStart, "Supported Regions": all commercial regions except these, and no other
-# partition.
-_WITHOUT_SNAP_START = frozenset({"ap-east-2", "ap-southeast-6"})
-
 _DEFAULT_QUOTA, _SMALLER_QUOTA = (10000, 5000), (2500, 1250)
 """Requests a second, and requests at once, of all APIs of an account in a region (API Gateway's quotas)."""
 _WITH_SMALLER_QUOTA = frozenset(
@@ -88,10 +83,6 @@ _BUCKET_NAME = re.compile(
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!\.mrap)(?<!--x-s3)(?<!--table-s3)"
 )
 
-# CloudTrail's rules ("Naming requirements"). A name `true` would look like the setting in quotes.
-_TRAIL_NAME = re.compile(
-    r"(?!(?i:true|false)$)(?![0-9]+(\.[0-9]+){3}$)(?=.{3,128}$)[A-Za-z0-9]+([._-][A-Za-z0-9]+)*"
-)
 
 # An alias is no key: a bucket's policy compares keys, and an alias may lead to another one tomorrow.
 _KMS_KEY = re.compile(
@@ -352,17 +343,9 @@ class TeamConfig:
     )
     audit_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "The audit trail and the logs of `token_trail` are kept for this many days.",
+        "The audit trail is kept for this many days.",
         deployed=_OLD_TOO,
         default=365,
-    )
-    token_trail: bool | str = setting(
-        flag_or(text('the name of a trail that exists, as in "acme-security"', _TRAIL_NAME.fullmatch)),
-        "CloudTrail logs reads and writes of tokens and trust records, in [your trail]"
-        "(audit.md#a-trail-of-your-own), or in a [shared trail](audit.md#the-shared-trail) that needs "
-        "`account` and `region`.",
-        deployed=_STAY,
-        default=False,
     )
     audit_archive: AuditArchive | None = setting(
         Table(AuditArchive, "{ days = 365 }"),
@@ -385,12 +368,6 @@ class TeamConfig:
         Table(Memory, as_toml(asdict(Memory()))),
         f"Memory of the functions in MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
         default=Memory(),
-    )
-    snap_start: bool = setting(
-        flag(),
-        "Functions start from a snapshot: Lambda [bills it around the clock](cost.md#what-raises-it), "
-        "and some regions lack SnapStart.",
-        default=False,
     )
     keep_warm: bool = setting(
         flag(),
@@ -472,6 +449,16 @@ class TeamConfig:
         return not spec.setting or bool(getattr(self, spec.setting))
 
 
+GONE: Final[Mapping[str, str]] = {
+    "dynamodb_lock": "no lock is an item of a DynamoDB table, and clients share locks through use_lockfile "
+    "(docs/start/moving.md); remove the line",
+    "snap_start": "no function starts from a snapshot; remove the line",
+    "token_trail": "the audit trail has the changes of tokens and trust records, and a trail of your own may "
+    "have the reads (docs/operate/audit.md); remove the line",
+}
+"""The name of each setting of an earlier release -> what happens instead, and what to do."""
+
+
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:
     """Return the teams of a teams file, in the file's order; raise `ConfigError` if the file has no team."""
     teams = read_teams(path)
@@ -534,6 +521,9 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
         raise ConfigError(f"{path}: team {name!r}: write a name of {names.NAME_RULE}")
     if not isinstance(settings, dict):
         raise ConfigError(f"{path}: team '{name}': must be a table [teams.{name}]")
+    for key in settings:
+        if key in GONE:
+            raise ConfigError(f"{path}: team '{name}': the setting {key} is gone: {GONE[key]}")
     try:
         team = read_settings(TeamConfig, settings, more={"name": name})
     except SettingError as error:
@@ -561,11 +551,6 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
             f"{path}: team '{name}': key_administrators is for the stack's own key, which the team does not "
             'have; leave it out, or write key = "kms"'
         )
-    if team.token_trail is True and not (team.account and team.region):
-        raise ConfigError(
-            f"{path}: team '{name}': token_trail = true is for one account and region, whose teams share a "
-            "trail; write account and region too"
-        )
     if team.replica:
         _check_replica(path, team, team.replica.region)
     return team
@@ -592,9 +577,9 @@ def _check_replica(path: Path, team: TeamConfig, region: str) -> None:
 def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """Check settings that depend on the account and the region of a team, if they are known.
 
-    A team without account or region in the file may have those of the credentials in use. `ConfigError` if a
-    region does not support a setting of its team, if teams have the same account in two partitions, or if
-    teams would share what each of them names.
+    A team without account or region in the file may have those of the credentials in use. `ConfigError` if
+    what a setting names is elsewhere, if teams have the same account in two partitions, or if teams have the
+    same domain.
     """
     teams = tuple(teams)
     _check_shared(teams, path)
@@ -606,11 +591,6 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
         partition = _partitions().get(team.region or "")
         if partition is None:
             continue
-        if team.snap_start and (partition != "aws" or team.region in _WITHOUT_SNAP_START):
-            raise ConfigError(
-                f"{path}: team '{team.name}': AWS does not name region = \"{team.region}\", of the partition "
-                f"{partition}, among those with Lambda SnapStart; write snap_start = false"
-            )
         if team.account:
             known, other = partition_of.setdefault(team.account, (partition, team))
             if known != partition:
@@ -639,7 +619,7 @@ def _check_arns(team: TeamConfig, path: Path) -> None:
 
 
 def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
-    """Check that no two teams have the same domain, or dashboards that replace each other."""
+    """Check that no two teams have the same domain."""
     of_domain: dict[str, TeamConfig] = {}
     for team in teams:
         if team.domain and (other := of_domain.setdefault(team.domain.name, team)) is not team:
@@ -647,13 +627,6 @@ def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
                 f"{path}: the teams '{other.name}' and '{team.name}' have the domain {team.domain.name}, "
                 "which leads to one API; write another domain.name for one of them"
             )
-    places = {(team.account, team.region): team for team in teams if team.alarms}
-    unknown = [team for team in places.values() if not (team.account and team.region)]
-    if unknown and len(places) > 1:
-        raise ConfigError(
-            f"{path}: team '{unknown[0].name}': teams with alarms share a dashboard in an account and "
-            "region; write account and region for each team with alarms, or for none"
-        )
 
 
 def _check_keys(team: TeamConfig, path: Path) -> None:
@@ -706,7 +679,6 @@ class Target:
         account: replaces every team's account, and `region` every team's region; None replaces nothing.
         api_address: the address of an API, with `{api}` for its ID; None if each API has its own host name.
         presign_endpoint: the beginning of presigned S3 addresses; None for S3's own endpoint.
-        cloudtrail: whether CloudFormation can create trails in the target.
         expressions: whether it can create alarms on more than one metric.
     """
 
@@ -716,7 +688,6 @@ class Target:
     termination_protection: bool = True
     api_address: str | None = None
     presign_endpoint: str | None = None
-    cloudtrail: bool = True
     expressions: bool = True
 
     def place(self, team: TeamConfig) -> TeamConfig:
@@ -741,9 +712,7 @@ def local(endpoint: str) -> Target:
         api_address=f"{endpoint}/_aws/execute-api/{{api}}/$default",
         # The host name differs from the API's, so that clients send no credentials after a redirect.
         presign_endpoint=endpoint.replace("//127.0.0.1", "//localhost"),
-        # The local AWS's CloudFormation refuses a stack with a trail.
-        cloudtrail=False,
-        # And a stack with an alarm on an expression.
+        # The local AWS's CloudFormation refuses a stack with an alarm on an expression.
         expressions=False,
     )
 

@@ -78,7 +78,6 @@ class FunctionSpec(RoleSpec):
         seconds: its timeout.
         environment: the names of its variables, except for its version's and those of Powertools.
         audited: whether the marked lines of its log are copied to the audit trail.
-        snap_start: whether it may start from a snapshot, if the team enables that.
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
         kept_warm: whether a schedule keeps a process of it running, if the team enables that. A schedule
             cannot tell whether a function is in use, so only the two behind `backend "http"` are.
@@ -91,7 +90,6 @@ class FunctionSpec(RoleSpec):
     seconds: int
     environment: tuple[str, ...]
     audited: bool = True
-    snap_start: bool = True
     services: tuple[str, ...] = ("s3",)
     kept_warm: bool = False
     log_stays: bool = True
@@ -246,7 +244,6 @@ FUNCTIONS: Final = (
         environment=(),
         grants=(),
         audited=False,
-        snap_start=False,  # billed around the clock, and this function loads little
         version_of="backend",
     ),
     FunctionSpec(
@@ -258,13 +255,13 @@ FUNCTIONS: Final = (
         environment=(),
         grants=(),
         audited=False,
-        snap_start=False,  # billed around the clock, and this function loads little
         setting="console",
     ),
     FunctionSpec(
         name="audit_trail",
         folder="audit_trail",
-        purpose="Copies events from the logs of the first five functions to the audit trail.",
+        purpose="Copies events from the logs of the first five functions to the audit trail, and adds those "
+        "of changed tokens and trust records.",
         memory=256,
         seconds=60,  # no client waits for it
         environment=(
@@ -277,7 +274,6 @@ FUNCTIONS: Final = (
             NOTIFY,
         ),
         audited=False,
-        snap_start=False,
         services=("logs", "s3", "sns"),
     ),
     FunctionSpec(
@@ -302,7 +298,6 @@ FUNCTIONS: Final = (
             _key("Decrypt", "Decrypt"),
         ),
         audited=False,
-        snap_start=False,
         services=("cloudwatch", "s3", "sns"),
         log_stays=False,
         setting="watch",

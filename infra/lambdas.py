@@ -140,7 +140,6 @@ class Functions(Construct):
             self.made[spec.name], logs_of[spec.name] = function, log_group
             if spec.name == "audit_trail":
                 continue  # CloudWatch invokes this function without an alias
-            # Lambda makes a snapshot of the version that the alias publishes.
             alias = self.live[spec.name] = lambda_.Alias(
                 self, f"{spec.construct_id}Live", alias_name="live", version=function.current_version
             )
@@ -190,7 +189,6 @@ class Functions(Construct):
         )
         lambda_service = iam.ServicePrincipal("lambda.amazonaws.com")
         role = self.roles[spec.name] = self._role(spec, lambda_service, own_log)
-        from_snapshot = team.snap_start and spec.snap_start
         function = lambda_.Function(
             self,
             construct_id,
@@ -205,19 +203,12 @@ class Functions(Construct):
             # The role has the statements above only: no construct can add others.
             role=role.without_policy_updates(),
             log_group=log_group,
-            # A cold start restores a snapshot instead of importing the code; published versions only.
-            snap_start=lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS if from_snapshot else None,
         )
-        if from_snapshot:
-            Validations.of(function).acknowledge(
-                Acknowledgment(
-                    id="@aws-cdk/aws-lambda:snapStartRequirePublish", reason="The alias publishes a version."
-                ),
-                Acknowledgment(
-                    id="CloudFormation-Validate::E2530",
-                    reason="Its list of regions is older than Lambda's own.",
-                ),
-            )
+        if spec.audited:
+            # Until release 0.5.0: an earlier setting gave these functions SnapStart, and Lambda may keep a
+            # property that only disappears from the template.
+            resource = cast("lambda_.CfnFunction", function.node.default_child)
+            resource.snap_start = lambda_.CfnFunction.SnapStartProperty(apply_on="None")
         return function
 
     def _role(

@@ -1,4 +1,4 @@
-"""The notifications that come from no function's line: changed records, and many refused sign-ins."""
+"""Notify of what no function logs by itself: changed records, of every team, and many refused sign-ins."""
 
 from typing import Final, cast
 
@@ -22,47 +22,47 @@ _QUIET_MINUTES: Final = 5
 """Minutes without so many, after which the alarm may ring again."""
 
 
-class Notifications(Construct):
-    """The bucket's notifications of records, and the alarm on refused sign-ins."""
+def notify_of_changed_records(team: TeamConfig, store: StateStore, functions: Functions) -> None:
+    """Have the bucket notify the audit function of changed tokens and trust records.
+
+    People change records with AWS credentials and without the API, so no function logs it.
+    """
+    stack, audit_trail = Stack.of(store), functions.made["audit_trail"]
+    audit_trail.add_permission(
+        "ChangedRecords",
+        principal=iam.ServicePrincipal("s3.amazonaws.com"),
+        # By its name: the bucket itself comes after the permission.
+        source_arn=stack.format_arn(service="s3", region="", account="", resource=bucket_name(team)),
+        source_account=stack.account,
+    )
+    bucket = cast("s3.CfnBucket", store.bucket.node.default_child)
+    # S3 tests whether it may call the function.
+    bucket.node.add_dependency(audit_trail.node.find_child("ChangedRecords"))
+    # By hand: the construct's own way is a function that may change the notifications of every bucket.
+    bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+        lambda_configurations=[
+            s3.CfnBucket.LambdaConfigurationProperty(
+                event=f"s3:{kind}:*",
+                function=audit_trail.function_arn,
+                filter=s3.CfnBucket.NotificationFilterProperty(
+                    s3_key=s3.CfnBucket.S3KeyFilterProperty(
+                        rules=[s3.CfnBucket.FilterRuleProperty(name="prefix", value=keys.folder(key))]
+                    )
+                ),
+            )
+            for key in (keys.TOKENS, keys.TRUST)
+            for kind in ("ObjectCreated", "ObjectRemoved")
+        ]
+    )
+
+
+class RefusedSignIns(Construct):
+    """The alarm on refused sign-ins, which notifies the topic of `notify`."""
 
     def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        team: TeamConfig,
-        topic: str,
-        store: StateStore,
-        functions: Functions,
+        self, scope: Construct, construct_id: str, team: TeamConfig, topic: str, functions: Functions
     ) -> None:
         super().__init__(scope, construct_id)
-        # People change records with AWS credentials and without the API, so no function logs it.
-        stack, audit_trail = Stack.of(self), functions.made["audit_trail"]
-        audit_trail.add_permission(
-            "ChangedRecords",
-            principal=iam.ServicePrincipal("s3.amazonaws.com"),
-            # By its name: the bucket itself comes after the permission.
-            source_arn=stack.format_arn(service="s3", region="", account="", resource=bucket_name(team)),
-            source_account=stack.account,
-        )
-        bucket = cast("s3.CfnBucket", store.bucket.node.default_child)
-        # S3 tests whether it may call the function.
-        bucket.node.add_dependency(audit_trail.node.find_child("ChangedRecords"))
-        # By hand: the construct's own way is a function that may change the notifications of every bucket.
-        bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-            lambda_configurations=[
-                s3.CfnBucket.LambdaConfigurationProperty(
-                    event=f"s3:{kind}:*",
-                    function=audit_trail.function_arn,
-                    filter=s3.CfnBucket.NotificationFilterProperty(
-                        s3_key=s3.CfnBucket.S3KeyFilterProperty(
-                            rules=[s3.CfnBucket.FilterRuleProperty(name="prefix", value=keys.folder(key))]
-                        )
-                    ),
-                )
-                for key in (keys.TOKENS, keys.TRUST)
-                for kind in ("ObjectCreated", "ObjectRemoved")
-            ]
-        )
         # A dimension could only be a field of the event, and events do not name their team.
         metric = f"RefusedSignIns-{team.name}"
         logs.CfnMetricFilter(

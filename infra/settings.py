@@ -171,13 +171,6 @@ def flag() -> Scalar:
     return Scalar("true or false", lambda value: isinstance(value, bool))
 
 
-def flag_or(kind: Scalar) -> Scalar:
-    """Return a `Kind` that accepts `true`, `false` and the values that `kind` accepts."""
-    return Scalar(
-        f"true, false or {kind.written}", lambda value: isinstance(value, bool) or kind.accepts(value)
-    )
-
-
 def whole_number(low: int, high: int) -> Scalar:
     """Return a `Kind` that accepts whole numbers from `low` to `high`, both included."""
     return Scalar(

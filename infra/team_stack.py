@@ -1,8 +1,8 @@
 """The stack of one team. It shares nothing with another team's stack."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Final
 
 from aws_cdk import CfnOutput, Environment, Stack, Validations
 from constructs import Construct
@@ -12,15 +12,17 @@ from holdfast import watching
 from infra.alarms import Alarms
 from infra.api import Api
 from infra.config import History, Target, TeamConfig, above_quota
-from infra.dashboard import dashboards
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions, retention_of_each_write
-from infra.notifications import Notifications
+from infra.notifications import RefusedSignIns, notify_of_changed_records
 from infra.replica import ReplicaStack, replicate
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
-from infra.token_trail import record_selector, token_trails
 from infra.watch import Watch
+
+IMPORT: Final = "import"
+"""The name of the context value with which `cdk import` imports the bucket of a removed team: an imported
+resource may refer to imported resources alone, and the bucket's notifications refer to a function."""
 
 
 class TeamStack(Stack):
@@ -48,9 +50,10 @@ class TeamStack(Stack):
             Watch(self, "Watch", functions, store.bucket, api.address)
             old = team.alarms.oldest_lock_seconds if team.alarms else int(watching.OLD.total_seconds())
             CfnOutput(self, names.WATCHED, value=str(old), description="Seconds from which a lock is old")
+        if not imports(self):
+            notify_of_changed_records(team, store, functions)
         if team.notify:
-            Notifications(self, "Notifications", team, team.notify.topic, store, functions)
-
+            RefusedSignIns(self, "Notifications", team, team.notify.topic, functions)
         if team.alarms:
             Alarms(self, "Alarms", team, team.alarms.topic, target, functions, api)
 
@@ -73,13 +76,6 @@ class TeamStack(Stack):
             CfnOutput(self, "AuditArchiveName", value=bucket, description="Keeps the audit trail")
         if team.networks:
             CfnOutput(self, names.NETWORKS, value=",".join(team.networks), description="Accepted sources")
-        if isinstance(team.token_trail, str):
-            CfnOutput(
-                self,
-                "TokenTrailSelector",
-                value=json.dumps(record_selector([team])),
-                description=f"Advanced event selector for the trail {team.token_trail}",
-            )
 
         if what := what_stays_for_ever(team):
             Validations.of(self).add_warning("holdfast:history", what)
@@ -90,23 +86,23 @@ class TeamStack(Stack):
 def team_stacks(
     scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
 ) -> list[TeamStack]:
-    """Create the stack of each team and of its replica, and those of trails and dashboards that teams share.
+    """Create the stack of each team and of its replica.
 
     Returns:
-        The teams' stacks. A team's stack depends on its replica and on those that it shares, so that all are
-        deployed.
+        The teams' stacks. A team's stack depends on its replica, so that both are deployed.
     """
-    shared = (token_trails(scope, teams, target), dashboards(scope, teams, target))
     stacks = []
     for team in teams:
         stack = TeamStack(scope, team, target, bundles)
-        for one in shared:
-            if team.name in one:
-                stack.add_stack_dependency(one[team.name])
         if team.replica:
             stack.add_stack_dependency(ReplicaStack(scope, team, team.replica, target))
         stacks.append(stack)
     return stacks
+
+
+def imports(scope: Construct) -> bool:
+    """Return whether the stacks are for `cdk import` (`-c import=true`)."""
+    return scope.node.try_get_context(IMPORT) in (True, "true")
 
 
 def what_stays_for_ever(team: TeamConfig) -> str | None:

@@ -10,10 +10,10 @@ from gateway import authorizer_context, function
 from gateway.log import log
 from holdfast import audit
 from holdfast.audit import Event
-from holdfast.identity import credentials, trust
+from holdfast.identity import credentials
 from holdfast.identity.authentication import Authenticated, Denied, refused
 from holdfast.identity.networks import Origin
-from holdfast.identity.sign_in import load_for_id_tokens, sign_in
+from holdfast.identity.sign_in import sign_in
 from holdfast.identity.time_limit import TimeLimit, init_began
 from holdfast.s3.store import Store
 
@@ -25,7 +25,7 @@ _READ_TIMEOUT: Final = 2.0
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-design-patterns.html
 """
 
-_function = function.start(trust.KEY, load=load_for_id_tokens, read_timeout=_READ_TIMEOUT)
+_function = function.start(read_timeout=_READ_TIMEOUT)
 _networks = function.networks()
 _time_limit = TimeLimit(init_began())  # last, because it ends the init
 

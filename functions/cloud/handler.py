@@ -54,7 +54,7 @@ _RETENTION: Final = function.write_retention()
 _API_VERSION: Final = "2.5"
 """The lowest API version that clients accept."""
 
-_function = function.start(function.NO_STATE, load=downloads.signer)
+_function = function.start()
 
 
 @dataclass(slots=True)

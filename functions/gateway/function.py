@@ -1,28 +1,25 @@
-"""Start a function that uses S3: environment, client, snapshot, and the garbage collector.
+"""Start a function that uses S3: environment, client, and the garbage collector.
 
 A missing environment variable raises `KeyError`, an invalid variable `ValueError`.
 """
 
 import gc
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast import names
 from holdfast.access import OwnLocks
-from holdfast.s3 import retention, snapshot
+from holdfast.s3 import retention
 from holdfast.s3.store import READ_TIMEOUT, Store, connect, deadline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 WARM_UP: Final = {"holdfast": "keep warm"}
 """The event of the schedule that keeps a process running. Compare the whole event with it: a client fills
 headers, path, query and body of an event, and never its top level."""
-
-NO_STATE: Final = names.StateName("").state_key
-"""A key that no state has, because its name would be empty."""
 
 _DECLARED_ONLY: Final = {"any": False, "declared": True}
 
@@ -46,20 +43,15 @@ class Function:
         return Store(self.s3, bucket or self.bucket, self.account, deadline=until)
 
 
-def start(
-    key: str, *, load: Callable[[], object] | None = None, read_timeout: float = READ_TIMEOUT
-) -> Function:
-    """Start a function: create its client, prepare a snapshot, and enable the garbage collector again.
+def start(*, read_timeout: float = READ_TIMEOUT) -> Function:
+    """Start a function: create its client, and enable the garbage collector again.
 
     Args:
-        key: the key of an object that the function may read, for the snapshot.
-        load: loads modules into the snapshot that the function otherwise imports on demand.
         read_timeout: seconds without a byte from S3 after which a request is retried.
     """
     function = Function(
         connect(read_timeout=read_timeout), os.environ["HOLDFAST_BUCKET"], os.environ["HOLDFAST_ACCOUNT"]
     )
-    snapshot.prepare(function.s3, function.bucket, function.account, key, load=load)
     gc.freeze()  # objects that exist now live as long as the process
     gc.enable()
     return function

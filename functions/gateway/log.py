@@ -43,7 +43,7 @@ _numbers = itertools.count(1)
 def number(record: logging.LogRecord) -> bool:
     """Number an audited line, so that a line that is missing in the audit trail is noticed.
 
-    The numbers begin with 1 in each process. A process that is restored from a snapshot has written no line.
+    The numbers begin with 1 in each process.
     """
     if getattr(record, audit.MARK_FIELD, None) == audit.MARK:
         record.number = next(_numbers)

@@ -12,13 +12,6 @@ STACK_PREFIX: Final = "Holdfast-"
 TAG: Final = "holdfast:team"
 """The tag of a stack and its resources; its value is the team's name."""
 
-SHARED_TRAIL: Final = "HoldfastTokenTrail"
-"""The name of the trail that the teams of an account and region share, and the name of this trail's stack. It
-differs from the names of team stacks, and of the trails that single teams had before."""
-
-SHARED_DASHBOARD: Final = "HoldfastDashboard"
-"""The name of the stack with the dashboard that the teams of an account and region share."""
-
 API_ADDRESS: Final = "ApiAddress"
 """The stack's output with the base URL of the API."""
 BUCKET_NAME: Final = "BucketName"

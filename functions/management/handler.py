@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger
 
-from gateway import downloads, function
+from gateway import function
 from gateway.log import numbered
 from gateway.responses import respond
 from gateway.router import ANY_CALLER, Route, Router, Target
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # In ASCII, because a lone surrogate cannot be written as UTF-8.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 numbered(_log)
-_function = function.start(function.NO_STATE, load=downloads.signer)
+_function = function.start()
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

@@ -20,7 +20,7 @@ from holdfast.identity.records import written
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_function = function.start(trust.KEY)
+_function = function.start()
 _networks = function.networks()
 
 

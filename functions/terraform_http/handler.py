@@ -27,7 +27,7 @@ _OWN_LOCKS: Final = function.own_locks()
 _RETENTION: Final = function.write_retention()
 
 _memory = Memory()
-_function = function.start(function.NO_STATE)
+_function = function.start()
 
 
 class Request(requests.Request):

@@ -29,7 +29,7 @@ _OLD: Final = timedelta(seconds=float(os.environ.get("HOLDFAST_OLD_LOCK", watchi
 _RESERVE: Final = 15.0
 """Seconds at the end for metrics and messages, and for the last request to S3."""
 
-_function = function.start(watching.secret_key(""))
+_function = function.start()
 _outside: Final = "HOLDFAST_HAS_NETWORKS" in os.environ
 
 

@@ -32,10 +32,8 @@ _BOOTSTRAP_VERSION: Final = 6
 """The oldest version that aws-cdk-lib's `DefaultStackSynthesizer` accepts (MIN_BOOTSTRAP_STACK_VERSION)."""
 _DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
-_TRAILS: Final = 5
-"""CloudTrail's quota of trails per region. It cannot be raised. Multi-region trails count in each region."""
-_SNAPSHOT_DOLLARS: Final = 0.0000015046 * 730 * 3600
-"""The cost of a SnapStart snapshot, in dollars per GB of memory and month (AWS Lambda pricing, US East)."""
+_FORMER_STACKS: Final = ("HoldfastTokenTrail", "HoldfastDashboard")
+"""Stacks of earlier releases, which the teams of an account and region shared. Until release 0.5.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,8 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
         yield from attempt("bootstrap", partial(at.bootstrap, folder))
         yield from attempt("lambda.concurrency", at.concurrency)
         yield from attempt("lambda.memory", at.memory)
-        yield from attempt("snap_start", at.snap_start)
         yield from attempt("api.throttling", at.throttling)
-        yield from attempt("token_trail", at.token_trail)
+        yield from attempt("former_stacks", at.former_stacks)
         yield from attempt("keys", at.keys)
         yield from attempt("topics", at.topics)
         for one in there:
@@ -256,21 +253,6 @@ class _At:
                     "lambda.memory", f"{team} asks for at most {_NEW_ACCOUNTS_MEMORY} MB for each function."
                 )
 
-    def snap_start(self) -> Iterator[Finding]:
-        """Yield which teams use SnapStart, and the cost of the snapshots."""
-        for team in self.teams:
-            if team.get("snap_start") is True:
-                yield note(
-                    "snap_start",
-                    f"{team} has snap_start = true. Lambda bills snapshots around the clock: about "
-                    f"{_SNAPSHOT_DOLLARS:.2f} dollars a month for each GB of memory of its five functions.",
-                    "Leave it out unless cold starts matter that much.",
-                )
-            else:
-                yield ok(
-                    "snap_start", f"{team} does not ask for snapshots, which cost money around the clock."
-                )
-
     def throttling(self) -> Iterator[Finding]:
         """Yield whether a team's throttling settings exceed the account's quota of API Gateway."""
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
@@ -293,33 +275,15 @@ class _At:
             else:
                 yield ok("api.throttling", f"{has}. {team} does not ask for more.")
 
-    def token_trail(self) -> Iterator[Finding]:
-        """Yield whether CloudTrail has the trail that a team's settings name, or can create another trail."""
-        wanting = [team for team in self.teams if team.get("token_trail")]
-        if not wanting:
-            yield ok("token_trail", f"No team of {self.account}/{self.region} asks for a trail.")
-            return
-        cloudtrail = self.client("cloudtrail")
-        every = cloudtrail.describe_trails()["trailList"]  # trails of several regions may share a name
-        trails = {trail["Name"]: trail["TrailARN"] for trail in every}
-        for team in wanting:
-            named = team.get("token_trail")
-            if isinstance(named, str):
-                yield from _named_trail(cloudtrail, trails, named, team)
-            elif names.SHARED_TRAIL in trails:
-                yield ok(
-                    "token_trail",
-                    f"{team} asks for a trail, and {names.SHARED_TRAIL} is in {self.region} already.",
-                )
-            elif len(every) >= _TRAILS:
-                yield problem(
-                    "token_trail",
-                    f"{team} asks for a trail, and {self.region} has {len(every)} of {_TRAILS}, a quota "
-                    "that cannot be raised.",
-                    f'Name one of them, as in token_trail = "{min(trails)}", or remove one.',
-                )
-            else:
-                yield ok("token_trail", f"{self.region} has {len(every)} of {_TRAILS} trails: room for one.")
+    def former_stacks(self) -> Iterator[Finding]:
+        """Yield which stacks of earlier releases are still deployed."""
+        deployed = False
+        for name in _FORMER_STACKS:
+            if stack := _stack(self.client("cloudformation"), name):
+                deployed = True
+                yield note("former_stacks", *_still_deployed(stack, self.region))
+        if not deployed:
+            yield ok("former_stacks", f"{self.region} has no stack that only earlier releases need.")
 
     def keys(self) -> Iterator[Finding]:
         """Yield whether S3 can encrypt with the keys that the teams' settings name, and who administers."""
@@ -368,16 +332,12 @@ class _At:
                 raise
             return
         stack = names.stack_name(team)
-        try:
-            [found] = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
-        except ClientError as error:
-            if code_of(error) != "ValidationError":
-                raise
+        found = _stack(self.client("cloudformation"), stack)
+        if found is None:
             which = f"no stack {stack}"
             do = "Import it as docs/start/deploying.md says, or choose another name for the team."
         else:
-            outputs = {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
-            if outputs.get(names.BUCKET_NAME) == name:
+            if _outputs(found).get(names.BUCKET_NAME) == name:
                 yield ok("bucket.name", f"The bucket {name} is that of the stack {stack}.")
                 return
             which = f"the stack {stack}, which is {found['StackStatus']}, does not have it"
@@ -393,22 +353,37 @@ class _At:
         )
 
 
-def _named_trail(cloudtrail: Any, trails: Mapping[str, str], name: str, team: Team) -> Iterator[Finding]:
-    arn = trails.get(name)
-    if arn is None:
-        yield problem(
-            "token_trail",
-            f"{team} names the trail {name}, which is not in this region.",
-            "Write the name of one of `aws cloudtrail describe-trails`.",
-        )
-    elif not cloudtrail.get_trail_status(Name=arn)["IsLogging"]:
-        yield problem(
-            "token_trail",
-            f"The trail {name} does not log.",
-            f"Run `aws cloudtrail start-logging --name {arn}`.",
-        )
-    else:
-        yield ok("token_trail", f"The trail {name} logs.")
+def _stack(cloudformation: Any, name: str) -> Mapping[str, Any] | None:
+    """Return CloudFormation's description of a stack; None if it does not exist."""
+    try:
+        [found] = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if code_of(error) != "ValidationError":
+            raise
+        return None
+    described: Mapping[str, Any] = found
+    return described
+
+
+def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+
+def _still_deployed(stack: Mapping[str, Any], region: str) -> tuple[str, str]:
+    """Return what is wrong with a stack of an earlier release, and what to do."""
+    name = stack["StackName"]
+    which = f"--stack-name {name} --region {region}"
+    unprotect = f"aws cloudformation update-termination-protection --no-enable-termination-protection {which}"
+    commands = [
+        *([unprotect] if stack.get("EnableTerminationProtection") else []),
+        f"aws cloudformation delete-stack {which}",
+    ]
+    bucket = _outputs(stack).get("TrailBucket")
+    return (
+        f"The stack {name} is still deployed in {region}. AWS bills it, and this release does not use it.",
+        f"Remove it with `{' && '.join(commands)}`."
+        + (f" The bucket {bucket} is kept, with its logs." if bucket else ""),
+    )
 
 
 def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Finding]:

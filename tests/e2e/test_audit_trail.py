@@ -3,7 +3,10 @@
 import json
 from typing import Any
 
-from tests.support import documents
+from holdfast.access import Role
+from holdfast.identity import trust
+from tests.support import access_commands, documents
+from tests.support.access_records import new_token, trust_role
 from tests.support.audit_trail import events, wait_for_events
 from tests.support.team import Team
 
@@ -59,3 +62,22 @@ def test_a_run_and_a_broken_lock_are_told_with_who_what_and_which_serial(
     assert len({event["id"] for event in found}) == len({event["request_id"] for event in found}) == 8
     assert CONTENT not in json.dumps(found)
     assert [event for event in events(loose) if event.get("state") == state] == []
+
+
+def test_changed_tokens_and_trust_records_of_a_team_without_a_topic_are_told(
+    strict: Team, loose: Team, state: str
+) -> None:
+    token, _ = new_token(strict, Role.READER, state)
+    access_commands.holdfast(strict, "token", "revoke", token.id)
+    trust_role(strict, "told")
+    written = strict.s3.head_object(Bucket=strict.bucket, Key=trust.KEY)["VersionId"]
+
+    changes = wait_for_events(strict, 2, event="token.changed", token=token.id)
+    (trusted,) = wait_for_events(strict, 1, event="trust.changed", version_id=written)
+
+    assert told([*changes, trusted], "function", "operation", "source_ip") == 3 * [
+        ("audit_trail", "ObjectCreated:Put", "127.0.0.1")
+    ]
+    assert len({change["version_id"] for change in changes}) == 2
+    assert all(change["principal"] for change in (*changes, trusted))
+    assert [event for event in events(loose) if event.get("version_id") == written] == []

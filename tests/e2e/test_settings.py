@@ -56,7 +56,7 @@ def test_the_teams_differ_in_every_setting_but_those_that_their_file_names() -> 
     }
     retentions = {(team.retention.mode, team.retention.bucket_default) for team in others if team.retention}
 
-    assert same == {"access_logs", "token_trail"}
+    assert same == {"access_logs"}
     assert retentions == {("governance", False), ("governance", True)}
 
 

@@ -9,7 +9,6 @@ from dataclasses import astuple, dataclass, replace
 from typing import Final
 
 from infra.alarm_settings import AlarmSettings
-from infra.alarms import DASHBOARD_PRICE
 from infra.alarms import price as alarms_price
 from infra.config import FEW_RATE, Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
@@ -26,8 +25,6 @@ _VERIFY: Final = ("GET", "GET")
 """To S3, when a session is used: its record and the trust records."""
 _SESSION: Final = ("GET", "PUT", *_VERIFY)
 """To S3, for a session: the ID token is verified, the session stored, and verified when it is used."""
-_TRUST_READS: Final = 4
-"""Reads of the trust records for each run: two for each command."""
 CLOUD: Final = ((13, {"GET": 14, "PUT": 1}), (15, {"GET": 22, "PUT": 4}))
 """With `cloud {}`: requests to the API and to S3 of a plan and of an apply, each with `init` (`speed.md`).
 
@@ -73,12 +70,8 @@ _LOG_GB: Final = 0.50
 _LOG_GB_MONTH: Final = 0.03
 _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
-_TRAIL_EVENT: Final = 0.10 / 100_000
 _METRIC: Final = 0.30
 _ALARM: Final = 0.10
-_SNAPSHOT_GB_SECOND: Final = 0.0000015046
-_RESTORED_GB: Final = 0.0001398
-"""For each restore of a snapshot, by the function's memory."""
 _WARM_UP_SECONDS: Final = 0.01
 _WARM_UP_KB: Final = 0.5
 """Lambda's own lines in the log for each invocation, rounded up. The function writes none."""
@@ -203,17 +196,6 @@ def _operators(memory: Memory) -> float:
     return _API_REQUEST + _AND_ITS_AUDIT * _INVOCATION + billed
 
 
-def snap_start_price(memory: Memory) -> float:
-    """Return what the snapshots of a team's functions cost a month when nobody calls them."""
-    megabytes = sum(memory.of(spec) for spec in FUNCTIONS if spec.snap_start)
-    return megabytes / 1024 * _SNAPSHOT_GB_SECOND * _SECONDS_OF_A_MONTH
-
-
-def _restores(memory: Memory) -> float:
-    """Return what 100 runs cost more with snapshots: each command restores three functions."""
-    return 100 * 2 * (memory.backend + 2 * memory.authorizer) / 1024 * _RESTORED_GB
-
-
 def cloud_cents() -> float:
     """Return what 100 runs cost with `cloud {}`, in a CI job whose ID token is its token; without the key."""
     http = month(100)
@@ -302,7 +284,6 @@ def document() -> str:
     memory = team.memory
     topic = "arn:aws:sns:us-east-1:123456789012:operations"
     alarmed = replace(team, watch=True, alarms=AlarmSettings(topic=topic))
-    smaller = snap_start_price(replace(memory, authorizer=512))
     plan, apply = (sum(map(len, command)) for command in (_PLAN, _APPLY))
     table = "\n".join(_table())
     backend, authorizer, sessions = _COLD_MS.values()
@@ -350,9 +331,6 @@ function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB
 
 | What | Costs |
 | --- | --- |
-| `snap_start = true` | {snap_start_price(memory):.2f} dollars a month, also without requests; \
-{smaller:.2f} dollars with `memory = {{ authorizer = 512 }}`; restores: {_restores(memory):.2f} dollars for \
-100 runs |
 | `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, also without requests |
 | `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, with [more requests](../understand/speed.md) |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
@@ -363,10 +341,7 @@ cold start, and S3's requests |
 | `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, \
 {_LOG_GB_MONTH} dollars a month to store it |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
-{alarms_price(alarmed):.2f} with `watch`; {DASHBOARD_PRICE:.0f} for the dashboard |
-| `token_trail` | [CloudTrail's](https://aws.amazon.com/cloudtrail/pricing/) \
-{_TRAIL_EVENT * 100_000:.2f} dollars for 100,000 events, \
-{dollars(10_000 * _TRUST_READS * _TRAIL_EVENT)} dollars for 10,000 runs |
+{alarms_price(alarmed):.2f} with `watch` |
 | `notify` | {_METRIC + _ALARM:.2f} dollars a month, and [SNS's](https://aws.amazon.com/sns/pricing/) \
 messages |
 | `watch` | {_watch_price():.2f} dollars a month, {3 * _METRIC:.2f} of it for metrics, \

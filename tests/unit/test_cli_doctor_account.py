@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import boto3
 import pytest
-from botocore.stub import Stubber
+from botocore import xform_name
 
 from holdfast.team import LAMBDA_PYTHON
 from holdfast_cli.bucket import stack as stack_of_teams
@@ -37,8 +38,6 @@ RIGHT: Mapping[str, Answer] = {
         "AccountLimit": {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 900}
     },
     "apigateway.get_account": {"throttleSettings": {"rateLimit": 10000.0, "burstLimit": 5000}},
-    "cloudtrail.describe_trails": {"trailList": []},
-    "cloudtrail.get_trail_status": {"IsLogging": True},
     "s3.head_bucket": ("404", 404),
     "cloudformation.describe_stacks": ("ValidationError", 400),
 }
@@ -61,16 +60,21 @@ class Session:
 
     def client(self, service: str, *, region_name: str, config: object) -> Any:  # noqa: ARG002
         assert config is not None  # with time-outs
-        stubber = Stubber(client(service))
-        for name, answer in self._answers.items():
-            own, _, call = name.partition(".")
-            if own == service and isinstance(answer, tuple):
+        stubbed = client(service)
+
+        def respond(model: Any, **_: object) -> tuple[SimpleNamespace, dict[str, Any]]:
+            answer = self._answers[f"{service}.{xform_name(model.name)}"]
+            if isinstance(answer, tuple):
                 code, status = answer
-                stubber.add_client_error(call, code, "made up", http_status_code=status)
-            elif own == service:
-                stubber.add_response(call, dict(cast("Mapping[str, Any]", answer)))
-        self._stubs.enter_context(stubber)
-        return stubber.client
+                error = {"Code": code, "Message": "made up"}
+                metadata = {"HTTPStatusCode": status}
+                return SimpleNamespace(status_code=status), {"Error": error, "ResponseMetadata": metadata}
+            return SimpleNamespace(status_code=200), dict(answer)
+
+        event = f"before-call.{service}"
+        stubbed.meta.events.register(event, respond)
+        self._stubs.callback(stubbed.meta.events.unregister, event, respond)
+        return stubbed
 
 
 @pytest.fixture
@@ -107,19 +111,9 @@ def test_an_account_that_has_what_a_team_needs_has_no_problem(found: Any) -> Non
     assert problems(findings) == []
     assert {finding.check for finding in findings} == {
         *("teams", "python", "credentials", "account", "region", "bootstrap", "lambda.concurrency"),
-        *("lambda.memory", "snap_start", "api.throttling", "token_trail", "bucket.name"),
+        *("lambda.memory", "api.throttling", "former_stacks", "bucket.name"),
     }
     assert f"{BUCKET} is free" in said(findings, "bucket.name")
-
-
-TRAILS = {
-    "trailList": [
-        {"Name": f"trail-{number}", "TrailARN": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/trail-{number}"}
-        for number in range(5)
-    ]
-}
-SHARED = {"trailList": [*TRAILS["trailList"][1:], {"Name": "HoldfastTokenTrail", "TrailARN": "arn"}]}
-SAME_NAMES = {"trailList": [{"Name": "audit", "TrailARN": f"arn:{number}"} for number in range(5)]}
 
 
 def stack(status: str, **outputs: str) -> Answer:
@@ -160,7 +154,6 @@ def kms(state: str = "Enabled", account: str = ACCOUNT, template: str = "") -> d
 
 
 MISSING: Answer = ("ParameterNotFound", 400)
-FULL: dict[str, Answer] = {"cloudtrail__describe_trails": TRAILS}
 
 FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
     "another account": ('account = "999999999999"', {}, "account", "Sign in to 999999999999"),
@@ -171,20 +164,6 @@ FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
     "a small quota": (
         *("throttling = { rate = 5000, burst = 200 }", {"apigateway__get_account": SMALL}),
         *("api.throttling", "rate = 2500, burst = 200"),
-    ),
-    "no room for a trail": ("token_trail = true", FULL, "token_trail", 'token_trail = "trail-0"'),
-    "no room, with trails of one name": (
-        "token_trail = true",
-        {"cloudtrail__describe_trails": SAME_NAMES},
-        "token_trail",
-        "5 of 5",
-    ),
-    "an unknown trail": ('token_trail = "acme"', FULL, "token_trail", "acme"),
-    "a trail that is off": (
-        'token_trail = "trail-1"',
-        {**FULL, "cloudtrail__get_trail_status": {"IsLogging": False}},
-        "token_trail",
-        "start-logging",
     ),
     "a key that is off": (f'key = "{KEY}"', kms("Disabled"), "keys.usable", "aws kms enable-key"),
     "a key for others": (
@@ -247,9 +226,6 @@ def test_a_fault_of_the_account_is_found_with_what_to_do(
 
 IN_A_STACK = {"cloudformation__describe_stacks": stack("UPDATE_COMPLETE", BucketName=BUCKET)}
 FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
-    "a shared trail": ("token_trail = true", {"cloudtrail__describe_trails": SHARED}, "token_trail"),
-    "room for a trail": ("token_trail = true", {}, "token_trail"),
-    "a trail that logs": ('token_trail = "trail-1"', FULL, "token_trail"),
     "a key of the team's own": (f'key = "{KEY}"', kms(), "keys.usable"),
     "a key that was deployed first": (
         f'key = "{KEY}"',
@@ -290,7 +266,6 @@ def test_what_is_right_is_ok(found: Any, settings: str, answers: dict[str, Answe
 @pytest.mark.parametrize(
     ("settings", "check", "says"),
     [
-        ("snap_start = true", "snap_start", "3.95 dollars a month for each GB"),
         ("memory = { backend = 4096 }", "lambda.memory", "4096 MB"),
         ('region = "eu-west-1"', "region", "AWS_REGION=eu-west-1"),
     ],
@@ -307,7 +282,7 @@ CALLS = {
     "ssm__get_parameter": "bootstrap",
     "lambda__get_account_settings": "lambda.concurrency",
     "apigateway__get_account": "api.throttling",
-    "cloudtrail__describe_trails": "token_trail",
+    "cloudformation__describe_stacks": "former_stacks",
 }
 
 
@@ -320,7 +295,7 @@ CALLS = {
     ],
 )
 def test_a_check_that_cannot_be_made_stops_no_other(found: Any, answer: Answer, kind: Level) -> None:
-    findings = found("token_trail = true", **dict.fromkeys(CALLS, answer))
+    findings = found(**dict.fromkeys(CALLS, answer))
 
     assert {level(findings, check) for check in CALLS.values()} == {kind}
     assert all("Not checked" in said(findings, check) for check in CALLS.values())
@@ -413,6 +388,39 @@ def test_the_command_prints_what_it_finds_without_a_file_of_teams(
     assert f"bucket.name: The name {BUCKET} is free." in done.stdout
     assert (done.returncode, unknown.returncode, unknown.stdout.count("problem  ")) == (1, 1, 1)
     assert "problem  credentials: Not checked. AWS does not know these credentials" in unknown.stdout
+
+
+def test_stacks_of_earlier_releases_are_notes_with_what_removes_them(
+    aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bucket = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "the-bucket"}}
+    template = {"Resources": {"B": bucket}, "Outputs": {"TrailBucket": {"Value": {"Ref": "B"}}}}
+    topic = {"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}
+    for name, content, protected in (
+        ("HoldfastTokenTrail", template, True),
+        ("HoldfastDashboard", topic, False),
+    ):
+        aws.client("cloudformation").create_stack(
+            StackName=name, TemplateBody=json.dumps(content), EnableTerminationProtection=protected
+        )
+
+    done = aws.run("doctor", "--account", "--team", "payments")
+
+    trail, dashboard = (line for line in done.stdout.splitlines() if "former_stacks" in line)
+    of_the_trail, of_the_dashboard = (
+        f"note     former_stacks: The stack {name} is still deployed in eu-central-1. AWS bills it, and this "
+        "release does not use it. Remove it with `"
+        for name in ("HoldfastTokenTrail", "HoldfastDashboard")
+    )
+    which = "--stack-name HoldfastTokenTrail --region eu-central-1"
+    unprotect = "aws cloudformation update-termination-protection --no-enable-termination-protection"
+    delete = "aws cloudformation delete-stack"
+    assert trail == (
+        f"{of_the_trail}{unprotect} {which} && {delete} {which}`. "
+        "The bucket the-bucket is kept, with its logs."
+    )
+    assert dashboard == (f"{of_the_dashboard}{delete} --stack-name HoldfastDashboard --region eu-central-1`.")
 
 
 def test_every_example_of_the_help_is_right_usage() -> None:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +21,6 @@ from tests.support import documents
 from tests.support.certificates import create_certificates
 from tests.support.environment import SETTINGS
 from tests.support.events import cloud_request, manage_request, request, sign_in
-from tests.support.free_port import free_port
 from tests.support.id_tokens import RSA, claims, record, signed
 
 ROOT: Final = Path(__file__).parents[2]
@@ -32,9 +30,6 @@ FUNCTIONS: Final = (
     "audit_trail",
 )
 BEHIND_S3: Final = FUNCTIONS[:-1]
-SNAPSHOT: Final = {"AWS_LAMBDA_INITIALIZATION_TYPE": "snap-start"}
-RUNTIME: Final = "after_restore = []\nregister_after_restore = after_restore.append\n"
-"""`snapshot_restore_py` of Lambda's runtime, as far as a function uses it."""
 
 
 def initialize(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -42,7 +37,7 @@ def initialize(*arguments: str, **environment: str) -> subprocess.CompletedProce
     return subprocess.run(
         [sys.executable, "-m", "tests.support.initialization", *arguments],
         env={
-            "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}:{environment.pop('runtime', '')}",
+            "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}",
             "HOME": "/nonexistent",
             **SETTINGS,
             "POWERTOOLS_LOG_LEVEL": "CRITICAL",
@@ -63,42 +58,18 @@ def told(*arguments: str, **environment: str) -> dict[str, Any]:
     return document
 
 
-@pytest.fixture
-def runtime(tmp_path: Path) -> str:
-    """A folder with the module of Lambda's runtime."""
-    (tmp_path / "snapshot_restore_py.py").write_text(RUNTIME)
-    return str(tmp_path)
-
-
 @dataclass
 class Aws:
-    """S3, the endpoint with the function's credentials, and an OIDC issuer.
+    """S3 and an OIDC issuer.
 
-    `s3` is the address of S3 and of the issuer, with TLS. `objects` are the responses of both, by path;
-    everything else is missing. `requests` have path, access key and connection of each request to S3.
-    `credentials` is how often the function has asked for them.
+    `s3` is the address of both, with TLS. `objects` are the responses of both, by path; everything else is
+    missing. `requests` are the paths of the requests to S3.
     """
 
     s3: str = ""
     settings: dict[str, str] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
-    requests: list[tuple[str, str, int]] = field(default_factory=list)
-    credentials: int = 0
-
-    def next_credentials(self) -> bytes:
-        """Return credentials that are valid for twelve hours, and for a day more each time.
-
-        The function meets the second ones a day later, by its own clock.
-        """
-        expires = datetime.now(UTC) + timedelta(days=self.credentials, hours=12)
-        self.credentials += 1
-        document = {
-            "AccessKeyId": f"KEY{self.credentials}",
-            "SecretAccessKey": "x",
-            "Token": "x",
-            "Expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-        return json.dumps(document).encode()
+    requests: list[str] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -108,12 +79,8 @@ def aws(tmp_path: Path) -> Iterator[Aws]:
     class Handler(loopback.Handler):
         def respond(self) -> None:
             path = self.path.partition("?")[0]
-            if path == "/credentials":
-                self.answer(200, account.next_credentials())
-                return
-            if authorization := self.headers["Authorization"]:
-                key = authorization.partition("Credential=")[2].partition("/")[0]
-                account.requests.append((path, key, self.client_address[1]))
+            if self.headers["Authorization"]:
+                account.requests.append(path)
             body = account.objects.get(path)
             of_s3 = {"ETag": '"etag"', "Last-Modified": self.date_time_string()}
             if body is None:
@@ -124,11 +91,11 @@ def aws(tmp_path: Path) -> Iterator[Aws]:
     certificates = create_certificates(tmp_path / "certificates")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.cert, certificates.key)
-    with loopback.serving(Handler) as plain, loopback.serving(Handler, tls=tls) as secure:
+    with loopback.serving(Handler, tls=tls) as secure:
         account.s3 = secure
         account.settings = {
-            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{plain}/credentials",
-            "AWS_CONTAINER_AUTHORIZATION_TOKEN": "x",
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "x",
             "AWS_ENDPOINT_URL_S3": account.s3,
             "AWS_CA_BUNDLE": str(certificates.ca),
             "SSL_CERT_FILE": str(certificates.ca),
@@ -183,82 +150,20 @@ def status(response: Mapping[str, Any]) -> int:
     return int(response.get("statusCode") or (200 if response["isAuthorized"] else 403))
 
 
-TLS: Final = ["ssl.SSLContext", "botocore/httpsession.py"]
-PROCESSES: Final = ["os.urandom", "multiprocessing/process.py"]
-
-
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_what_people_wait_for_loads_nothing_slow_and_makes_nothing_random_that_is_used_later(
-    function: str,
-) -> None:
-    # None is used later: `multiprocessing` makes a key between its processes, and no function starts one. The
-    # module `random` seeds itself, and our pauses use `random.SystemRandom`. OpenSSL makes keys of session
-    # tickets, which servers use; its generator is seeded from then on, and `s3/snapshot.py` seeds it anew.
-    people_wait = {"drawn": [TLS], "seeded": ["random"], "loaded": []}
-    operators_wait = people_wait | {"loaded": ["aws_lambda_powertools"]}
-    nobody_waits = {
-        "drawn": [PROCESSES, TLS],
-        "seeded": ["random"],
-        "loaded": ["aws_lambda_powertools", "boto3", "s3transfer", "multiprocessing"],
+def test_what_people_wait_for_loads_nothing_slow(function: str) -> None:
+    expected = {
+        "management": ["aws_lambda_powertools"],  # operators wait for it
+        "audit_trail": ["aws_lambda_powertools", "boto3", "s3transfer", "multiprocessing"],  # nobody does
     }
-    expected = {"management": operators_wait, "audit_trail": nobody_waits}
-    assert told("draws", function) == expected.get(function, people_wait)
+    assert told("load", function) == {"loaded": expected.get(function, [])}
 
 
 @pytest.mark.parametrize("function", BEHIND_S3)
-def test_a_snapshot_has_all_that_the_first_request_needs_and_no_connection(
-    aws: Aws, runtime: str, function: str
-) -> None:
-    served = told("serve", function, event(function, aws), runtime=runtime, **aws.settings, **SNAPSHOT)
+def test_nothing_is_loaded_or_requested_ahead_of_the_first_request(aws: Aws, function: str) -> None:
+    served = told("serve", function, event(function, aws), **aws.settings)
 
     key, expected = EXPECTED[function]
     assert status(served["response"]) == expected
-    assert served["loaded_later"] == []
-    assert served["jwt_loaded"] is (function == "authorizer")
-    before, after = aws.requests
-    assert before[0] == ("/bucket/states/.tfstate" if "states/" in key else key)
-    assert after[0] == key
-    assert before[2] != after[2], "the connection of the snapshot was used after it"
-    # The signer of addresses fetches its own credentials in between.
-    renewed = "KEY3" if function in ("cloud", "management") else "KEY2"
-    assert (before[1], after[1]) == ("KEY1", renewed), "credentials that had expired were not renewed"
-
-
-@pytest.mark.parametrize("function", BEHIND_S3)
-def test_copies_of_a_snapshot_draw_other_numbers(aws: Aws, runtime: str, function: str) -> None:
-    served = told("serve", function, event(function, aws), runtime=runtime, **aws.settings, **SNAPSHOT)
-
-    one, another = served["numbers"]
-    assert one != another
-    assert served["entropy"] == [32, 32]
-
-
-@pytest.mark.parametrize("function", BEHIND_S3)
-@pytest.mark.parametrize("kind", [None, "on-demand", "provisioned-concurrency"])
-def test_without_a_snapshot_nothing_is_loaded_or_requested_ahead(
-    aws: Aws, runtime: str, function: str, kind: str | None
-) -> None:
-    settings = aws.settings if kind is None else {**aws.settings, "AWS_LAMBDA_INITIALIZATION_TYPE": kind}
-    served = told("serve", function, event(function, aws), runtime=runtime, **settings)
-
-    key, expected = EXPECTED[function]
-    assert status(served["response"]) == expected
-    assert [(path, key) for path, key, _ in aws.requests] == [(key, "KEY1")]
-    assert (served["jwt_loaded"], served["numbers"], served["entropy"]) == (False, [], [])
-
-
-@pytest.mark.parametrize("fault", ["nobody listens", "no credentials"])
-@pytest.mark.parametrize("function", BEHIND_S3)
-def test_a_snapshot_is_taken_although_s3_cannot_be_asked(runtime: str, function: str, fault: str) -> None:
-    settings = {"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{free_port()}"}
-    if fault == "nobody listens":
-        settings |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
-
-    assert told("draws", function, runtime=runtime, **settings, **SNAPSHOT)["seeded"] == ["random"]
-
-
-def test_a_runtime_that_cannot_renew_a_copy_takes_no_snapshot() -> None:
-    ended = initialize("draws", "authorizer", **SNAPSHOT)
-
-    assert ended.returncode != 0
-    assert "No module named 'snapshot_restore_py'" in ended.stderr
+    assert aws.requests == [key]
+    assert served["jwt_loaded"] is False

@@ -79,7 +79,7 @@ def signed_by(signer: Signer) -> tuple[str, str]:
 
 def test_the_role_is_assumed_for_the_first_address_and_not_for_the_next(sts: Sts) -> None:
     signer = Signer(ROLE)
-    assert sts.asked == [], "the role is assumed in a request, and not in a snapshot"
+    assert sts.asked == [], "the role is assumed in a request, and not at the start"
 
     assert [signed_by(signer), signed_by(signer)] == [("ASIA1", "token1")] * 2
 

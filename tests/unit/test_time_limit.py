@@ -22,7 +22,7 @@ from holdfast.identity.authentication import Authenticated, Denied
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.oidc import keys
 from holdfast.identity.oidc.fetch import IssuerUnreachable
-from holdfast.identity.sign_in import load_for_id_tokens, sign_in
+from holdfast.identity.sign_in import sign_in
 from holdfast.identity.time_limit import SECONDS, TimeLimit
 from holdfast.s3.store import Store
 from infra.functions import FUNCTIONS
@@ -141,7 +141,7 @@ def test_the_handler_counts_the_init_and_logs_that_the_time_was_over(
 @pytest.mark.parametrize(
     ("init", "idle", "left", "seconds"),
     [
-        (None, 0, 10, SECONDS),  # a snapshot, or the local AWS
+        (None, 0, 10, SECONDS),  # provisioned concurrency, or the local AWS
         (3, 0, 10, SECONDS - 3),
         (9, 0, 10, SECONDS - 9),
         (3, 0.9, 10, SECONDS - 3.9),
@@ -170,8 +170,8 @@ print(None if began is None else time.monotonic() - began)
 """
 
 
-@pytest.mark.parametrize("kind", ["on-demand", "snap-start", "provisioned-concurrency", ""])
-def test_the_init_begins_with_the_process_and_nobody_waits_for_that_of_a_snapshot(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["on-demand", "provisioned-concurrency", ""])
+def test_the_init_begins_with_the_process_and_a_request_waits_only_for_one_on_demand(kind: str) -> None:
     began = time.monotonic()
     environment = {"PYTHONPATH": str(ROOT / "functions"), "AWS_LAMBDA_INITIALIZATION_TYPE": kind}
     said = subprocess.check_output([sys.executable, "-c", _AGE], env=environment, text=True).strip()
@@ -197,7 +197,6 @@ def test_a_late_answer_of_s3_does_not_make_the_issuer_unreachable(monkeypatch: p
         return PUBLISHED
 
     monkeypatch.setattr(keys, "process_issuers", keys.Issuers(fetch=fetch))
-    load_for_id_tokens()
     late = [0.3, 0.0]
 
     class Bucket:

@@ -84,11 +84,6 @@ def _with_session(credentials: SessionCredentials, store: Store) -> Authenticate
         return sessions.authenticate(credentials, session, trusted.result(), now=datetime.now(UTC))
 
 
-def load_for_id_tokens() -> None:
-    """Load the modules that the first ID token would load, above all the JWT library."""
-    from holdfast.identity.oidc import fetch, keys, verify  # noqa: F401 to have them loaded
-
-
 def _with_id_token(credentials: IdToken, store: Store, ends: float) -> Authenticated | Denied:
     """Authenticate by an ID token: one request to S3, and two to the issuer if its keys are not cached."""
     # Imported here: they load the JWT library, which other sign-ins do not need at their cold start.

@@ -50,10 +50,7 @@ class TimeLimit:
 
 
 def init_began() -> float | None:
-    """Return when the init of this process began, by `time.monotonic`; None if no request waits for it.
-
-    Nobody waits for the init of a snapshot. How long a restore takes cannot be seen in the process.
-    """
+    """Return when the init of this process began, by `time.monotonic`; None if no request waits for it."""
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
     if os.environ.get("AWS_LAMBDA_INITIALIZATION_TYPE") == "on-demand":
         with suppress(OSError, ValueError, IndexError):

@@ -34,7 +34,7 @@ class Signer:
 
     A process assumes the role for the first address, and again before the credentials expire. Without the
     role, an address would carry the function's own credentials: Amazon GuardDuty reports credentials of a
-    function that are used outside of AWS, and their expiry is unknown without SnapStart.
+    function that are used outside of AWS, and their expiry is unknown.
     """
 
     def __init__(self, role: str, *, endpoint_url: str | None = None) -> None:

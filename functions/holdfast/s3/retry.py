@@ -63,7 +63,6 @@ _TRANSIENT: Final = frozenset(
 )
 """The codes of transient errors. S3 and the services behind it may send them with a 4xx status."""
 
-# The system's generator: a seeded generator would return the same numbers in all copies of a snapshot.
 _JITTER = random.SystemRandom()
 
 

@@ -54,10 +54,8 @@ EVERY_SETTING = TeamConfig(
     access_logs=AccessLogs(bucket="acme-s3-logs", prefix="holdfast/"),
     log_retention=30,
     audit_retention=731,
-    token_trail=True,
     throttling=Throttling(rate=5, burst=7),
     memory=Memory(backend=1024, cloud=3008, management=2048, authorizer=256),
-    snap_start=True,
     keep_warm=False,
     console=False,
     domain=DomainSettings(

@@ -1,6 +1,5 @@
-"""Alarms and the dashboard in the templates. The local AWS evaluates no expression and no missing data."""
+"""Alarms in the templates. The local AWS evaluates no expression and no missing data."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,13 +10,11 @@ import pytest
 from holdfast import watching
 from infra.alarms import alarms_of, price
 from infra.api import ROUTES
-from infra.config import AWS, TeamConfig, local
+from infra.config import AWS
 from infra.functions import FUNCTIONS
 from tests.support.pages import page, text
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
-DASHBOARD = "HoldfastDashboard"
-PLAIN = TeamConfig(name="plain")
 # Only `watch` has a function that is neither behind the API nor the audit function.
 WITH_WATCH = {"functions", "oldest-lock", "attention", "probe"}
 NAMES = {"api", "slow", "audit"} | WITH_WATCH
@@ -143,39 +140,3 @@ def test_the_document_has_each_alarm_with_its_price() -> None:
         pytest.approx(sum(0.4 if one.namespace == watching.NAMESPACE else 0.1 for one in alarm.metrics))
         for alarm in expected
     ]
-
-
-# --- the dashboard --------------------------------------------------------------------------------
-
-
-def test_teams_of_an_account_and_region_share_a_dashboard_of_their_alarms(synthesize: Synthesize) -> None:
-    second = replace(EVERY_SETTING, name="net", tags={}, domain=None)
-    stack = synthesize([EVERY_SETTING, second, PLAIN], AWS)[DASHBOARD]
-    dashboard = stack.resolve(stack.only("AWS::CloudWatch::Dashboard")["Properties"])
-    widgets = json.loads(dashboard["DashboardBody"])["widgets"]
-    shown = [arn for one in widgets for arn in one["properties"].get("annotations", {}).get("alarms", [])]
-
-    # Dashboards of an account have one name in all regions.
-    assert dashboard["DashboardName"] == "Holdfast-eu-central-1"
-    assert sorted(arn.rpartition(":")[2] for arn in shown) == sorted(
-        f"Holdfast-{team}-{name}" for team in ("ops", "net") for name in NAMES
-    )
-    assert "DeliveryThrottling" in dashboard["DashboardBody"]
-    assert (stack.stack_name, stack.tags) == (DASHBOARD, {})
-
-
-def test_without_alarms_there_is_no_dashboard(synthesize: Synthesize) -> None:
-    assert set(synthesize([PLAIN], AWS)) == {"Holdfast-plain"}
-
-
-def test_teams_that_name_no_account_share_the_one_of_the_credentials(synthesize: Synthesize) -> None:
-    team = replace(PLAIN, alarms=EVERY_SETTING.alarms)
-    stack = synthesize([team, replace(team, name="other")], AWS)[DASHBOARD]
-
-    assert stack.resolve(stack.only("AWS::CloudWatch::Dashboard")["Properties"]["DashboardName"]) == (
-        "Holdfast-<AWS::Region>"
-    )
-
-
-def test_the_local_aws_has_the_dashboard(synthesize: Synthesize) -> None:
-    assert DASHBOARD in synthesize([EVERY_SETTING], local("https://127.0.0.1:4566"))

@@ -119,6 +119,20 @@ def test_without_a_compiler_nothing_is_synthesized_unless_it_is_said_which_costs
     ]
 
 
+def test_an_import_is_told_what_it_leaves_out(teams_file: Path) -> None:
+    [line] = [
+        line
+        for line in app(teams_file.parent, teams_file, **{"import": "true"}).stderr.splitlines()
+        if "cdk import" in line
+    ]
+    assert line == (
+        "holdfast: -c import=true is for `cdk import` alone: until a deployment without it, the audit trail "
+        "lacks changes of tokens and trust records"
+    )
+    template = json.loads((teams_file.parent / "cdk.out" / "Holdfast-payments.template.json").read_text())
+    assert "NotificationConfiguration" not in template["Resources"]["StateBucket"]["Properties"]
+
+
 def test_the_local_aws_is_not_recorded_and_asks_no_memory(teams_file: Path) -> None:
     lock = teams_file.with_name("teams.lock")
     lock.write_text(PAYMENTS.replace("payments", "gone"))

@@ -24,10 +24,7 @@ from tests.unit.infra.conftest import EVERY_SETTING, ROOT, new_app
 
 Fault = Callable[[Stack], object]
 
-STACKS: Final = {
-    *("Holdfast-platform", "Holdfast-payments", "Holdfast-ops"),
-    *("HoldfastTokenTrail", "HoldfastDashboard", "HoldfastReplica-ops"),
-}
+STACKS: Final = {"Holdfast-platform", "Holdfast-payments", "Holdfast-ops", "HoldfastReplica-ops"}
 
 
 def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:

@@ -13,6 +13,7 @@ from holdfast.s3.store import deadline
 from infra.alarm_settings import AlarmSettings
 from infra.config import (
     AWS,
+    GONE,
     LARGEST_STATE_MB,
     LOG_RETENTION_DAYS,
     AccessLogs,
@@ -24,7 +25,6 @@ from infra.config import (
     TeamConfig,
     Throttling,
     above_quota,
-    check_places,
     load_teams,
     local,
     read_target,
@@ -32,8 +32,7 @@ from infra.config import (
 from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.notify_settings import AuditArchive, Notify
-from infra.settings import SettingError, Texts, text
-from infra.teams_lock import placed
+from infra.settings import SettingError, Texts, settings_of, text
 
 ROOT = Path(__file__).resolve().parents[3]
 CERTIFICATE = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
@@ -71,40 +70,6 @@ def test_a_byte_order_mark_in_front_is_no_fault(tmp_path: Path) -> None:
     assert team == TeamConfig(name="a")
 
 
-@pytest.mark.parametrize(
-    ("region", "partition"),
-    [
-        ("ap-east-2", "aws"),
-        ("ap-southeast-6", "aws"),
-        ("us-gov-west-1", "aws-us-gov"),
-        ("cn-north-1", "aws-cn"),
-        ("us-iso-east-1", "aws-iso"),
-    ],
-)
-def test_a_region_that_aws_does_not_name_for_snap_start_has_functions_without_it(
-    tmp_path: Path, region: str, partition: str
-) -> None:
-    there = f'[teams.a]\nregion = "{region}"'
-    assert wrong(tmp_path, f"{there}\nsnap_start = true") == (
-        f"team 'a': AWS does not name region = \"{region}\", of the partition {partition}, among those with "
-        "Lambda SnapStart; write snap_start = false"
-    )
-    (team,) = load_teams(write(tmp_path, there))
-    assert (team.region, team.snap_start) == (region, False)
-
-
-@pytest.mark.parametrize("region", ["eu-central-1", "af-south-1", "nowhere-1", None])
-def test_snap_start_is_taken_where_aws_has_it_or_where_the_region_is_not_known(region: str | None) -> None:
-    check_places([TeamConfig(name="a", region=region, snap_start=True)], Path("teams.toml"))
-
-
-def test_the_region_of_the_credentials_is_checked_like_one_that_is_written() -> None:
-    team = TeamConfig(name="a", snap_start=True)
-    (there,) = placed([team], {"CDK_DEFAULT_ACCOUNT": "123456789012", "CDK_DEFAULT_REGION": "us-gov-east-1"})
-    with pytest.raises(ConfigError, match=r"^teams.toml: team 'a': AWS does not name region"):
-        check_places([there], Path("teams.toml"))
-
-
 def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
     account = 'account = "123456789012"'
     teams = {"a": "eu-central-1", "b": "us-east-1", "c": "cn-north-1"}
@@ -114,17 +79,6 @@ def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
         "belongs to one partition of AWS; write the account of each"
     )
     assert load_teams(write(tmp_path, text.replace("cn-north-1", "eu-west-1")))
-
-
-@pytest.mark.parametrize("missing", ["account", "region"])
-def test_a_shared_trail_needs_the_account_and_the_region_that_it_is_for(tmp_path: Path, missing: str) -> None:
-    settings = {"account": '"123456789012"', "region": '"eu-central-1"', "token_trail": "true"}
-    text = "[teams.a]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items())
-    assert load_teams(write(tmp_path, text))
-    assert wrong(tmp_path, text.replace(f"{missing} =", "#")) == (
-        "team 'a': token_trail = true is for one account and region, whose teams share a trail; write "
-        "account and region too"
-    )
 
 
 @pytest.mark.parametrize(
@@ -181,18 +135,6 @@ def test_thirteen_regions_have_the_smaller_quota() -> None:
     assert len(smaller) == 13
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ab", "a" * 129, "a..b", "-abc", "abc-", "192.168.5.4", "arn:aws:cloudtrail:eu-central-1:1:trail/a"],
-)
-def test_no_trail_can_be_named_like_that(tmp_path: Path, name: str) -> None:
-    line = wrong(tmp_path, f'[teams.a]\ntoken_trail = "{name}"')
-    assert line.startswith("team 'a': token_trail = \"")
-    assert line.endswith(
-        ' is not allowed; write true, false or the name of a trail that exists, as in "acme-security"'
-    )
-
-
 def test_every_setting_is_read(tmp_path: Path) -> None:
     path = write(
         tmp_path,
@@ -217,13 +159,11 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         throttling = { rate = 10000, burst = 5000 }
         memory = { backend = 10240, cloud = 1328, management = 1328, authorizer = 256 }
         max_state_mb = 300
-        snap_start = true
         keep_warm = false
         console = false
         watch = true
         audit_archive = { days = 36500 }
         notify = { topic = "arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events = ["state.written"] }
-        token_trail = "acme-security"
         networks = ["0.0.0.0/0", "2001:db8::/32"]
         tags = { cost-center = "42", "ä:b/c d" = "=+-@_." }
         alarms = { topic = "arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock = "30m", slow = 100 }
@@ -257,13 +197,11 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
             throttling=Throttling(rate=10000, burst=5000),
             memory=Memory(backend=10240, cloud=1328, management=1328, authorizer=256),
             max_state_mb=300,
-            snap_start=True,
             keep_warm=False,
             console=False,
             watch=True,
             audit_archive=AuditArchive(days=36500),
             notify=Notify(topic="arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events=("state.written",)),
-            token_trail="acme-security",
             networks=("0.0.0.0/0", "2001:db8::/32"),
             tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
             alarms=AlarmSettings(
@@ -378,12 +316,6 @@ ELSEWHERE = CERTIFICATE.replace("eu-central-1", "us-east-1")
             "the teams 'a' and 'b' have the domain s.example.com, which leads to one API; write another "
             "domain.name for one of them",
         ),
-        (
-            f'[teams.a]\n{PLACE}alarms.topic = "arn:aws:sns:eu-central-1:012345678901:ops"\n'
-            '[teams.b]\nalarms.topic = "arn:aws:sns:eu-central-1:012345678901:ops"',
-            "team 'b': teams with alarms share a dashboard in an account and region; write account and "
-            "region for each team with alarms, or for none",
-        ),
     ],
 )
 def test_what_is_elsewhere_or_is_another_teams_is_refused_in_one_line(
@@ -453,12 +385,10 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         not_allowed("require_lock", '"false"', "false"),
         not_allowed("require_lock", "0", "true or false"),
         not_allowed("native_clients", '"True"', "true"),
-        not_allowed("snap_start", '"no"', "true or false"),
         not_allowed("keep_warm", '"off"', "true or false"),
         not_allowed("console", '"off"', "true or false"),
         not_allowed("watch", "{}", "true or false"),
-        not_allowed("token_trail", '"True"', "true"),
-        not_allowed("snap_start", "2026-11-20", "true or false"),
+        not_allowed("watch", "2026-11-20", "true or false"),
         not_allowed("retention.mode", '"Governance"', '"governance"'),
         not_allowed("retention.mode", '"complience"', '"compliance"'),
         not_allowed("retention.mode", '"none"', '"governance" or "compliance"'),
@@ -602,8 +532,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, max_state_mb, retention, history, key, previous_keys, key_administrators, "
-            "replica, access_logs, log_retention, audit_retention, token_trail, audit_archive, notify, "
-            "throttling, memory, snap_start, keep_warm, console, domain, watch, alarms, networks, tags",
+            "replica, access_logs, log_retention, audit_retention, audit_archive, notify, throttling, memory, "
+            "keep_warm, console, domain, watch, alarms, networks, tags",
         ),
     ],
 )
@@ -612,6 +542,16 @@ def test_a_wrong_setting_is_named_in_one_line_with_what_to_write(
 ) -> None:
     line = wrong(tmp_path, f"[teams.a]\n[teams.b]\n{setting}")
     assert line == f"team 'b': {message}"
+
+
+@pytest.mark.parametrize("value", ["true", "false", '"acme-security"'])
+@pytest.mark.parametrize("setting", GONE)
+def test_a_setting_that_is_gone_is_refused_with_what_to_do_instead(
+    tmp_path: Path, setting: str, value: str
+) -> None:
+    line = wrong(tmp_path, f"[teams.a]\n[teams.b]\n{setting} = {value}")
+    assert line == f"team 'b': the setting {setting} is gone: {GONE[setting]}"
+    assert setting not in settings_of(TeamConfig)
 
 
 def test_the_days_for_which_logs_are_kept_are_those_of_cloudwatch() -> None:

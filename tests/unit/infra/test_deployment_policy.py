@@ -21,8 +21,6 @@ from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 # Actions that a schema lists for properties of no template, or for other AWS services.
 UNUSED: Final = re.compile(
     r"(codedeploy|ec2|elasticfilesystem|firehose|organizations|s3files|s3tables):.*"
-    # AWS::CloudTrail::Trail of an organization, or with insights
-    r"|cloudtrail:Put(EventConfiguration|InsightSelectors)"
     # AWS::IAM::Role with a managed policy or without its boundary
     r"|iam:((Attach|Detach)RolePolicy|(Delete|Put)RolePermissionsBoundary)"
     # AWS::KMS::Key that is disabled, does not rotate any more, or goes
@@ -65,13 +63,11 @@ def arn(resource_type: str, name: str) -> str:
     of_type = {
         "AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{REGION}::/domainnames/a/apimappings/b1",
         "AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{REGION}::/domainnames/{name}",
-        "AWS::CloudWatch::Dashboard": f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/{name}",
         "AWS::KMS::Alias": f"arn:aws:kms:{REGION}:{ACCOUNT}:{name}",
     }
     of_service = {
         "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
         "AWS::CloudWatch": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
-        "AWS::CloudTrail": f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/{name}",
         "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
         "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
         "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
@@ -107,12 +103,10 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
         "BucketName",
         "Bucket",
         "LogGroupName",
-        "TrailName",
         "RoleName",
         "DomainName",
         "AlarmName",
         "AliasName",
-        "DashboardName",
     ):
         match resource.get("Properties", {}).get(property_name):
             case {"Ref": str(other)}:
@@ -131,8 +125,6 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
         "Holdfast-platform",
         "Holdfast-payments",
         "Holdfast-ops",
-        "HoldfastTokenTrail",
-        "HoldfastDashboard",
         "HoldfastReplica-ops",
     ],
 )

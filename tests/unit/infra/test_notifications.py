@@ -90,7 +90,7 @@ def notified(synthesize: Synthesize) -> Synthesized:
 
 def test_a_team_without_the_settings_has_nothing_of_them(default: Synthesized) -> None:
     text = str(default.template)
-    for word in ("Notif", "Archive", "AWS::CloudWatch", "MetricFilter", "sns", "NUMBERED"):
+    for word in ("NOTIFY", "Archive", "AWS::CloudWatch", "MetricFilter", "sns", "NUMBERED"):
         assert word not in text
 
 
@@ -101,15 +101,21 @@ def test_the_function_gets_the_topic_and_the_events(notified: Synthesized) -> No
     assert environment["HOLDFAST_NOTIFY_EVENTS"].split() == list(NOTIFIED)
 
 
-def test_the_bucket_tells_of_tokens_and_trust_records_and_may_invoke_the_function(
-    notified: Synthesized,
+def test_every_teams_bucket_tells_of_tokens_and_trust_records_and_may_invoke_the_function(
+    default: Synthesized, notified: Synthesized, settled: Synthesized
 ) -> None:
-    name, _ = notified.function("audit_trail.handler.handle")
-    bucket = notified.template["Resources"]["StateBucket"]
-    told = notified.resolve(bucket["Properties"]["NotificationConfiguration"])["LambdaConfigurations"]
+    for stack in (default, notified, settled):
+        assert_told_of_changed_records(stack)
+
+
+def assert_told_of_changed_records(stack: Synthesized) -> None:
+    name, _ = stack.function("audit_trail.handler.handle")
+    bucket = stack.template["Resources"]["StateBucket"]
+    properties = stack.resolve(bucket["Properties"])
+    told = properties["NotificationConfiguration"]["LambdaConfigurations"]
     (permission,) = (
         logical_id
-        for logical_id, one in notified.resources("AWS::Lambda::Permission").items()
+        for logical_id, one in stack.resources("AWS::Lambda::Permission").items()
         if one["Properties"]["Principal"] == "s3.amazonaws.com"
     )
 
@@ -119,11 +125,10 @@ def test_the_bucket_tells_of_tokens_and_trust_records_and_may_invoke_the_functio
         for kind in ("ObjectCreated", "ObjectRemoved")
     ]
     assert permission in bucket["DependsOn"]
-    allowed = notified.resolve(notified.template["Resources"][permission]["Properties"])
-    assert (allowed["SourceAccount"], allowed["SourceArn"]) == (
-        "<AWS::AccountId>",
-        "arn:<AWS::Partition>:s3:::holdfast-ops-<AWS::AccountId>-<AWS::Region>",
-    )
+    allowed = stack.resolve(stack.template["Resources"][permission]["Properties"])
+    account = stack.environment.removeprefix("aws://").partition("/")[0].replace("unknown-account", "")
+    assert allowed["SourceAccount"] == (account or "<AWS::AccountId>")
+    assert allowed["SourceArn"] == f"arn:<AWS::Partition>:s3:::{properties['BucketName']}"
 
 
 def test_ten_refused_sign_ins_in_a_minute_ring_at_most_once_in_five_minutes(notified: Synthesized) -> None:

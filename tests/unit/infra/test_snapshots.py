@@ -61,12 +61,6 @@ def test_the_template_is_the_reviewed_one(
     generated_file(SNAPSHOTS / f"{team}.yaml", snapshot(stack))
 
 
-@pytest.mark.generated
-def test_the_shared_trail_is_the_reviewed_one(synthesize: Synthesize, generated_file: GeneratedFile) -> None:
-    trail = synthesize([EVERY_SETTING], AWS)["HoldfastTokenTrail"]
-    generated_file(SNAPSHOTS / "token_trail.yaml", snapshot(trail))
-
-
 def changed(one: Any, other: Any, path: str = "") -> dict[str, Any]:
     """Return the other template's value at each path where two templates differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):

@@ -47,13 +47,12 @@ def test_nothing_is_bound_to_the_commercial_partition(synthesize: Synthesize, re
         key="kms",
         previous_keys=(),
         key_administrators=(role,),
-        token_trail=region is not None,
         replica=EVERY_SETTING.replica if region else None,
     )
     for stack in synthesize([team], AWS).values():
         # Service principals, and a value that a policy compares with `kms:ViaService`.
         known = (
-            r"(apigateway|cloudtrail|events|lambda|logs|s3|logging\.s3|s3\.(<AWS::Region>|[a-z0-9-]+))"
+            r"(apigateway|events|lambda|logs|s3|logging\.s3|s3\.(<AWS::Region>|[a-z0-9-]+))"
             r"\.amazonaws\.com"
         )
         text = json.dumps(stack.resolve(stack.template))
@@ -69,6 +68,14 @@ def test_the_health_tells_the_version_of_the_backend_once_the_backend_has_it(def
     assert told == backend["Environment"]["Variables"]["HOLDFAST_VERSION"]
     alias = default.template["Resources"][live_alias(default, "health.handler.handle")]
     assert live_alias(default, "terraform_http.handler.handle") in alias["DependsOn"]
+
+
+def test_the_functions_that_could_have_snap_start_have_it_no_more(stack: Synthesized) -> None:
+    functions = [one["Properties"] for one in stack.resources("AWS::Lambda::Function").values()]
+    without = {one["Handler"].partition(".")[0] for one in functions if "SnapStart" in one}
+
+    assert without == {"terraform_http", "cloud", "management", "authorizer", "session_exchange"}
+    assert [one["SnapStart"] for one in functions if "SnapStart" in one] == [{"ApplyOn": "None"}] * 5
 
 
 @pytest.mark.parametrize(

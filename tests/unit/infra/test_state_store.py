@@ -1,12 +1,19 @@
 """The synthesized buckets and the key: their names, lifecycle rules, and whether they outlive the stack."""
 
 import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from infra.config import AWS, TeamConfig
+from infra.lambdas import Bundles
+from infra.team_stack import IMPORT, team_stacks
 from tests.support.iam_policy import resolved
 from tests.support.pages import page, text
-from tests.unit.infra.conftest import Synthesize, Synthesized
+from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized, new_app
 
 
 def bucket_of(stack: Synthesized, name: str = "StateBucket") -> dict[str, Any]:
@@ -78,3 +85,41 @@ def test_the_file_for_an_import_has_each_of_them_by_its_name(stacks: dict[str, S
     for logical_id, [(name, value)] in ((each, tuple(names.items())) for each, names in mapped.items()):
         given = stack.template["Resources"][logical_id]["Properties"].get(name, value)
         assert resolved(stack.template, given) == value
+
+
+def references(value: Any) -> Iterator[str]:
+    """The resources to which a part of a template refers."""
+    match value:
+        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), *_]}:
+            yield name
+        case dict():
+            for part in value.values():
+                yield from references(part)
+        case list():
+            for part in value:
+                yield from references(part)
+        case _:
+            pass
+
+
+@pytest.mark.parametrize("team", [TeamConfig(name="ops"), EVERY_SETTING], ids=["default", "every setting"])
+def test_what_cdk_import_brings_back_refers_to_nothing_else(
+    bundles: Bundles, tmp_path: Path, team: TeamConfig
+) -> None:
+    """CloudFormation refuses a template that refers to resources that are not in it yet."""
+    [command] = re.findall(r"`npx cdk import .* -c (\w+)=true .*`", text(page("deploying.md")))
+    assert command == IMPORT
+    app = new_app(tmp_path)
+    app.node.set_context(IMPORT, "true")
+    team_stacks(app, [team], AWS, bundles)
+    resources = app.synth().get_stack_by_name("Holdfast-ops").template["Resources"]
+    imported = {
+        name: resource
+        for name, resource in resources.items()
+        if resource.get("DeletionPolicy", "Delete") != "Delete"
+    }
+
+    needed = {name for one in imported.values() for name in (*references(one), *one.get("DependsOn", ()))}
+
+    assert "StateBucket" in imported
+    assert {name for name in needed if not name.startswith("AWS::")} <= imported.keys()

@@ -251,7 +251,7 @@ def test_a_command_without_credentials_forgets_nothing(tmp_path: Path) -> None:
 
 def test_everything_else_of_a_team_can_be_changed(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
-    assert not go(tmp_path, replace(PAYMENTS, require_lock=False, tags={"a": "b"}, snap_start=False))
+    assert not go(tmp_path, replace(PAYMENTS, require_lock=False, tags={"a": "b"}))
 
 
 def test_each_teams_file_has_a_memory_of_its_own(tmp_path: Path) -> None:
