@@ -13,8 +13,6 @@ from holdfast.s3 import retention
 from holdfast.s3.store import READ_TIMEOUT, Store, connect, deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 WARM_UP: Final = {"holdfast": "keep warm"}

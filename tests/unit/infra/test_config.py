@@ -532,8 +532,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             "zone = 1",
             "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
             "native_clients, max_state_mb, retention, history, key, previous_keys, key_administrators, "
-            "replica, access_logs, log_retention, audit_retention, audit_archive, notify, throttling, memory, "
-            "keep_warm, console, domain, watch, alarms, networks, tags",
+            "replica, access_logs, log_retention, audit_retention, audit_archive, notify, throttling, "
+            "memory, keep_warm, console, domain, watch, alarms, networks, tags",
         ),
     ],
 )
