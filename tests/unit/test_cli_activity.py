@@ -215,4 +215,4 @@ def test_ctrl_c_ends_it_quietly(stub: ApiStub, trail: Trail) -> None:
         following.send_signal(signal.SIGINT)
         assert (*following.communicate(timeout=60), following.returncode) == ("", "", 130)
 
-    assert f"state.written           {ADA}  -  -\n" in line
+    assert f"state.written        {ADA}  -  -\n" in line

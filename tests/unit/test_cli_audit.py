@@ -230,7 +230,7 @@ def test_following_prints_what_was_asked_for_first_at_once_and_ends_quietly_with
         assert (*following.communicate(timeout=60), following.returncode) == ("", "", 130)
 
     assert line == (
-        f"{NOW - timedelta(minutes=300):%Y-%m-%dT%H:%M:%SZ}  state.written           {ADA}  network/prod  "
+        f"{NOW - timedelta(minutes=300):%Y-%m-%dT%H:%M:%SZ}  state.written        {ADA}  network/prod  "
         "serial=12 version_id=v12 lock_id=l1\n"
     )
 
