@@ -138,9 +138,11 @@ class Move:
 
     def send(self, method: str, path: str, document: Any = None, **query: str) -> int:
         """Send a request of somebody else, and return its status."""
-        body = document if isinstance(document, bytes) else json.dumps(document).encode()
         asked = "&".join(f"{name}={value}" for name, value in query.items())
         other = InProcessApi(self.api.handlers, OPERATOR)
+        if document is None:
+            return other.send(method, f"{ADDRESS}{path}?{asked}").status
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
         headers = {"Content-Type": "application/json"}
         return other.send(method, f"{ADDRESS}{path}?{asked}", headers=headers, body=body).status
 
