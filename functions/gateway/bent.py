@@ -71,7 +71,7 @@ def check_lock_id(query: Mapping[str, str], raw_query: str, *, accepted: bool) -
         return
     if not accepted:
         raise BentRequest(
-            "This request takes no 'ID'. A redirect has turned a write into a read, or a method of the "
+            "This request takes no 'ID'. A redirect has turned another request into it, or a method of the "
             f"backend block is wrong. {_DO}, and use an address that does not redirect."
         )
     if not query[_LOCK_ID]:

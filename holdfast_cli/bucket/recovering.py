@@ -212,26 +212,29 @@ def listing(side: Side, progress: "Progress") -> Listing:
 def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
     """Return the objects of the old side whose newest version has not reached the replica, or is not current.
 
-    A copy has the version ID of its original. Only if an ID is missing, the metadata of both is compared. A
-    version of the replica alone was written in the new place, and may be above the copy.
+    A copy has the version ID of its original. Unless the copy is current, the metadata of both is compared. A
+    version that was written in the new place may be above the copy, if it follows the copy.
     """
     found = []
     for key, entry in sorted(there.current.items()):
         own = here.current.get(key)
         if key.endswith(_LOCK) or key.startswith(_PASSING):
             continue
-        below = ""
-        if (key, entry["VersionId"]) in here.ids:
-            if own is None or own["VersionId"] == entry["VersionId"] or _id_of(key, own) not in there.ids:
+        below, state = "", _state_of(key)
+        is_written_here = own is not None and _id_of(key, own) not in there.ids
+        if _id_of(key, entry) in here.ids:
+            if own is None or own["VersionId"] == entry["VersionId"]:
                 continue
+            if is_written_here and not (state and "Size" in own and "Size" in entry):
+                continue  # a record, or a deletion, after the copy
             below = entry["VersionId"]
         if own is not None and (own.get("ETag"), own.get("Size")) == (entry.get("ETag"), entry.get("Size")):
             continue
         if own is None and "Size" not in entry:
             continue  # deleted there, and never here
-        state = _state_of(key)
         compared = [_revision(old, key, entry), _revision(new, key, own)] if state else [{}, {}]
-        if state and compared[0] and not below and _is_at_least(compared[1], compared[0]):
+        may_follow = is_written_here or not below
+        if state and compared[0] and may_follow and _is_at_least(compared[1], compared[0]):
             continue
         found.append(Late(key, state, _words(compared[0], entry), _words(compared[1], own), below))
     return found

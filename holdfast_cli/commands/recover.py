@@ -81,8 +81,9 @@ def _recover(asked: argparse.Namespace) -> None:
         )
     if late:
         raise CommandError(
-            f"{_counted(late, 'object')} of {new.bucket} would be read in an older version: make the named "
-            "versions current before anybody writes, states with `holdfast state restore`."
+            f"{_counted(late, 'object')} of {new.bucket} would be read in another version: make the named "
+            "versions current before anybody writes. Use `holdfast state restore`, or `holdfast state "
+            "undelete` for a state that is deleted here, or `holdfast state delete` for one that is deleted there."
         )
 
 

@@ -134,9 +134,10 @@ def _all(what: str, connection: Callable[[str | None], Any]) -> Iterator[Mapping
     page, after = connection(None) or {}, None
     while True:
         yield from page.get("nodes") or ()
-        if not page.get("pageInfo", {}).get("hasNextPage"):
+        info = page.get("pageInfo") or {}
+        if not info.get("hasNextPage"):
             return
-        before, after = after, page["pageInfo"].get("endCursor")
+        before, after = after, info.get("endCursor")
         page = connection(after) if after and after != before else None
         if page is None:
             raise CommandError(f"The list of {what} ends before its last page; run the command again.")

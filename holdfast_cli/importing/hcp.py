@@ -145,10 +145,11 @@ class Hcp(PlainSource):
             listed = found.get("data") or ()
             yield from listed
             count += len(listed)
-            pagination = found.get("meta", {}).get("pagination", {})
-            page = pagination.get("next-page")
+            pagination = (found.get("meta") or {}).get("pagination") or {}
+            page, total = pagination.get("next-page"), pagination.get("total-count")
             # Without a total, a full page may not be the last.
-            if not page and count < pagination.get("total-count", count + (len(listed) == _PAGE_SIZE)):
+            is_cut = count < total if isinstance(total, int) else len(listed) == _PAGE_SIZE
+            if not page and is_cut:
                 raise CommandError(f"{what}: its list ends before its last page; run the command again.")
 
     def _json(

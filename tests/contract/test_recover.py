@@ -20,7 +20,7 @@ from holdfast_cli.bucket.recovering import Found, Late, NoReplicaError, Side
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import Progress
 from tests.contract.conftest import ACCOUNT, KEY, LOCK_KEY, NAME, Bucket
-from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
+from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, lock_info, only_id, state
 
 ONE, TWO, LATER = (lock_info(name) for name in ("one", "two", "later"))
 OTHER, FROZEN, FREE = (names.parse(name) for name in ("network/dev", "dns", "free"))
@@ -447,6 +447,23 @@ def test_an_older_version_above_the_newest_is_named_until_the_newest_is_current(
     assert late == Late(KEY, NAME.value, "serial 3", "serial 5", newest)
     write(sides.new.direct_store(), NAME, state(6), None, ADA, require_lock=False)
     assert sides.recover()[1] == []
+
+
+@pytest.mark.parametrize(("serial", "is_named"), [("1", True), ("2", True), ("3", False)])
+def test_a_version_that_was_written_here_above_a_copy_is_named_unless_it_follows_the_copy(
+    sides: Sides, serial: str, is_named: bool
+) -> None:
+    sides.locked()
+    for each in (1, 2):
+        sides.written(state(each))
+    sides.copy()
+    metadata = {"serial": serial, "lineage": LINEAGE, "sha256": "another"}
+    body = state(int(serial)) + b"\n"
+    sides.new.s3.put_object(Bucket=sides.new.name, Key=KEY, Body=body, Metadata=metadata)
+
+    late = sides.recover()[1]
+
+    assert [(one.there, one.here) for one in late] == [("serial 2", f"serial {serial}")] * is_named
 
 
 def test_a_state_above_its_deletion_is_named(sides: Sides) -> None:

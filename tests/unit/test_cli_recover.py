@@ -68,9 +68,7 @@ def test_an_older_version_above_the_newest_is_named_and_ends_with_1(left: Aws) -
 
     assert done.returncode == 1
     assert f"Not current: version {written[1]} of state a: of " in " ".join(done.stdout.split())
-    assert (
-        f"1 object of {bucket('payments')} would be read in an older version: make the named" in done.stderr
-    )
+    assert f"1 object of {bucket('payments')} would be read in another version: make the named" in done.stderr
     told = json.loads(left.run(*RECOVER, "--yes", "--json").stdout)
     assert told["not_copied"] == []
     assert [(one["key"], one["version"]) for one in told["not_current"]] == [(key, written[1])]

@@ -146,7 +146,8 @@ def tracks_resources(body: bytes) -> bool:
         document = _members(body)
     except InvalidState:
         return True
-    return _may_have(_values(document), "resources", "modules")
+    values = _values(document)
+    return not _is_known(values) or any(values.get(name) for name in ("resources", "modules"))
 
 
 def require_known_format(version: object) -> None:
@@ -319,18 +320,22 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     return StateDocument(
         Revision(serial, lineage),
         version if isinstance(version, str) else "",
-        is_blank=not lineage and not _may_have(document, "resources", "modules", "outputs"),
+        is_blank=not lineage and not _has_content(document),
     )
 
 
-def _may_have(document: Mapping[str, Any], *names: str) -> bool:
-    """Return whether a document has content in these members, is encrypted, or is of an unknown version.
-
-    Versions 1 to 3 of the format have resources and outputs in `modules`.
-    """
+def _is_known(document: Mapping[str, Any]) -> bool:
+    """Return whether it is known which members have a document's content. Encrypted content is unknown."""
     version = document.get("version")
-    is_known = _is_integer(version) and 0 < version <= FORMAT and "encrypted_data" not in document
-    return not is_known or any(document.get(name) for name in names)
+    return _is_integer(version) and 0 < version <= FORMAT and "encrypted_data" not in document
+
+
+def _has_content(document: Mapping[str, Any]) -> bool:
+    """Return whether a document has resources or outputs or, if its version is unknown, anything at all."""
+    # Versions 1 to 3 of the format have resources and outputs in `modules`.
+    known = ("resources", "modules", "outputs")
+    names = known if _is_known(document) else [name for name in document if name not in _HEAD]
+    return any(document.get(name) for name in names)
 
 
 def _is_integer(value: object) -> TypeGuard[int]:

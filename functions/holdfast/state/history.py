@@ -103,11 +103,6 @@ def page(
     return History(versions, _cursor(name, last, newer) if last else None)
 
 
-def place_after(name: StateName, version: Version) -> str:
-    """Return a cursor of the page that begins after a version; its first status is not to be relied on."""
-    return _cursor(name, version.entry.id, _Newer())
-
-
 def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
     """Return the outcome of the write of the current version, given the lock that was read after it."""
     found = noted(version)

@@ -30,6 +30,8 @@ def described(body: bytes, reason: str) -> str:
         return "is empty; it must be a state document"
     if body.startswith(codecs.BOM_UTF8):
         return "begins with a byte order mark (BOM); remove these three bytes"
+    if body.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins as that of UTF-16
+        return "is UTF-32; convert it to UTF-8 without a byte order mark"
     if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or body[:2] in (b"{\0", b"\0{"):
         return "is UTF-16; convert it to UTF-8 without a byte order mark"
     if body.startswith(_GZIP):
