@@ -83,7 +83,8 @@ def _recover(asked: argparse.Namespace) -> None:
         raise CommandError(
             f"{_counted(late, 'object')} of {new.bucket} would be read in another version: make the named "
             "versions current before anybody writes. Use `holdfast state restore`, or `holdfast state "
-            "undelete` for a state that is deleted here, or `holdfast state delete` for one that is deleted there."
+            "undelete` for a state that is deleted here, or `holdfast state delete` for a state that is "
+            "deleted there."
         )
 
 

@@ -141,7 +141,7 @@ class Move:
         asked = "&".join(f"{name}={value}" for name, value in query.items())
         other = InProcessApi(self.api.handlers, OPERATOR)
         if document is None:
-            return other.send(method, f"{ADDRESS}{path}?{asked}").status
+            return other.send(method, f"{ADDRESS}{path}?{asked}", headers={}).status
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
         headers = {"Content-Type": "application/json"}
         return other.send(method, f"{ADDRESS}{path}?{asked}", headers=headers, body=body).status
