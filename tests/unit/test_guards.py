@@ -146,7 +146,7 @@ BLANK = StateDocument(Revision(9, ""), "1.15.5", is_blank=True)
 WITHOUT_LINEAGE = current(lineage="")
 
 
-@pytest.mark.parametrize("operation", ["OperationTypeApply", "cloud", *guards.COMPARED_BY_CLIENT])
+@pytest.mark.parametrize("operation", ["OperationTypeApply", "cloud", *sorted(guards.COMPARED_BY_CLIENT)])
 @pytest.mark.parametrize(
     ("now", "raised"),
     [
