@@ -22,10 +22,8 @@ def test_a_token_is_accepted_from_its_networks_and_refused_and_audited_from_othe
     refused = whole.client_with(elsewhere).request("GET", "/manage/v1/whoami", headers=forged)
 
     assert (refused.status, refused.json()) == (403, {"message": "Forbidden"})
-    [event] = audit_trail.wait_for_events(whole, 1, token=elsewhere.username)
-    assert (event["event"], event["reason"], event["source_ip"]) == (
-        *("sign_in.refused", "wrong_network", "127.0.0.1"),
-    )
+    [event] = audit_trail.wait_for_events(whole, 1, token=elsewhere.username, event="sign_in.refused")
+    assert (event["reason"], event["source_ip"]) == ("wrong_network", "127.0.0.1")
     assert Client(whole.gateway.address, whole.tls, None).request("GET", "/health").status == 200
 
 
