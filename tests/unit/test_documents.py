@@ -12,7 +12,7 @@ import jmespath  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 import yaml
 
-from holdfast import audit
+from holdfast import audit, watching
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
@@ -119,6 +119,13 @@ def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
     # One route has all calls of `cloud {}`, another those of the management API or all files of the console.
     routes = {re.sub(r"^(/api/v2|/manage/v1|/console)/.*", r"\1/{path}", path) for path in described["paths"]}
     assert sorted(path.replace("+}", "}") for path in paths) == sorted(routes)
+
+
+def test_every_metric_of_the_watch_is_in_its_page_and_no_other() -> None:
+    _, _, rest = one_line(page("watching.md")).partition("Its metrics in the namespace ")
+    sentence, _, _ = rest.partition(". ")
+
+    assert re.findall(r"`(\w+)`", sentence) == [watching.NAMESPACE, watching.DIMENSION, *watching.Metric]
 
 
 def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:
