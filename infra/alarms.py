@@ -129,7 +129,7 @@ def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpe
         AlarmSpec(
             name="oldest-lock",
             says=f"A lock is held for more than {oldest_lock}.",
-            metrics=(_watched(team, watching.OLDEST_LOCK),),
+            metrics=(_watched(team, watching.Metric.OLDEST_LOCK),),
             above=seconds,
             seconds=_HOUR,
             statistic="Maximum",
@@ -139,7 +139,7 @@ def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpe
         AlarmSpec(
             name="attention",
             says="The watch function found something, or wrote nothing for two hours.",
-            metrics=(_watched(team, watching.ATTENTION),),
+            metrics=(_watched(team, watching.Metric.ATTENTION),),
             above=0,
             # Two hours have data even if one run of each hour is a minute late.
             seconds=2 * _HOUR,
@@ -149,7 +149,7 @@ def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpe
         AlarmSpec(
             name="probe",
             says="A request through the API failed.",
-            metrics=(_watched(team, watching.PROBE_FAILED),),
+            metrics=(_watched(team, watching.Metric.PROBE_FAILED),),
             above=0,
             seconds=_HOUR,
             statistic="Maximum",
@@ -181,8 +181,8 @@ def _failures(function: str) -> tuple[Metric, ...]:
     return tuple(Metric("AWS/Lambda", name, {"FunctionName": function}) for name in ("Errors", "Throttles"))
 
 
-def _watched(team: TeamConfig, name: str) -> Metric:
-    return Metric(watching.NAMESPACE, name, {watching.DIMENSION: team.name})
+def _watched(team: TeamConfig, metric: watching.Metric) -> Metric:
+    return Metric(watching.NAMESPACE, metric.value, {watching.DIMENSION: team.name})
 
 
 class Alarms(Construct):

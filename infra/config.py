@@ -393,8 +393,7 @@ class TeamConfig:
     )
     watch: bool = setting(
         flag(),
-        "A function looks every hour for [old locks and other findings](watching.md#watch), and writes three "
-        "metrics.",
+        "A function looks hourly for [old locks and other findings](watching.md#watch), and writes metrics.",
         default=False,
     )
     alarms: AlarmSettings | None = setting(

@@ -15,9 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import grimp
+
+from tests.support import import_contracts
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
@@ -25,8 +27,11 @@ TEST_MINUTES: Final = ROOT / ".build" / "test-minutes"
 
 BOUNDS: Final[Mapping[str, int]] = {
     "longest function": 120,
-    "largest file": 800,
+    "most parameters": 11,
+    "largest file": 740,
+    "largest page": 2600,
     "circles of imports": 0,
+    "handlers outside of contracts": 0,
     "floors of the command": 8,
 }
 """The highest allowed value of each figure, by name."""
@@ -40,7 +45,7 @@ CONSOLE: Final = (".ts", ".tsx", ".css", ".html", ".mjs")
 DOCUMENTS: Final = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs")
 
 Graph = Mapping[str, frozenset[str]]
-"""The imports of each module. Imports within functions count, imports for types alone do not."""
+"""The imports of each module. Imports within functions and imports for types alone count, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +92,27 @@ def words(paths: Iterable[Path]) -> int:
     return sum(1 for piece in pieces for word in piece if re.search(r"\w", word))
 
 
-def functions(paths: Iterable[Path]) -> Iterator[tuple[int, str, str]]:
-    """Yield length, name and file of every function."""
+class Function(NamedTuple):
+    """A function; `parameters` counts neither `self` nor `cls`."""
+
+    length: int
+    parameters: int
+    name: str
+    file: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.name} in {self.file}"
+
+
+def functions(paths: Iterable[Path]) -> Iterator[Function]:
     for path in paths:
         for node in ast.walk(ast.parse(text(path))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
-                yield length, node.name, str(path.relative_to(ROOT))
+                names = [each.arg for each in ast.iter_child_nodes(node.args) if isinstance(each, ast.arg)]
+                parameters = len(names) - (names[:1] in (["self"], ["cls"]))
+                yield Function(length, parameters, node.name, str(path.relative_to(ROOT)))
 
 
 # --- imports --------------------------------------------------------------------------------------
@@ -105,7 +124,7 @@ def imports(folder: str) -> Graph:
     packages = [folder] if (ROOT / folder / "__init__.py").is_file() else inside
     sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # where the modules are looked up; none is loaded
     try:
-        graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+        graph = grimp.build_graph(*packages, cache_dir=None)
     finally:
         del sys.path[:2]
     return {name: frozenset(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
@@ -161,6 +180,15 @@ def chain(graph: Graph) -> Sequence[str]:
     return max((longest(same.get(module, module)) for module in sorted(graph)), key=len)
 
 
+def outside_of_contracts() -> list[str]:
+    """Return the lists of the import linter that leave out a handler: it may import what it likes."""
+    return [
+        f"{place} lacks {folder}"
+        for folder in import_contracts.HANDLERS
+        for place in import_contracts.left_out(folder)
+    ]
+
+
 # --- all of them ----------------------------------------------------------------------------------
 
 
@@ -171,22 +199,29 @@ def figures() -> Iterator[Figure]:
     yield Figure("tests, lines", lines([*tests, *in_tests]))
     console = {path for ending in CONSOLE for path in files(["console"], ending)}
     yield Figure("console, lines", lines(console.difference(in_tests)))
-    length, name, place = max(functions(product + tests))
-    yield Figure("longest function", length, f"{name} in {place}")
+    longest = max(functions(product + tests))
+    yield Figure("longest function", longest.length, longest.where)
+    widest = max(functions(product), key=lambda function: function.parameters)
+    yield Figure("most parameters", widest.parameters, widest.where)
     largest, place = max((lines([path]), str(path.relative_to(ROOT))) for path in product)
     yield Figure("largest file", largest, place)
     command = imports(COMMAND)
     graphs = [*map(imports, LAYERED), wings(command)]
     found = [circle for graph in graphs for circle in circles(graph)]
     yield Figure("circles of imports", len(found), "; ".join(", ".join(circle) for circle in found))
+    outside = outside_of_contracts()
+    yield Figure("handlers outside of contracts", len(outside), "; ".join(outside))
     for name, graph in (("floors of the command", wings(command)), ("modules one on another", command)):
         floors = [module.removeprefix(f"{COMMAND}.") for module in chain(graph)]
         yield Figure(name, len(floors), " > ".join(floors))
     yield Figure("words of documents", words(files(DOCUMENTS, ".md")))
-    for page in files(DOCUMENTS, ".md"):
-        yield Figure(f"  {page.relative_to(ROOT)}", words([page]))
+    pages = {str(page.relative_to(ROOT)): words([page]) for page in files(DOCUMENTS, ".md")}
+    largest_page = max(pages, key=lambda page: pages[page])
+    yield Figure("largest page", pages[largest_page], largest_page)
+    for page, count in pages.items():
+        yield Figure(f"  {page}", count)
     yield Figure("words of the changelog", words(files(["CHANGELOG.md"], ".md")))
-    yield Figure("tests", sum(name.startswith("test_") for _, name, _ in functions(tests)))
+    yield Figure("tests", sum(function.name.startswith("test_") for function in functions(tests)))
     if TEST_MINUTES.is_file():
         yield Figure("minutes of `make test`", int(text(TEST_MINUTES)))
 

@@ -5,7 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { get, type Schemas, send } from "./api";
 import { now } from "./clock";
 import { when } from "./format";
-import { AUDITORS, has, useMe } from "./me";
+import { may, useMe } from "./me";
 import { failure, words } from "./problems";
 import { Age, Button, Choice, Dialog, entered, Field, Submit } from "./ui";
 import * as say from "./words";
@@ -99,7 +99,7 @@ type Removal = Shared & { title: string; verb: string; children: ComponentChildr
 /** Removes exactly the lock or freeze that was seen, and says who was faster where the audit trail says so. */
 function Remove(props: Removal & { route: string; query: { id: string; version?: string }; done: string }) {
   const { name, route, query, done } = props;
-  const mayLook = has(useMe(), AUDITORS);
+  const mayLook = may(useMe(), "read_activity");
   const remove = async () => {
     const path = `${route}/${name}?${new URLSearchParams(query)}`;
     if ((await send<Schemas["Removed"]>("DELETE", path)).removed) return done;
@@ -153,7 +153,7 @@ export function Freeze(shared: Shared) {
     <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
       <p>
         Nobody can change <b>{name}</b> then: Terraform and OpenTofu print the reason at the next plan or apply, and no
-        force-unlock removes a freeze. A maintainer can unfreeze it at any time.
+        force-unlock removes a freeze. You can unfreeze it at any time.
       </p>
       <Reason hint="for everybody who meets the freeze" />
       <Choice label="It ends" name="end" of={ENDS} value="never" />

@@ -1,11 +1,10 @@
-// What happened lately, for auditors and maintainers.
+// What happened lately, for those who may read the audit trail.
 
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "./api";
 import { now } from "./clock";
 import { counted } from "./format";
 import { usePages, useQuery } from "./load";
-import { AUDITORS } from "./me";
 import type { Query } from "./route";
 import { type Event, fields, selected, text, whose } from "./trail";
 import { Age, Button, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
@@ -24,7 +23,7 @@ export function ActivityPage(props: { query: Query }) {
   return (
     <>
       <h1>Activity</h1>
-      <For roles={AUDITORS} what="The activity">
+      <For action="read_activity" what="The activity">
         <form class="tools" onSubmit={ask} onChange={ask}>
           <Field label="State" name="state" defaultValue={state} placeholder="any" />
           <Field label="Principal" name="principal" defaultValue={principal} placeholder="anybody" />

@@ -6,7 +6,6 @@ import { type Query, queryOf } from "./route";
 import { session, signOut } from "./session";
 
 export type Schemas = components["schemas"];
-export type Role = Schemas["Grant"]["role"];
 
 /** What the API answered instead of a result; status 0 if there was no answer. */
 export class ApiError extends Error {

@@ -4,7 +4,6 @@ import { useRef, useState } from "preact/hooks";
 import { type Schemas, send } from "./api";
 import { bytes, counted } from "./format";
 import { useLoaded } from "./load";
-import { READERS } from "./me";
 import { Choice, Empty, entered, Field, For, Shown, StateLink, Submit } from "./ui";
 
 type Page = Schemas["FoundPage"];
@@ -28,7 +27,7 @@ export function FindPage() {
   return (
     <>
       <h1>Find a resource</h1>
-      <For roles={READERS} what="The search">
+      <For action="read" what="The search">
         <form class="form" onSubmit={start}>
           <Choice label="Find by" name="by" value={by} of={KINDS} onChange={(chosen) => setBy(chosen as typeof by)} />
           <Field label={KINDS[by]} name="word" required pattern=".*\S.*" maxLength={1000} />

@@ -6,7 +6,7 @@ import { list, type Schemas } from "./api";
 import { now } from "./clock";
 import { ages, counted, exactly, when } from "./format";
 import { useLoaded } from "./load";
-import { maintains, mayBreak, useMe } from "./me";
+import { may, mayBreak, useMe } from "./me";
 import { Age, Button, Empty, Shown, StateLink, Status, Table } from "./ui";
 import { named } from "./words";
 
@@ -74,7 +74,7 @@ export function LocksPage() {
               By: ({ by }) => by ?? "unknown",
               Until: ({ until, ended }) => (ended ? "ended " : "") + (until ? when(until) : "somebody unfreezes it"),
               Reason: ({ reason }) => reason,
-              "": ({ lock }) => lock && maintains(me, lock.name) && act("Unfreeze", lock),
+              "": ({ lock }) => lock && may(me, "freeze", lock.name) && act("Unfreeze", lock),
             }}
           />
         )}

@@ -1,12 +1,12 @@
 import { type ComponentChildren, render } from "preact";
 import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { ActivityPage } from "./activity";
-import { get, type Role } from "./api";
+import { get } from "./api";
 import { now } from "./clock";
 import { FindPage } from "./find";
 import { useEvery, useLoaded } from "./load";
 import { LocksPage } from "./locks";
-import { AUDITORS, has, type Me, MeContext, READERS } from "./me";
+import { type Action, type Me, MeContext, may } from "./me";
 import { failure } from "./problems";
 import { href, parse, type Route } from "./route";
 import { onSession, session, signOut } from "./session";
@@ -18,7 +18,7 @@ import { DiffPage, HistoryPage } from "./versions";
 
 const TITLES = { states: "States", locks: "Locks", activity: "Activity", find: "Find", unknown: "Not found" };
 const NAVIGATION = ["states", "locks", "activity", "find"] as const;
-const NEEDED: Partial<Record<Route["page"], Role[]>> = { activity: AUDITORS, find: READERS };
+const NEEDED: Partial<Record<Route["page"], Action>> = { activity: "read_activity", find: "read" };
 
 function App() {
   const [, setTurn] = useState(0);
@@ -67,6 +67,7 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
   const at = "name" in route ? "states" : route.page;
   const minutes = Math.ceil((Date.parse(until ?? "9999-12-31") - now()) / 60_000);
   const grants = data?.grants ?? [];
+  const isOffered = (action?: Action) => !data || !action || may(data, action);
   return (
     <MeContext.Provider value={data ?? null}>
       <Button class="skip" onClick={() => document.getElementById("main")?.focus()}>
@@ -77,7 +78,7 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
           Holdfast
         </a>
         <nav aria-label="Pages">
-          {NAVIGATION.filter((page) => !data || !NEEDED[page] || has(data, NEEDED[page])).map((page) => (
+          {NAVIGATION.filter((page) => isOffered(NEEDED[page])).map((page) => (
             <a key={page} href={href({ page })} aria-current={at === page ? "page" : undefined}>
               {TITLES[page]}
             </a>

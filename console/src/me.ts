@@ -2,13 +2,10 @@
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { Role, Schemas } from "./api";
+import type { Schemas } from "./api";
 
 export type Me = Schemas["Principal"];
-
-export const READERS: Role[] = ["reader", "writer", "maintainer"];
-export const HISTORIANS: Role[] = ["auditor", ...READERS];
-export const AUDITORS: Role[] = ["auditor", "maintainer"];
+export type Action = Schemas["AllowedAction"]["action"];
 
 export const MeContext = createContext<Me | null>(null);
 
@@ -21,15 +18,17 @@ export function covers(pattern: string, name: string): boolean {
   return pattern === "*" || new RegExp(`^${segments}${pattern.endsWith("/*") ? "(/.*)?" : ""}$`).test(name);
 }
 
-/** Returns whether the caller has one of the roles; for a state, or without a name for any. */
-export function has(me: Me | null, roles: Role[], name?: string): boolean {
-  const grants = me?.grants.filter((grant) => roles.includes(grant.role)) ?? [];
-  return grants.some((grant) => name === undefined || grant.scope.some((pattern) => covers(pattern, name)));
+const allowed = (me: Me | null, action: Action) => me?.may.find((each) => each.action === action);
+
+/** Returns whether the caller may do an action to a state, or without a name to any. */
+export function may(me: Me | null, action: Action, name?: string): boolean {
+  const scope = allowed(me, action)?.scope ?? [];
+  return name === undefined ? scope.length > 0 : scope.some((pattern) => covers(pattern, name));
 }
 
-/** Returns whether the caller may break, restore and freeze. */
-export const maintains = (me: Me | null, name: string): boolean => has(me, ["maintainer"], name);
+/** Returns the roles that allow an action, the least first. */
+export const rolesWith = (me: Me, action: Action): string[] => allowed(me, action)?.roles ?? [];
 
-/** Returns whether the page offers a caller to remove a lock. A writer may remove their own. */
+/** Returns whether the page offers a caller to remove a lock: any, or their own. */
 export const mayBreak = (me: Me | null, name: string, { principal }: Schemas["Lock"]): boolean =>
-  maintains(me, name) || (has(me, ["writer"], name) && principal === me?.principal);
+  may(me, "force_unlock", name) || (may(me, "unlock", name) && principal === me?.principal);

@@ -7,7 +7,7 @@ const KNOWN: Record<number, [string, string]> = {
   0: ["The API is out of reach", "Check your network, then try again."],
   400: ["The API refused the request", ""],
   401: ["You are signed out", "Sign in again to go on where you were."],
-  403: ["Your role does not allow this", "A maintainer can grant another."],
+  403: ["Your role does not allow this", "An operator with AWS credentials can grant another."],
   404: ["There is nothing of this name", "It was deleted or unlocked, or never written."],
   409: ["Somebody was here before you", "Look at the state again first."],
   413: ["This is too large to show", ""],

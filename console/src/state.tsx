@@ -3,10 +3,10 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { BreakLock, Freeze, Unfreeze } from "./actions";
-import { get, type Role, type Schemas } from "./api";
+import { get, type Schemas } from "./api";
 import { bytes, counted, exactly } from "./format";
 import { useLoaded, usePages } from "./load";
-import { HISTORIANS, maintains, mayBreak, READERS, useMe } from "./me";
+import { type Action, may, mayBreak, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { grouped, points, summary } from "./shape";
 import { Age, Button, Empty, Facts, For, Shown, Size, Status, Table } from "./ui";
@@ -43,10 +43,10 @@ async function isChanged({ name, version, modified, lock }: State, signal: Abort
 
 function Now({ state, again }: { state: State; again: () => void }) {
   const { name, version, encrypted } = state;
-  const part = (title: string, roles: Role[], children: ComponentChildren) => (
+  const part = (title: string, action: Action, children: ComponentChildren) => (
     <section>
       <h2>{title}</h2>
-      <For roles={roles} name={name} what="This">
+      <For action={action} name={name} what="This">
         {children}
       </For>
     </section>
@@ -59,7 +59,7 @@ function Now({ state, again }: { state: State; again: () => void }) {
       {version && (
         <div class="now">
           <Facts facts={factsOf(state)} />
-          {part("Size of the last versions", HISTORIANS, <Sizes key={version} name={name} />)}
+          {part("Size of the last versions", "read_history", <Sizes key={version} name={name} />)}
         </div>
       )}
       {encrypted && (
@@ -67,8 +67,8 @@ function Now({ state, again }: { state: State; again: () => void }) {
           Its outputs and resources can be read only where the key is.
         </Empty>
       )}
-      {version && !encrypted && part("Outputs", ["outputs", ...READERS], <Outputs key={version} name={name} />)}
-      {version && !encrypted && part("Resources", READERS, <Resources key={version} name={name} />)}
+      {version && !encrypted && part("Outputs", "read_outputs", <Outputs key={version} name={name} />)}
+      {version && !encrypted && part("Resources", "read", <Resources key={version} name={name} />)}
     </>
   );
 }
@@ -78,7 +78,7 @@ function LockOf({ state: { name, lock }, again }: { state: State; again: () => v
   // A dialog is about the lock that the person saw, whatever the page shows meanwhile.
   const [asked, setAsked] = useState<{ lock: State["lock"] }>();
   const shared = { name, onClose: () => setAsked(undefined), onDone: again };
-  const mayChange = lock && !lock.freeze ? mayBreak(me, name, lock) : maintains(me, name);
+  const mayChange = lock && !lock.freeze ? mayBreak(me, name, lock) : may(me, "freeze", name);
   const Remove = asked?.lock?.freeze ? Unfreeze : BreakLock;
   return (
     <section class={lock ? "notice" : "empty"} aria-label="Lock">

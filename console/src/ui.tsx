@@ -2,11 +2,11 @@
 
 import type { ComponentChildren, ComponentProps } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { ApiError, Role } from "./api";
+import type { ApiError } from "./api";
 import { now } from "./clock";
 import { ages, bytes, exactly } from "./format";
 import type { Loaded } from "./load";
-import { has, useMe } from "./me";
+import { type Action, may, rolesWith, useMe } from "./me";
 import { words } from "./problems";
 import { href } from "./route";
 
@@ -156,11 +156,11 @@ export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) =
   </dl>
 );
 
-/** What the role allows, or the sentence that says which role does; nothing until the role is known. */
-export function For(props: { roles: Role[]; name?: string; what: string; children: ComponentChildren }) {
+/** What needs an action, or the sentence that says which roles allow it; nothing until the caller is known. */
+export function For(props: { action: Action; name?: string; what: string; children: ComponentChildren }) {
   const me = useMe();
-  if (!me || has(me, props.roles, props.name)) return <>{me && props.children}</>;
-  const roles = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(props.roles);
+  if (!me || may(me, props.action, props.name)) return <>{me && props.children}</>;
+  const roles = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(rolesWith(me, props.action));
   return <p class="faint">{`${props.what} needs the role ${roles} for ${props.name ?? "a state"}.`}</p>;
 }
 

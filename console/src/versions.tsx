@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Restore } from "./actions";
 import { get, type Schemas } from "./api";
 import { useLoaded, usePages } from "./load";
-import { HISTORIANS, has, maintains, READERS, useMe } from "./me";
+import { may, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { href } from "./route";
 import { Age, Button, Empty, entered, For, Shown, Size, Submit, Table } from "./ui";
@@ -21,7 +21,7 @@ export function HistoryPage({ name }: { name: string }) {
   return (
     <>
       <Head name={name} page="history" />
-      <For roles={HISTORIANS} name={name} what="The history">
+      <For action="read_history" name={name} what="The history">
         <Versions key={turn} name={name} restore={setAsked} />
       </For>
       {asked && <Restore {...{ name, onDone }} {...asked} onClose={() => setAsked(undefined)} />}
@@ -35,8 +35,8 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
   const versions = pages.data?.flatMap((page) => page.versions) ?? [];
   const contents = versions.filter((version) => !version.delete_marker);
   const current = versions[0];
-  const mayRestore = maintains(me, name) && current && !current.delete_marker;
-  const compares = has(me, READERS, name) && contents.length > 1;
+  const mayRestore = may(me, "restore", name) && current && !current.delete_marker;
+  const compares = may(me, "read", name) && contents.length > 1;
   const compare = (event: Event) => {
     const { From: from = "", To: to = "" } = entered(event);
     location.hash = href({ page: "diff", name, from, to });
@@ -104,7 +104,7 @@ export function DiffPage({ name, from, to }: { name: string; from: string; to: s
   return (
     <>
       <Head name={name} page="diff" />
-      <For roles={READERS} name={name} what="What differs">
+      <For action="read" name={name} what="What differs">
         <ShowValues checked={values} onChange={setValues} />
         <Shown of={differences} what="what differs" show={(found) => <Differences found={found} />} />
       </For>

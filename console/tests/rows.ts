@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
-import { covers, has } from "../src/me";
+import PATTERNS from "../../tests/support/patterns.json";
+import { covers, type Me, may, mayBreak, rolesWith } from "../src/me";
 import { inView, matching, ordered, type State } from "../src/rows";
 
 const state = (name: string, size: number | null = 1, since?: string): State =>
@@ -32,23 +33,20 @@ test("The rows in view are those between its edges", () => {
 });
 
 test("A pattern of a scope covers as the API says", () => {
-  for (const [pattern, name, is] of [
-    ["*", "a/b/c", true],
-    ["network/*", "network/prod/eu", true],
-    ["network/*", "network", false],
-    ["*/prod", "network/prod", true],
-    ["*/prod", "network/eu/prod", false],
-    ["net*", "network", true],
-    ["net*", "network/prod", false],
-    ["a.b", "axb", false],
-    ["app-*/dev", "app-1/dev", true],
-  ] as const) {
-    equal(covers(pattern, name), is, `${pattern} ${name}`);
-  }
+  for (const { pattern, name, covered } of PATTERNS) equal(covers(pattern, name), covered, `${pattern} ${name}`);
 });
 
-test("A role counts where its grant covers the state", () => {
-  const me = { grants: [{ role: "maintainer", scope: ["app/*"] }] } as Parameters<typeof has>[0];
-  deepEqual([has(me, ["maintainer"], "app/dev"), has(me, ["maintainer"], "web/dev")], [true, false]);
-  deepEqual([has(me, ["maintainer"]), has(me, ["reader"], "app/dev"), has(null, ["maintainer"])], [true, false, false]);
+test("An action is allowed where the API says, and a lock may be broken where any or the own one may", () => {
+  const own = { principal: "token:a" } as Parameters<typeof mayBreak>[2];
+  const actions = [
+    { action: "unlock", scope: ["web/*"], roles: [] },
+    { action: "force_unlock", scope: ["app/*"], roles: ["cook", "chef"] },
+    { action: "freeze", scope: [], roles: ["chef"] },
+  ];
+  const me = { principal: "token:a", may: actions } as unknown as Me;
+  deepEqual([may(me, "force_unlock", "app/dev"), may(me, "force_unlock", "web/dev")], [true, false]);
+  deepEqual([may(me, "unlock"), may(me, "freeze"), may(me, "read"), may(null, "unlock")], [true, false, false, false]);
+  deepEqual([rolesWith(me, "force_unlock"), rolesWith(me, "read")], [["cook", "chef"], []]);
+  deepEqual([mayBreak(me, "app/dev", { ...own, principal: "x" }), mayBreak(me, "web/dev", own)], [true, true]);
+  deepEqual([mayBreak(me, "web/dev", { ...own, principal: "x" }), mayBreak(me, "dns", own)], [false, false]);
 });

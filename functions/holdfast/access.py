@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum, auto
+from enum import StrEnum, auto
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -15,8 +15,11 @@ MAX_SCOPES: Final = 2000
 _BETWEEN: Final = '", "'  # two patterns as JSON
 
 
-class Action(Enum):
-    """Actions on a state. Metadata is all but content, values of outputs and past versions."""
+class Action(StrEnum):
+    """Actions on a state. Metadata is all but content, values of outputs and past versions.
+
+    The API sends the names to clients: never rename a member.
+    """
 
     READ_METADATA = auto()
     READ_OUTPUTS = auto()
@@ -80,6 +83,11 @@ def allowed(role: Role) -> frozenset[Action]:
             return _WRITER
         case Role.MAINTAINER:
             return _MAINTAINER
+
+
+def roles_with(action: Action) -> tuple[Role, ...]:
+    """Return the roles that allow an action, the least first."""
+    return tuple(role for role in Role if action in allowed(role))
 
 
 def check_pattern(pattern: str) -> str:
@@ -245,8 +253,8 @@ class Caller:
 
 
 def _not_allowed(grants: Sequence[Grant], caller: Caller, action: Action, where: str = "") -> NotAllowed:
-    enough = next(role for role in Role if action in allowed(role))
-    verb = action.name.lower().replace("_", " ")
+    enough, *_ = roles_with(action)
+    verb = action.replace("_", " ")
     do = "does" if len(grants) == 1 else "do"
     said = f"{_roles(grants, caller)}{where} {do} not allow to {verb}"
     return NotAllowed(f"{said}; use a token with the role '{enough}'.")

@@ -29,10 +29,6 @@ from holdfast.team import LAMBDA_PAYLOAD
 NAMESPACE: Final = "Holdfast"
 DIMENSION: Final = "Team"
 """The dimension of each metric; its value is the team's name."""
-OLDEST_LOCK: Final = "OldestLockSeconds"
-ATTENTION: Final = "Attention"
-PROBE_FAILED: Final = "ProbeFailed"
-
 OLD: Final = timedelta(hours=1)
 """The age from which a lock is a finding, without the setting `alarms.oldest_lock`."""
 LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
@@ -56,6 +52,14 @@ _TOKENS: Final = tokens.token_key("").removesuffix(".json")
 
 _T = TypeVar("_T")
 _Read = TypeVar("_Read")
+
+
+class Metric(StrEnum):
+    """The metrics that a look writes, each of which AWS bills."""
+
+    OLDEST_LOCK = "OldestLockSeconds"
+    PROBE_FAILED = "ProbeFailed"
+    ATTENTION = "Attention"
 
 
 class Kind(StrEnum):
@@ -234,18 +238,18 @@ def attention(found: Iterable[Finding]) -> int:
     return sum(one.kind not in (Kind.LOCK_HELD, Kind.PROBE_FAILED) for one in found)
 
 
-def metrics(team: str, values: Mapping[str, float]) -> dict[str, object]:
+def metrics(team: str, values: Mapping[Metric, float]) -> dict[str, object]:
     """Return the arguments of PutMetricData."""
     dimensions = [{"Name": DIMENSION, "Value": team}]
     data = [
-        {"MetricName": name, "Dimensions": dimensions, "Value": value, "Unit": _unit(name)}
+        {"MetricName": name.value, "Dimensions": dimensions, "Value": value, "Unit": _unit(name)}
         for name, value in values.items()
     ]
     return {"Namespace": NAMESPACE, "MetricData": data}
 
 
-def _unit(name: str) -> str:
-    return "Seconds" if name == OLDEST_LOCK else "Count"
+def _unit(name: Metric) -> str:
+    return "Seconds" if name is Metric.OLDEST_LOCK else "Count"
 
 
 def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:

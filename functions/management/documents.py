@@ -210,6 +210,10 @@ def caller(authenticated: Authenticated) -> v1.Principal:
         role=grants["role"],
         scope=grants["scope"],
         grants=tuple(v1.Grant(**grant) for grant in grants["grants"]),
+        may=tuple(
+            v1.AllowedAction(action=action, scope=who.patterns(action), roles=access.roles_with(action))
+            for action in access.Action
+        ),
         method=authenticated.method.value,
         trust=authenticated.trust or None,
         expires=authenticated.expires_at,

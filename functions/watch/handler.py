@@ -17,6 +17,7 @@ from gateway.log import log
 from holdfast import notification, watching
 from holdfast.errors import HoldfastError
 from holdfast.s3.store import Store
+from holdfast.watching import Metric
 from watch import probe
 
 if TYPE_CHECKING:
@@ -53,12 +54,12 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
     probed = _probe(store)
     failed = None if probed == probe.OUTSIDE else probed
     if failed is not None:
-        _put({watching.PROBE_FAILED: float(failed != "")})
+        _put({Metric.PROBE_FAILED: float(failed != "")})
     now = datetime.now(UTC)
     seen = watching.look(store, now)
     found = watching.findings(seen, _TEAM, now, old=_OLD, failed=failed or "")
     attention = watching.attention(found)
-    _put({watching.OLDEST_LOCK: seen.oldest_lock, watching.ATTENTION: attention})
+    _put({Metric.OLDEST_LOCK: seen.oldest_lock, Metric.ATTENTION: attention})
     due = [notification.message(_TEAM, one.kind, one.fields, one.do) for one in found if one.is_due(now)]
     left = context.get_remaining_time_in_millis()
     unsent = notification.publish(_sns, _TOPIC, due, left) if _sns and _TOPIC else {}
@@ -85,5 +86,5 @@ def _probe(store: Store) -> str | None:
     return None if enabled is None else probe.run(_ADDRESS, enabled, outside=_outside)
 
 
-def _put(values: dict[str, float]) -> None:
+def _put(values: dict[Metric, float]) -> None:
     _cloudwatch.put_metric_data(**watching.metrics(_TEAM, values))

@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 import pytest
 from playwright.sync_api import BrowserType, expect
 
-from holdfast.access import Grant, Role
+from holdfast.access import Action, Grant, Role, allowed, roles_with
 from tests.browser.conftest import OTHERS, NewConsole, new_token
 from tests.support import documents
 from tests.support.project import sign_in
@@ -131,38 +131,47 @@ def test_the_console_takes_one_message_of_the_page_that_opened_it_and_checks_who
     assert tab.evaluate("sessionStorage.length") == 0
 
 
-CHANGES = {"Break network/test", "Unfreeze shop/cart", "Freeze …", "Restore serial 1"}
-OFFERED = {
-    "outputs": ("States Locks", 2, set()),
-    "auditor": ("States Locks Activity", 2, set()),
-    "reader": ("States Locks Find", 0, set()),
-    "writer": ("States Locks Find", 0, set()),
-    "maintainer": ("States Locks Activity Find", 0, CHANGES),
+PAGES = {
+    "States": Action.READ_METADATA,
+    "Locks": Action.READ_METADATA,
+    "Activity": Action.READ_ACTIVITY,
+    "Find": Action.READ,
 }
-"""Role -> the pages that the console offers, how many parts of a state it withholds, and the changes."""
+PARTS = (Action.READ_HISTORY, Action.READ_OUTPUTS, Action.READ)
+"""The actions that parts of a state's page need: its sizes, outputs and resources."""
+CHANGES = {
+    "Break network/test": Action.FORCE_UNLOCK,
+    "Unfreeze shop/cart": Action.FREEZE,
+    "Freeze …": Action.FREEZE,
+    "Restore serial 1": Action.RESTORE,
+}
 
 
 @pytest.mark.parametrize("role", Role)
 def test_a_role_is_offered_what_it_may_do_and_nothing_else(
     strict: Team, new_console: NewConsole, role: Role
 ) -> None:
-    pages, withheld, changes = OFFERED[role.value]
+    may = allowed(role)
     console = new_console(new_token(strict, Grant(role, ("network/*", *OTHERS))))
     refused: list[str] = []
     console.page.on("response", lambda one: refused.append(one.url) if one.status == 403 else None)
     links = console.page.get_by_role("navigation", name="Pages").get_by_role("link")
-    expect(links).to_have_text(pages.split())
+    expect(links).to_have_text([page for page, action in PAGES.items() if action in may])
     offered: set[str] = set()
     for place, shown in {
         "#/locks": "shop/cart",
         "#/states/network/prod": "Lineage",
-        "#/states/network/prod/-/history": "needs the role" if role is Role.OUTPUTS else "current",
+        "#/states/network/prod/-/history": "current"
+        if Action.READ_HISTORY in may
+        else f"needs the role {roles_with(Action.READ_HISTORY)[0]}",
     }.items():
         console.visit(place, [], shown)
         if shown == "Lineage":
+            withheld = sum(action not in may for action in PARTS)
             expect(console.page.get_by_text("needs the role")).to_have_count(withheld)
         buttons = console.page.get_by_role("main").get_by_role("button").all()
         offered |= {one.get_attribute("aria-label") or one.inner_text() for one in buttons}
+    changes = {change for change, action in CHANGES.items() if action in may}
     assert offered - {"Compare the two versions"} == changes
     assert refused == []
 

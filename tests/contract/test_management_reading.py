@@ -14,7 +14,7 @@ import pytest
 import urllib3
 
 from holdfast import names
-from holdfast.access import Caller, Grant, Role
+from holdfast.access import Action, Caller, Grant, Role, roles_with
 from holdfast.s3.store import ObjectVersion
 from holdfast.state import freeze, locks
 from holdfast.state.catalog import Listed, Page
@@ -329,7 +329,9 @@ def test_what_does_not_fit_a_response_is_at_an_address_of_s3_and_small_answers_a
 
 def test_the_caller_learns_who_they_are(api: Api) -> None:
     assert api.get("whoami")["owner"] is None
-    assert api.get("whoami", ELSEWHERE) == {
+    who = api.get("whoami", ELSEWHERE)
+    may = who.pop("may")
+    assert who == {
         "principal": "token:elsewhere",
         "owner": "the billing team",
         "role": "maintainer",
@@ -339,6 +341,17 @@ def test_the_caller_learns_who_they_are(api: Api) -> None:
         "trust": None,
         "expires": None,
     }
+    assert {each["action"]: each["scope"] for each in may} == {action: ["billing/*"] for action in Action}
+    assert {each["action"]: each["roles"] for each in may} == {
+        action: list(roles_with(action)) for action in Action
+    }
+
+
+def test_the_caller_learns_what_they_may_do_where_and_which_roles_allow_the_rest(api: Api) -> None:
+    may = {each["action"]: each for each in api.get("whoami", ONLY_OUTPUTS)["may"]}
+
+    assert [name for name, each in may.items() if each["scope"]] == ["read_metadata", "read_outputs"]
+    assert may["read_activity"]["roles"] == ["auditor", "maintainer"]
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_lock_that_was_left_behind_is_a_metric_and_a_message(
     looked = look(aws, watched.name)
 
     assert (looked["findings"].count(Kind.LOCK_HELD), looked["frozen"]) == (1, 1)
-    assert newest(aws, watching.OLDEST_LOCK) >= looked["oldest_lock"]
+    assert newest(aws, watching.Metric.OLDEST_LOCK) >= looked["oldest_lock"]
     wait_until(lambda: any(state in text for text in messages(Kind.LOCK_HELD)), "the message")
     (text,) = messages(Kind.LOCK_HELD)
     assert f"More: holdfast lock show {state}" in text
@@ -110,7 +110,7 @@ def test_a_token_that_ends_is_a_finding_of_the_function_and_of_the_command(
     looked = look(aws, watched.name)
     status = access_commands.run(watched, "watch", "status", "--json")
 
-    assert looked["attention"] == newest(aws, watching.ATTENTION) == 1
+    assert looked["attention"] == newest(aws, watching.Metric.ATTENTION) == 1
     wait_until(lambda: any(token.id in text for text in messages(Kind.TOKEN_ENDS)), "the message")
     assert status.returncode == 1, status
     (problem,) = [one for one in json.loads(status.stdout)["findings"] if one["level"] == "problem"]
@@ -125,7 +125,7 @@ def test_the_probe_passes_and_fails_for_a_revoked_token_and_a_wrong_secret(
     assert look(aws, watched.name)["probe"] is None
     assert "enabled" in holdfast(watched, "enable")
     assert look(aws, watched.name)["probe"] == ""
-    assert newest(aws, watching.PROBE_FAILED) == 0
+    assert newest(aws, watching.Metric.PROBE_FAILED) == 0
 
     # A probe that was killed leaves its lock, which the next one acquires again.
     (key,) = probe_keys(watched)
@@ -139,7 +139,7 @@ def test_the_probe_passes_and_fails_for_a_revoked_token_and_a_wrong_secret(
 
     watched.put("watch/newer.json", watching.secret(stored["id"], "holdfast_wrong", parse(stored["state"])))
     assert look(aws, watched.name)["probe"] == "403 for PUT /locks"
-    assert newest(aws, watching.PROBE_FAILED) == 1
+    assert newest(aws, watching.Metric.PROBE_FAILED) == 1
     wait_until(lambda: messages(Kind.PROBE_FAILED), "the message")
 
     holdfast(watched, "enable", "--expires", "30d")

@@ -18,7 +18,7 @@ def test_a_lock_that_is_held_for_too_long_reaches_the_topic(aws: LocalAws, teams
     assert client(aws, "sns").create_topic(Name=topic.rpartition(":")[2])["TopicArn"] == topic
 
     def told(queue: SubscribedQueue, seconds: int) -> list[str]:
-        datum = {"MetricName": watching.OLDEST_LOCK, "Value": seconds}
+        datum = {"MetricName": watching.Metric.OLDEST_LOCK, "Value": seconds}
         cloudwatch.put_metric_data(Namespace=watching.NAMESPACE, MetricData=[datum])
         return [json.loads(one["Message"])["NewStateValue"] for one in queue.receive(seconds=1)]
 

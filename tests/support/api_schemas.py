@@ -68,8 +68,19 @@ def _lines(name: str, kind: type[Document]) -> Iterator[str]:
             yield line
             continue
         yield f"    {member.name}:"
-        yield from (f"      {key}: {_flow(value)}" for key, value in schema.items())
+        for key, value in schema.items():
+            yield from _entry(key, value)
         yield f"      description: {json.dumps(said[member.name])}"
+
+
+def _entry(key: str, value: object) -> Iterator[str]:
+    """Yield the lines of a member of a schema, one for each item of a list that is too long for one line."""
+    line = f"      {key}: {_flow(value)}"
+    if isinstance(value, list) and len(line) + 4 > _WIDTH:
+        yield f"      {key}:"
+        yield from (f"        - {_flow(each)}" for each in value)
+    else:
+        yield line
 
 
 def _schema(member: Member) -> dict[str, Any]:

@@ -237,7 +237,7 @@ TABLE: Final = (
     Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
     Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
     Row("Publish", "sns:Publish", On.TOPIC, "notifies the team", SNS_PERMISSIONS),
-    Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, "writes three metrics", METRIC_PERMISSIONS),
+    Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, "writes the metrics", METRIC_PERMISSIONS),
     Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
 )
 

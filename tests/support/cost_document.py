@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
+from holdfast.watching import Metric
 from infra.alarm_settings import AlarmSettings
+from infra.alarms import ALARM_METRIC_PRICE, CUSTOM_METRIC_PRICE
 from infra.alarms import price as alarms_price
 from infra.config import FEW_RATE, Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
@@ -70,8 +72,7 @@ _LOG_GB: Final = 0.50
 _LOG_GB_MONTH: Final = 0.03
 _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
-_METRIC: Final = 0.30
-_ALARM: Final = 0.10
+_WATCHED: Final = len(Metric) * CUSTOM_METRIC_PRICE
 _WARM_UP_SECONDS: Final = 0.01
 _WARM_UP_KB: Final = 0.5
 """Lambda's own lines in the log for each invocation, rounded up. The function writes none."""
@@ -258,11 +259,11 @@ def keep_warm_price() -> float:
 
 
 def _watch_price() -> float:
-    """Return what the hourly looks of a month cost, which find each function cold, and three metrics."""
+    """Return what the hourly looks of a month cost, which find each function cold, and of their metrics."""
     (megabytes,) = (TeamConfig(name="team").memory.of(spec) for spec in FUNCTIONS if spec.name == "watch")
     looking = _INVOCATION + _seconds(_COLD_MS["backend"], megabytes) * megabytes / 1024 * GB_SECOND
     probing = api_price(2) + functions_price(2, session=False) + s3_price(Counter((*ACQUIRE, *RELEASE)))
-    return 3 * _METRIC + 24 * _DAYS_OF_A_MONTH * (looking + probing)
+    return _WATCHED + 24 * _DAYS_OF_A_MONTH * (looking + probing)
 
 
 def cents() -> float:
@@ -342,9 +343,9 @@ cold start, and S3's requests |
 {_LOG_GB_MONTH} dollars a month to store it |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} with `watch` |
-| `notify` | {_METRIC + _ALARM:.2f} dollars a month, and [SNS's](https://aws.amazon.com/sns/pricing/) \
-messages |
-| `watch` | {_watch_price():.2f} dollars a month, {3 * _METRIC:.2f} of it for metrics, \
+| `notify` | {CUSTOM_METRIC_PRICE + ALARM_METRIC_PRICE:.2f} dollars a month, \
+and [SNS's](https://aws.amazon.com/sns/pricing/) messages |
+| `watch` | {_watch_price():.2f} dollars a month, {_WATCHED:.2f} of it for metrics, \
 counted above, too; 720 requests to S3 for each 1,000 states, lock and token |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |

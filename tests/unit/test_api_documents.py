@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from holdfast import names
-from holdfast.access import Role
 from holdfast.api import form, v1
 from holdfast.api.form import Document
 from holdfast.s3.object_metadata import VERSION_FIELDS
@@ -59,7 +58,6 @@ def test_words_and_limits_are_those_of_the_library() -> None:
         return next(note for note in member.notes if isinstance(note, form.Rule))
 
     assert tuple(Status) == v1.STATUSES == rules(v1.Version, "status").words
-    assert tuple(Role) == rules(v1.Principal, "role").words
     assert tuple(Change) == rules(v1.ResourceChange, "change").words
     assert tuple(Skipped) == rules(v1.SkippedState, "why").words
     assert (rules(v1.Find, "id").max_length, [*By]) == (LONGEST, form.names(v1.Find)[:3])

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.headers import PROTECTED
+from holdfast.access import Role
 from infra import console
 from tests.support.access_calls import VERBS
 from tests.support.cost_document import LARGEST_FILE_KB
@@ -187,9 +188,19 @@ def test_the_functions_of_the_page_do_what_their_own_tests_say() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def sources() -> list[str]:
+    return [path.read_text() for path in (console.SOURCES / "src").iterdir()]
+
+
+def test_the_page_takes_roles_from_the_api_and_knows_none_by_name() -> None:
+    quoted = {text for source in sources() for text in re.findall(r'(?<!what=)"(\w+)"', source)}
+
+    assert quoted & set(Role) == set()
+    assert "read_outputs" in quoted
+
+
 def test_what_the_page_imports_is_its_own_or_pinned_as_a_dependency() -> None:
     pinned = json.loads((console.ROOT / "package.json").read_text())["dependencies"]
-    sources = [*(console.SOURCES / "src").rglob("*.ts"), *(console.SOURCES / "src").rglob("*.tsx")]
-    imported = {name for path in sources for name in re.findall(r'from "([^"]+)"', path.read_text())}
+    imported = {name for source in sources() for name in re.findall(r'from "([^"]+)"', source)}
 
     assert {name.partition("/")[0] for name in imported if not name.startswith(".")} == set(pinned)

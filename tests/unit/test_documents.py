@@ -12,7 +12,7 @@ import jmespath  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 import yaml
 
-from holdfast import audit
+from holdfast import audit, watching
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
@@ -22,8 +22,9 @@ from holdfast.state.current_state import Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.locks import HeldLock, LockIdentity
+from infra import keys
 from tests.conftest import GeneratedFile
-from tests.support import errors_document
+from tests.support import errors_document, import_contracts
 from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
@@ -119,6 +120,45 @@ def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
     # One route has all calls of `cloud {}`, another those of the management API or all files of the console.
     routes = {re.sub(r"^(/api/v2|/manage/v1|/console)/.*", r"\1/{path}", path) for path in described["paths"]}
     assert sorted(path.replace("+}", "}") for path in paths) == sorted(routes)
+
+
+def section(document: str, heading: str) -> str:
+    """Return the text from a heading to the next one of any level."""
+    _, _, rest = text(page(document)).partition(f"\n{heading}\n")
+    assert rest, f"{document} has no heading {heading}"
+    return re.split(r"^#+ ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize(("folder", "indent"), [("functions", 4), ("functions/holdfast", 8)])
+def test_every_folder_of_functions_is_in_the_tree_of_the_design_and_no_other(
+    folder: str, indent: int
+) -> None:
+    drawn = re.findall(rf"^ {{{indent}}}(\w+)/", section("design.md", "## What is where"), re.MULTILINE)
+
+    assert sorted(drawn) == sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py"))
+
+
+def test_every_function_is_in_the_diagram_of_the_design() -> None:
+    diagram = re.sub('"[^"]*"', "", text(page("design.md")).split("```")[1])
+
+    assert set(import_contracts.HANDLERS) - set(re.findall(r"\w+", diagram)) == set()
+
+
+def test_every_prefix_of_a_key_is_in_the_design_and_no_other() -> None:
+    patterns = {value for name, value in vars(keys).items() if name.isupper() and "/" in value}
+    objects = section("design.md", "## Objects in the bucket")
+    named = {re.sub("<[^>]*>", "*", key).removesuffix("*") for key in re.findall("`([^`]+)`", objects)}
+    listed = first_column("design.md", "| Key | What | Kept |")
+
+    assert {pattern.removesuffix("*") for pattern in patterns} - named == set()
+    assert {keys.folder(key) for key in listed} <= {keys.folder(pattern) for pattern in patterns}
+
+
+def test_every_metric_of_the_watch_is_in_its_page_and_no_other() -> None:
+    _, _, rest = one_line(page("watching.md")).partition("Its metrics in the namespace ")
+    sentence, _, _ = rest.partition(". ")
+
+    assert re.findall(r"`(\w+)`", sentence) == [watching.NAMESPACE, watching.DIMENSION, *watching.Metric]
 
 
 def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests import figures
 from tests.figures import Figure, Graph, chain, circles, functions, main, wings
+from tests.support import import_contracts
 
 GRAPH: Graph = {
     "roof": frozenset({"north", "south"}),
@@ -37,7 +38,7 @@ def test_a_wing_is_a_folder_or_a_module_of_the_package_itself() -> None:
     assert wings(house) == {"house.north": frozenset({"house.cellar"}), "house.cellar": frozenset()}
 
 
-def test_an_import_within_a_function_counts_and_one_for_types_does_not(
+def test_an_import_within_a_function_counts_and_one_for_types_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "shed"
@@ -52,9 +53,28 @@ def test_an_import_within_a_function_counts_and_one_for_types_does_not(
     assert figures.imports("shed") == {
         "shed": frozenset(),
         "shed.a": frozenset({"shed.b"}),
-        "shed.b": frozenset(),
+        "shed.b": frozenset({"shed.a"}),
     }
-    assert max(functions([package / "a.py"])) == (3, "f", "shed/a.py")
+    assert max(functions([package / "a.py"])) == (3, 0, "f", "shed/a.py")
+
+
+def test_parameters_are_counted_by_the_function_that_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    file = tmp_path / "shed.py"
+    file.write_text("class A:\n def f(self, a, /, b=lambda x: x, *c, d, **e): pass\ndef g(): pass\n")
+
+    assert {each.name: each.parameters for each in functions([file])} == {"f": 5, "g": 0}
+
+
+def test_a_handler_that_a_contract_leaves_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_contracts, "HANDLERS", ["watch", "cellar"])
+
+    outside = figures.outside_of_contracts()
+
+    assert "handlers.modules lacks cellar" in outside
+    assert [each for each in outside if "watch" in each] == []
 
 
 @pytest.mark.parametrize(("most", "code"), [(4, 0), (3, 1)])

@@ -275,7 +275,7 @@ def test_damaged_credentials_are_an_error(bucket: Bucket, body: bytes) -> None:
 
 
 def test_metrics_have_the_team_as_dimension() -> None:
-    assert watching.metrics("payments", {watching.OLDEST_LOCK: 60, watching.ATTENTION: 2}) == {
+    assert watching.metrics("payments", {watching.Metric.OLDEST_LOCK: 60, watching.Metric.ATTENTION: 2}) == {
         "Namespace": "Holdfast",
         "MetricData": [
             {

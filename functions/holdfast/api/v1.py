@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Final
 
+from holdfast.access import Action, Role
 from holdfast.api.form import Document, Flag, Json, Number, Presence, Rule, Time
 
 STATUSES: Final = ("acknowledged", "never_acknowledged", "other_program")
@@ -417,7 +418,7 @@ class Activity(Document):
     next: str | None  # the cursor of the next page
 
 
-_ROLES: Final = ("outputs", "auditor", "reader", "writer", "maintainer")
+_ROLES: Final = tuple(Role)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -429,6 +430,15 @@ class Grant(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AllowedAction(Document):
+    """An action on states, and who may do it where."""
+
+    action: Annotated[str, Rule(words=tuple(Action))]  # the action
+    scope: tuple[str, ...]  # the patterns of the states to which the caller may do it; empty if to none
+    roles: tuple[str, ...]  # the roles that allow it, the least first
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Principal(Document):
     """The caller."""
 
@@ -437,6 +447,7 @@ class Principal(Document):
     role: Annotated[str | None, Rule(words=_ROLES)]  # what they may do; null if they have several grants
     scope: tuple[str, ...] | None  # the patterns of the states to which the role applies
     grants: tuple[Grant, ...]  # all that they have been granted; they may do what any of these allows
+    may: tuple[AllowedAction, ...]  # every action, with the states to which they may do it
     method: str  # how they authenticated
     trust: str | None  # the trust record that grants role and scope
     expires: datetime | None  # when their credentials end

@@ -76,9 +76,9 @@ def test_the_alarms_read_what_the_watch_function_writes(settled: Synthesized) ->
     found = alarms(settled)
 
     assert {name: found[name]["MetricName"] for name in ("oldest-lock", "attention", "probe")} == {
-        "oldest-lock": watching.OLDEST_LOCK,
-        "attention": watching.ATTENTION,
-        "probe": watching.PROBE_FAILED,
+        "oldest-lock": watching.Metric.OLDEST_LOCK,
+        "attention": watching.Metric.ATTENTION,
+        "probe": watching.Metric.PROBE_FAILED,
     }
     assert found["oldest-lock"]["Threshold"] == 2 * 86400
     _, function = settled.function("watch.handler.handle")
@@ -119,7 +119,7 @@ def test_alarms_cost_at_most_two_and_a_half_dollars_and_are_at_most_eight(settle
     found = alarms(settled)
     metrics = sum(len(members(alarm)) if "Metrics" in alarm else 1 for alarm in found.values())
 
-    assert price(EVERY_SETTING) == pytest.approx(0.10 * metrics + 3 * 0.30)
+    assert price(EVERY_SETTING) == pytest.approx(0.10 * metrics + len(watching.Metric) * 0.30)
     assert price(EVERY_SETTING) <= 2.50
     assert price(replace(EVERY_SETTING, alarms=None)) == 0
     # With the alarm of `notify`.
