@@ -76,7 +76,7 @@ class FunctionSpec(RoleSpec):
         folder: the name of its folder below `functions/`, which has `handler.py`.
         memory: megabytes, or the name of a setting in the team's `memory`.
         seconds: its timeout.
-        environment: the names of its variables, except for its version's and those of Powertools.
+        environment: the fields of `holdfast.policy` that it has, each as a variable.
         audited: whether the marked lines of its log are copied to the audit trail.
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
         kept_warm: whether a schedule keeps a process of it running, if the team enables that. A schedule
@@ -140,11 +140,11 @@ def _key(sid: str, *actions: str, of: Place = STATE_BUCKET) -> Grant:
 
 USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
-_BUCKET: Final = ("HOLDFAST_BUCKET", "HOLDFAST_ACCOUNT", "HOLDFAST_NUMBERED")
-_SIGN_IN: Final = (*_BUCKET, "HOLDFAST_NETWORKS")
+_BUCKET: Final = ("bucket", "account", "numbered")
+_SIGN_IN: Final = (*_BUCKET, "networks")
 _LARGE_STATES: Final = (
-    *(*_BUCKET, "HOLDFAST_MAX_STATE_MB", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
-    *("HOLDFAST_RETENTION", "HOLDFAST_PRESIGN_ENDPOINT", "HOLDFAST_TRANSFERS_ROLE"),
+    *(*_BUCKET, "largest_state", "declared_only", "own_locks", "retention"),
+    *("presign_endpoint", "transfers_role"),
 )
 
 FUNCTIONS: Final = (
@@ -154,10 +154,7 @@ FUNCTIONS: Final = (
         purpose="Handles Terraform's requests: reads and writes states, acquires and releases locks.",
         memory="backend",
         seconds=25,  # below the gateway's 30 s, so that it always sends our response
-        environment=(
-            *(*_BUCKET, "HOLDFAST_REQUIRE_LOCK", "HOLDFAST_NEW_STATES", "HOLDFAST_OWN_LOCKS"),
-            "HOLDFAST_RETENTION",
-        ),
+        environment=(*_BUCKET, "require_lock", "declared_only", "own_locks", "retention"),
         grants=(
             *(STATES_RW.also(PROBES), REMOVE_LOCKS.also(PROBES), TAG_LOCKS.also(PROBES)),
             RETAIN_STATES,
@@ -174,7 +171,7 @@ FUNCTIONS: Final = (
         purpose='Handles the requests of `cloud {}` and `backend "remote"`.',
         memory="cloud",
         seconds=25,
-        environment=(*_LARGE_STATES, "HOLDFAST_STAGING_BUCKET", "HOLDFAST_API_ADDRESS"),
+        environment=(*_LARGE_STATES, "staging_bucket", "api_address"),
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
             Grant("Workspaces", _USE, (WORKSPACES,)),
@@ -195,7 +192,7 @@ FUNCTIONS: Final = (
         purpose="Handles operators' requests: to list, compare, restore or freeze states, for example.",
         memory="management",
         seconds=29,
-        environment=(*_LARGE_STATES, "HOLDFAST_AUDIT_GROUP"),
+        environment=(*_LARGE_STATES, "audit_group"),
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
             Grant("DeclareNames", _USE, (WORKSPACES,)),
@@ -264,10 +261,7 @@ FUNCTIONS: Final = (
         "of changed tokens and trust records.",
         memory=256,
         seconds=60,  # no client waits for it
-        environment=(
-            *("HOLDFAST_AUDIT_GROUP", "HOLDFAST_NOTIFY_TOPIC", "HOLDFAST_NOTIFY_EVENTS"),
-            *("HOLDFAST_AUDIT_ARCHIVE", "HOLDFAST_AUDIT_ARCHIVE_OWNER"),
-        ),
+        environment=("audit_group", "notify_topic", "notified", "audit_archive", "audit_archive_owner"),
         grants=(
             Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),
             Grant("ArchiveAuditTrail", ("s3:PutObject",), (ARCHIVED,), when="audit_archive"),
@@ -282,14 +276,7 @@ FUNCTIONS: Final = (
         purpose="Looks every hour for old locks, large states and ending tokens, and probes the API.",
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
-        environment=(
-            *_BUCKET,
-            "HOLDFAST_HAS_NETWORKS",
-            "HOLDFAST_TEAM",
-            "HOLDFAST_PROBED_API",
-            "HOLDFAST_OLD_LOCK",
-            "HOLDFAST_NOTIFY_TOPIC",
-        ),
+        environment=(*_BUCKET, "has_networks", "team", "probed_api", "old_lock", "notify_topic"),
         grants=(
             Grant("ReadLocksAndTokens", ("s3:GetObject",), (LOCKS, TOKENS, WATCH)),
             Grant("List", ("s3:ListBucket",), (STATE_BUCKET,)),

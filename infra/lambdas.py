@@ -1,6 +1,7 @@
 """The functions of a team, made from their declarations, and their audit trail."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final, Literal, cast
 
 from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validations
@@ -12,7 +13,9 @@ from constructs import Construct
 
 from holdfast import __version__, audit, watching
 from holdfast import team as names
+from holdfast.access import OwnLocks
 from holdfast.audit import audit_log_group, function_log_group
+from holdfast.policy import VARIABLES, Deployment, Policy
 from holdfast.s3 import retention as object_lock
 from infra.bundle import Bundle
 from infra.config import Target, TeamConfig
@@ -84,39 +87,29 @@ class Functions(Construct):
             METRICS.resource: "*",  # a metric is no resource; the namespace is the condition
         }
         self._key_arns = store.key_arns
-        retention = retention_of_each_write(team)
         self._holds = {
             "": True,
-            "retention": bool(retention),
+            "retention": retention_of_each_write(team) is not None,
             "declared": team.new_states == "declared",
             "kms": bool(store.key_arns),
             "notify": team.notify is not None,
             "audit_archive": self.archive is not None,
         }
-        values = {
-            "HOLDFAST_BUCKET": store.bucket.bucket_name,
-            "HOLDFAST_ACCOUNT": Stack.of(self).account,
-            "HOLDFAST_NETWORKS": ",".join(team.networks),
-            "HOLDFAST_HAS_NETWORKS": "true" if team.networks else None,
-            "HOLDFAST_STAGING_BUCKET": staging.bucket.bucket_name,
-            "HOLDFAST_AUDIT_GROUP": self.audit.log_group_name,
-            "HOLDFAST_AUDIT_ARCHIVE": self.archive.bucket_name if self.archive else None,
-            "HOLDFAST_AUDIT_ARCHIVE_OWNER": Stack.of(self).account if self.archive else None,
-            "HOLDFAST_NUMBERED": "true" if self.archive else None,
-            "HOLDFAST_NOTIFY_TOPIC": team.notify.topic if team.notify else None,
-            "HOLDFAST_NOTIFY_EVENTS": " ".join(team.notify.events) if team.notify else None,
-            "HOLDFAST_REQUIRE_LOCK": "true" if team.require_lock else "false",
-            "HOLDFAST_NEW_STATES": team.new_states,
-            "HOLDFAST_OWN_LOCKS": team.own_locks or "none",
-            "HOLDFAST_MAX_STATE_MB": str(team.max_state_mb),
-            "HOLDFAST_RETENTION": retention,
-            "HOLDFAST_PRESIGN_ENDPOINT": target.presign_endpoint,
-            "HOLDFAST_API_ADDRESS": target.api_address,
-            "HOLDFAST_TRANSFERS_ROLE": self._arns[TRANSFERS_ROLE.resource],
-            "HOLDFAST_TEAM": team.name,
-            "HOLDFAST_PROBED_API": None,  # the API is made later
-            "HOLDFAST_OLD_LOCK": str(team.alarms.oldest_lock_seconds) if team.alarms else None,
-        }
+        deployment = Deployment(
+            team=team.name,
+            bucket=store.bucket.bucket_name,
+            account=Stack.of(self).account,
+            staging_bucket=staging.bucket.bucket_name,
+            transfers_role=self._arns[TRANSFERS_ROLE.resource],
+            presign_endpoint=target.presign_endpoint,
+            api_address=target.api_address,
+            probed_api="",  # the API is made later, and `Watch` sets its address
+            audit_group=self.audit.log_group_name,
+            audit_archive=self.archive.bucket_name if self.archive else None,
+            audit_archive_owner=Stack.of(self).account if self.archive else None,
+            notify_topic=team.notify.topic if team.notify else None,
+        )
+        variables = {**policy_of(team).environment(), **deployment.environment()}
         self.live: dict[str, lambda_.Alias] = {}
         self.roles: dict[str, iam.Role] = {}
         self.made: dict[str, lambda_.Function] = {}
@@ -130,11 +123,12 @@ class Functions(Construct):
             )
             if not team.has(spec):
                 continue  # its log stays, so that the setting can change again
+            own = {VARIABLES[field] for field in spec.environment}
             environment = {
                 "HOLDFAST_VERSION": version(bundles[spec.version_of or spec.name]),
                 "POWERTOOLS_SERVICE_NAME": "holdfast",
                 "POWERTOOLS_LOG_LEVEL": "INFO",
-                **{name: value for name in spec.environment if (value := values[name])},
+                **{name: value for name, value in variables.items() if name in own},
             }
             function = self._function(spec, bundles[spec.name], environment, log_group)
             self.made[spec.name], logs_of[spec.name] = function, log_group
@@ -288,15 +282,31 @@ def version(bundle: Bundle) -> str:
     return f"{__version__}+{bundle.digest[:12]}"
 
 
-def retention_of_each_write(team: TeamConfig) -> str | None:
-    """Return the retention that every write of a state requests, in the form of `holdfast.s3.retention`.
+def policy_of(team: TeamConfig) -> Policy:
+    """Return what the functions get to know of a team's settings."""
+    return Policy(
+        require_lock=team.require_lock,
+        declared_only=team.new_states == "declared",
+        own_locks=OwnLocks(team.own_locks or "none"),
+        largest_state=team.max_state_mb * 1_000_000,
+        retention=retention_of_each_write(team),
+        networks=team.networks,
+        has_networks=bool(team.networks),
+        numbered=team.audit_archive is not None,
+        notified=team.notify.events if team.notify else (),
+        old_lock=timedelta(seconds=team.alarms.oldest_lock_seconds) if team.alarms else None,
+    )
+
+
+def retention_of_each_write(team: TeamConfig) -> object_lock.Retention | None:
+    """Return the retention that every write of a state requests.
 
     Returns:
-        The text; None if the team has no retention, or if the bucket's default sets it.
+        None if the team has no retention, or if the bucket's default sets it.
     """
     if team.retention is None or team.retention.bucket_default:
         return None
-    return str(object_lock.Retention(_MODES[team.retention.mode], team.retention.days))
+    return object_lock.Retention(_MODES[team.retention.mode], team.retention.days)
 
 
 def audit_log(

@@ -60,7 +60,9 @@ class TeamStack(Stack):
         CfnOutput(self, names.API_ADDRESS, value=api.address, description="Base URL of the API")
         CfnOutput(self, names.BUCKET_NAME, value=store.bucket.bucket_name, description="Holds the states")
         if retention := retention_of_each_write(team):
-            CfnOutput(self, names.STATE_RETENTION, value=retention, description="Mode and days of each write")
+            CfnOutput(
+                self, names.STATE_RETENTION, value=str(retention), description="Mode and days of each write"
+            )
         if api.domain:
             for name, value, description in (
                 ("DomainTarget", api.domain.regional_domain_name, "Target of the domain's DNS record"),

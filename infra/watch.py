@@ -7,6 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from holdfast.policy import VARIABLES
 from infra.bucket_policy import deny_to_others
 from infra.lambdas import Functions
 
@@ -21,7 +22,7 @@ class Watch(Construct):
         self, scope: Construct, construct_id: str, functions: Functions, bucket: s3.IBucket, api_address: str
     ) -> None:
         super().__init__(scope, construct_id)
-        functions.made["watch"].add_environment("HOLDFAST_PROBED_API", api_address)
+        functions.made["watch"].add_environment(VARIABLES["probed_api"], api_address)
         function_arn = functions.live["watch"].function_arn
         rule = events.CfnRule(
             self,

@@ -9,7 +9,6 @@ function raises, so all three get the events again, with the same IDs.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -20,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from audit_trail.events import AuditEvent, archived, batches, received
 from holdfast import audit_log
+from holdfast.policy import Deployment, Policy
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -44,12 +44,14 @@ def connect() -> LogsClient:
     return client
 
 
-_GROUP: Final = os.environ["HOLDFAST_AUDIT_GROUP"]
-
+_NOTIFIED: Final = Policy.from_environment("notified").notified
+_DEPLOYMENT: Final = Deployment.from_environment(
+    "audit_group", "notify_topic", "audit_archive", "audit_archive_owner"
+)
+_GROUP: Final = _DEPLOYMENT.audit_group
 _TEAM: Final = _GROUP.split("/")[2]
-_TOPIC: Final = os.environ.get("HOLDFAST_NOTIFY_TOPIC")
-_NOTIFIED: Final = frozenset(os.environ.get("HOLDFAST_NOTIFY_EVENTS", "").split())
-_ARCHIVE: Final = os.environ.get("HOLDFAST_AUDIT_ARCHIVE")
+_TOPIC: Final = _DEPLOYMENT.notify_topic
+_ARCHIVE: Final = _DEPLOYMENT.audit_archive
 
 _log = Logger()
 _logs = connect()
@@ -98,7 +100,7 @@ def _archive(bucket: str, found: Sequence[AuditEvent]) -> None:
     try:
         _s3.put_object(
             Bucket=bucket,
-            ExpectedBucketOwner=os.environ["HOLDFAST_AUDIT_ARCHIVE_OWNER"],
+            ExpectedBucketOwner=_DEPLOYMENT.audit_archive_owner,
             Key=key,
             Body=content,
             ContentType="application/gzip",

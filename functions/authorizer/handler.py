@@ -15,6 +15,7 @@ from holdfast.identity.authentication import Authenticated, Denied, refused
 from holdfast.identity.networks import Origin
 from holdfast.identity.sign_in import sign_in
 from holdfast.identity.time_limit import TimeLimit, init_began
+from holdfast.policy import Policy
 from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-des
 """
 
 _function = function.start(read_timeout=_READ_TIMEOUT)
-_networks = function.networks()
+_networks = Policy.from_environment("networks").networks
 _time_limit = TimeLimit(init_began())  # last, because it ends the init
 
 

@@ -4,7 +4,6 @@ It only translates events for the library, and the library's results to response
 404, because clients create an object that they do not find.
 """
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from holdfast.errors import (
     UnknownRoute,
 )
 from holdfast.names import StateName
+from holdfast.policy import Deployment, Policy
 from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
@@ -43,13 +43,8 @@ if TYPE_CHECKING:
     from holdfast.state.delete import Removed
     from holdfast.state.write import Written
 
-_STAGING_BUCKET: Final = os.environ["HOLDFAST_STAGING_BUCKET"]
-_LARGEST_STATE: Final = function.largest_state()
-_API_ADDRESS: Final = os.environ.get("HOLDFAST_API_ADDRESS", "https://{domain}")
-"""The API's base URL, with `{api}` for its ID and `{domain}` for its host name."""
-_DECLARED_ONLY: Final = function.declared_only()
-_OWN_LOCKS: Final = function.own_locks()
-_RETENTION: Final = function.write_retention()
+_POLICY: Final = Policy.from_environment("largest_state", "declared_only", "own_locks", "retention")
+_DEPLOYMENT: Final = Deployment.from_environment("staging_bucket", "api_address")
 
 _API_VERSION: Final = "2.5"
 """The lowest API version that clients accept."""
@@ -70,7 +65,8 @@ class Request(requests.Request):
         The host name comes from API Gateway's context, because a client can send any host header.
         """
         context = self.event["requestContext"]
-        return _API_ADDRESS.replace("{api}", context["apiId"]).replace("{domain}", context["domainName"])
+        address = _DEPLOYMENT.api_address or "https://{domain}"
+        return address.replace("{api}", context["apiId"]).replace("{domain}", context["domainName"])
 
     @property
     def s3_requests(self) -> int:
@@ -86,7 +82,9 @@ class Request(requests.Request):
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API."""
-    store, staged = (_function.store(context, bucket) for bucket in (_function.bucket, _STAGING_BUCKET))
+    store, staged = (
+        _function.store(context, bucket) for bucket in (_function.bucket, _DEPLOYMENT.staging_bucket)
+    )
     return respond(Request(event, store, staged), _ROUTER, documents.error)
 
 
@@ -134,7 +132,7 @@ def _list_workspaces(request: Request, organization: str) -> Response:
         found.reverse()
     if not query.keys().isdisjoint(("filter[project][id]", "filter[current-run][status]")):
         found = []  # no workspace is in a project, or has a run
-    return Response(documents.page(found, number, size, caller, _OWN_LOCKS))
+    return Response(documents.page(found, number, size, caller, _POLICY.own_locks))
 
 
 def _read_workspace(request: Request, organization: str, workspace: str) -> Response:
@@ -159,14 +157,16 @@ def _create_workspace(request: Request, organization: str) -> Response:
     caller = request.caller
     require_organization(organization, caller)
     name, tags = documents.new_workspace(request.body())
-    created = workspaces.create(request.store, organization, name, tags, caller, declared_only=_DECLARED_ONLY)
+    created = workspaces.create(
+        request.store, organization, name, tags, caller, declared_only=_POLICY.declared_only
+    )
     return _workspace(request, created, 201)
 
 
 def _change_workspace(request: Request, workspace: WorkspaceId) -> Response:
     request.caller.require(Action.WRITE, workspace.name)
     found = workspaces.read_by_id(request.store, workspace, request.caller)
-    documents.check_change(request.body(), documents.workspace(found, request.caller, _OWN_LOCKS))
+    documents.check_change(request.body(), documents.workspace(found, request.caller, _POLICY.own_locks))
     return _workspace(request, found)
 
 
@@ -189,7 +189,9 @@ def _deleted(removed: "Removed") -> Response:
 
 
 def _workspace(request: Request, found: "Workspace", status: int = 200) -> Response:
-    return Response(documents.answer(documents.workspace(found, request.caller, _OWN_LOCKS)), status=status)
+    return Response(
+        documents.answer(documents.workspace(found, request.caller, _POLICY.own_locks)), status=status
+    )
 
 
 # Tags.
@@ -230,8 +232,8 @@ def _change_tags(
 
 
 def _lock(request: Request, workspace: WorkspaceId) -> Response:
-    acquired = locking.lock(request.store, workspace, request.caller, declared_only=_DECLARED_ONLY)
-    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _OWN_LOCKS)
+    acquired = locking.lock(request.store, workspace, request.caller, declared_only=_POLICY.declared_only)
+    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _POLICY.own_locks)
     found["attributes"]["locked"] = True
     found["relationships"]["locked-by"] = documents.locked_by(request.caller.principal)
     return Response(documents.answer(found), logged.of_acquired(acquired))
@@ -244,12 +246,12 @@ def _unlock(request: Request, workspace: WorkspaceId) -> Response:
 
 
 def _force_unlock(request: Request, workspace: WorkspaceId) -> Response:
-    removed = locking.force_unlock(request.store, workspace, request.caller, own_locks=_OWN_LOCKS)
+    removed = locking.force_unlock(request.store, workspace, request.caller, own_locks=_POLICY.own_locks)
     return _unlocked(request, workspace, logged.of_removed(removed))
 
 
 def _unlocked(request: Request, workspace: WorkspaceId, said: Mapping[str, Any]) -> Response:
-    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _OWN_LOCKS)
+    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _POLICY.own_locks)
     return Response(documents.answer(found), said)
 
 
@@ -258,7 +260,9 @@ def _unlocked(request: Request, workspace: WorkspaceId, said: Mapping[str, Any])
 
 def _current_version(request: Request, workspace: WorkspaceId) -> Response:
     try:
-        found = versions.current(request.store, workspace.name, request.caller, declared_only=_DECLARED_ONLY)
+        found = versions.current(
+            request.store, workspace.name, request.caller, declared_only=_POLICY.declared_only
+        )
     except NoState as error:
         return _absent(error, Event.STATE_ABSENT)
     # The client has not read the content yet: the download logs `state.read`.
@@ -297,10 +301,10 @@ def _create_version(request: Request, workspace: WorkspaceId) -> Response:
             caller,
             force=new.force,
             body=new.state,
-            declared_only=_DECLARED_ONLY,
+            declared_only=_POLICY.declared_only,
         )
     if new.state is None:
-        presigned = downloads.presigned(_STAGING_BUCKET)
+        presigned = downloads.presigned(_DEPLOYMENT.staging_bucket)
         addresses = staging.addresses(presigned, workspace.name, caller, upload.key)
         said = {"lock_id": upload.lock_id, "serial": upload.serial}
         return Response(documents.upload(upload, *addresses), said, status=201)
@@ -310,9 +314,9 @@ def _create_version(request: Request, workspace: WorkspaceId) -> Response:
             upload,
             new.state,
             caller,
-            limit=_LARGEST_STATE,
-            retention=_RETENTION,
-            declared_only=_DECLARED_ONLY,
+            limit=_POLICY.largest_state,
+            retention=_POLICY.retention,
+            declared_only=_POLICY.declared_only,
         )
     return _written(upload, written, 201)
 
@@ -324,9 +328,9 @@ def _commit(request: Request, upload: UploadId) -> Response:
             request.staging,
             upload,
             request.caller,
-            limit=_LARGEST_STATE,
-            retention=_RETENTION,
-            declared_only=_DECLARED_ONLY,
+            limit=_POLICY.largest_state,
+            retention=_POLICY.retention,
+            declared_only=_POLICY.declared_only,
         )
     return _written(upload, written, 200)
 
@@ -353,7 +357,9 @@ def _written(upload: UploadId, written: "Written", status: int) -> Response:
 
 def _read_outputs(request: Request, workspace: WorkspaceId) -> Response:
     try:
-        found = versions.outputs(request.store, workspace, request.caller, declared_only=_DECLARED_ONLY)
+        found = versions.outputs(
+            request.store, workspace, request.caller, declared_only=_POLICY.declared_only
+        )
     except NoState:
         return Response(documents.answer([]), event=Event.STATE_ABSENT)
     said = {"version_id": found.version.version_id}

@@ -1,6 +1,5 @@
 """Send content to clients: in the response, or by a redirect to S3 if a response is too small for it."""
 
-import os
 from functools import cache
 from typing import Final
 
@@ -8,6 +7,7 @@ from gateway import payload
 from gateway.payload import Payload
 from holdfast.errors import TooLarge
 from holdfast.names import StateName
+from holdfast.policy import Deployment
 from holdfast.s3.presigned import Presigned, Signer
 
 _SECONDS: Final = 60
@@ -17,8 +17,8 @@ _SECONDS: Final = 60
 @cache
 def signer() -> Signer:
     """Return the signer, which is created on first use, because most requests do not need it."""
-    role = os.environ["HOLDFAST_TRANSFERS_ROLE"]
-    return Signer(role, endpoint_url=os.environ.get("HOLDFAST_PRESIGN_ENDPOINT"))
+    deployment = Deployment.from_environment("transfers_role", "presign_endpoint")
+    return Signer(deployment.transfers_role, endpoint_url=deployment.presign_endpoint)
 
 
 def presigned(bucket: str) -> Presigned:

@@ -9,6 +9,7 @@ import time
 from typing import Any, Final
 
 from holdfast import audit
+from holdfast.policy import Policy
 
 _OF_EVERY_RECORD: Final = frozenset(vars(logging.makeLogRecord({})))
 
@@ -52,7 +53,7 @@ def number(record: logging.LogRecord) -> bool:
 
 def numbered(logger: Any) -> None:
     """Number the audited lines of a logger, if the team has an archive."""
-    if os.environ.get("HOLDFAST_NUMBERED"):
+    if Policy.from_environment("numbered").numbered:
         logger.addFilter(number)
 
 

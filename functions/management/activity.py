@@ -28,10 +28,13 @@ from holdfast.api import v1
 from holdfast.audit_log import FIRST_SPAN, GROWTH, Line, milliseconds
 from holdfast.errors import InvalidName, InvalidRequest, OutcomeUnknown, StorageRefused
 from holdfast.names import StateName
+from holdfast.policy import Deployment
 from holdfast.s3.store import sdk_session
 from holdfast.state import freeze
-from management import documents, environment
+from management import documents
 from management.requests import Request, moment
+
+_AUDIT_GROUP: Final = Deployment.from_environment("audit_group").audit_group
 
 PAGE: Final = 200
 """The most events of a page, unless more happened in a single millisecond."""
@@ -207,7 +210,7 @@ def _look(place: Place, state: StateName | None, caller: Caller, budget: _Budget
     The token continues the span. It is empty if these are all events of the span.
     """
     request: dict[str, Any] = {
-        "logGroupName": environment.AUDIT_GROUP,
+        "logGroupName": _AUDIT_GROUP,
         "startTime": place.start,
         "endTime": place.until - 1,
         # A phrase matches anywhere in a line. No character of a name needs escaping.

@@ -9,6 +9,7 @@ from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
+from holdfast.policy import Policy
 from holdfast.s3.store import Object
 from holdfast.state import freeze as freezing
 from holdfast.state import locks
@@ -17,9 +18,10 @@ from holdfast.state.operator import check_version_id
 from holdfast.state.restore import Wanted, how_to_replace
 from holdfast.state.restore import restore as restore_state
 from holdfast.state.undelete import undelete as undelete_state
-from management import documents, environment
+from management import documents
 from management.requests import Request, moment, text
 
+_POLICY: Final = Policy.from_environment("largest_state", "own_locks", "retention")
 _GONE: Final = "replace_lineage"
 """A member that commands of 0.3.0 send."""
 
@@ -56,8 +58,8 @@ def restore(request: Request) -> Response:
             *(text(asked, member) if member in asked else None for member in ("current", "frozen")),
         ),
         request.caller,
-        limit=environment.LARGEST_STATE,
-        retention=environment.RETENTION,
+        limit=_POLICY.largest_state,
+        retention=_POLICY.retention,
     )
     before = restored.superseded
     return Response(
@@ -111,7 +113,7 @@ def undelete(request: Request) -> Response:
             "earlier version does not send it: upgrade the command to the version of the deployed stack."
         )
     undeleted = undelete_state(
-        request.store, request.name, text(asked, "marker"), request.caller, environment.RETENTION
+        request.store, request.name, text(asked, "marker"), request.caller, _POLICY.retention
     )
     return Response(
         documents.answer(
@@ -143,7 +145,7 @@ def break_lock(request: Request) -> Response:
         text(asked, "id"),
         text(asked, "version"),
         request.caller,
-        own_locks=environment.OWN_LOCKS,
+        own_locks=_POLICY.own_locks,
     )
     return Response(
         documents.answer(v1.Removed(name=request.name.value, removed=removed.info is not None)),

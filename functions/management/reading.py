@@ -1,6 +1,7 @@
 """Handlers of the management API that read: states, history, content, locks, the caller."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from gateway import downloads, payload
 from gateway.payload import Payload
@@ -10,13 +11,16 @@ from holdfast.api import v1
 from holdfast.api.form import Document
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
+from holdfast.policy import Deployment
 from holdfast.s3.store import Object, ObjectVersion
 from holdfast.state import catalog, declared, description, freeze, history, read
 from holdfast.state import locks as state_locks
 from holdfast.state import resolve as resolving
 from holdfast.state.operator import check_version_id
-from management import documents, environment
+from management import documents
 from management.requests import Request, text
+
+_BUCKET: Final = Deployment.from_environment("bucket").bucket
 
 
 def states(request: Request) -> Response:
@@ -131,7 +135,7 @@ def _whole(request: Request, version_id: str | None) -> Response:
         if body := downloads.encoded(found.body, accepts_gzip=request.accepts_gzip):
             return _content(found.version, body)
         found = found.version
-    elsewhere = downloads.redirect(environment.BUCKET, request.name, found.version_id)
+    elsewhere = downloads.redirect(_BUCKET, request.name, found.version_id)
     return _content(found, elsewhere, status=307)
 
 

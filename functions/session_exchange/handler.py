@@ -16,12 +16,13 @@ from holdfast.identity import session_exchange, sessions, trust
 from holdfast.identity.authentication import Authenticated
 from holdfast.identity.networks import Origin
 from holdfast.identity.records import written
+from holdfast.policy import Policy
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 _function = function.start()
-_networks = function.networks()
+_networks = Policy.from_environment("networks").networks
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The protocol of `backend "http"`. It only translates events and the library's results."""
 
-import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +10,7 @@ from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, UnknownRoute
+from holdfast.policy import Policy
 from holdfast.state import locks
 from holdfast.state.delete import delete
 from holdfast.state.document import Mask
@@ -21,10 +21,7 @@ from holdfast.state.write import write
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_REQUIRE_LOCK: Final = {"true": True, "false": False}[os.environ["HOLDFAST_REQUIRE_LOCK"]]
-_DECLARED_ONLY: Final = function.declared_only()
-_OWN_LOCKS: Final = function.own_locks()
-_RETENTION: Final = function.write_retention()
+_POLICY: Final = Policy.from_environment("require_lock", "declared_only", "own_locks", "retention")
 
 _memory = Memory()
 _function = function.start()
@@ -62,7 +59,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
 
 def _read(request: Request) -> Response:
     request.check_read()
-    body = read(request.store, request.name, request.caller, _memory, declared_only=_DECLARED_ONLY)
+    body = read(request.store, request.name, request.caller, _memory, declared_only=_POLICY.declared_only)
     return _found(request, body)
 
 
@@ -74,7 +71,7 @@ def _read_outputs(request: Request) -> Response:
     except ValueError:
         raise InvalidRequest(f"'mask' must be one of {', '.join(Mask)}.") from None
     body = read_outputs(
-        request.store, request.name, request.caller, _memory, mask=mask, declared_only=_DECLARED_ONLY
+        request.store, request.name, request.caller, _memory, mask=mask, declared_only=_POLICY.declared_only
     )
     return _found(request, body)
 
@@ -94,9 +91,9 @@ def _write(request: Request) -> Response:
         body,
         request.lock_id,
         request.caller,
-        require_lock=_REQUIRE_LOCK,
-        declared_only=_DECLARED_ONLY,
-        retention=_RETENTION,
+        require_lock=_POLICY.require_lock,
+        declared_only=_POLICY.declared_only,
+        retention=_POLICY.retention,
         memory=_memory,
     )
     return Response(
@@ -113,14 +110,21 @@ def _delete(request: Request) -> Response:
 
 def _acquire(request: Request) -> Response:
     body = request.body()
-    acquired = locks.acquire(request.store, request.name, body, request.caller, declared_only=_DECLARED_ONLY)
+    acquired = locks.acquire(
+        request.store, request.name, body, request.caller, declared_only=_POLICY.declared_only
+    )
     return Response(logged=logged.of_acquired(acquired))
 
 
 def _release(request: Request) -> Response:
     body = request.body()
     match locks.release(
-        request.store, request.name, body, request.caller, lock_id=request.lock_id, own_locks=_OWN_LOCKS
+        request.store,
+        request.name,
+        body,
+        request.caller,
+        lock_id=request.lock_id,
+        own_locks=_POLICY.own_locks,
     ):
         case locks.Released(lock_id, marker_created):
             return Response(logged={"lock_id": lock_id, "marker_left": marker_created})

@@ -4,9 +4,8 @@ If the bucket cannot be read, the function fails after the probe's metric is wri
 again, and its errors are a metric of AWS.
 """
 
-import os
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import botocore.session
@@ -16,6 +15,7 @@ from gateway import function
 from gateway.log import log
 from holdfast import notification, watching
 from holdfast.errors import HoldfastError
+from holdfast.policy import Deployment, Policy
 from holdfast.s3.store import Store
 from holdfast.watching import Metric
 from watch import probe
@@ -23,15 +23,15 @@ from watch import probe
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_TEAM: Final = os.environ["HOLDFAST_TEAM"]
-_TOPIC: Final = os.environ.get("HOLDFAST_NOTIFY_TOPIC")
-_ADDRESS: Final = os.environ["HOLDFAST_PROBED_API"]
-_OLD: Final = timedelta(seconds=float(os.environ.get("HOLDFAST_OLD_LOCK", watching.OLD.total_seconds())))
+_POLICY: Final = Policy.from_environment("has_networks", "old_lock")
+_DEPLOYMENT: Final = Deployment.from_environment("team", "probed_api", "notify_topic")
+_TEAM: Final = _DEPLOYMENT.team
+_TOPIC: Final = _DEPLOYMENT.notify_topic
+_OLD: Final = watching.OLD if _POLICY.old_lock is None else _POLICY.old_lock
 _RESERVE: Final = 15.0
 """Seconds at the end for metrics and messages, and for the last request to S3."""
 
 _function = function.start()
-_outside: Final = "HOLDFAST_HAS_NETWORKS" in os.environ
 
 
 def _connect() -> Any:
@@ -83,7 +83,9 @@ def _probe(store: Store) -> str | None:
         enabled = watching.read_secret(store)
     except (HoldfastError, ValueError) as error:
         return f"its credentials cannot be read: {type(error).__name__}"
-    return None if enabled is None else probe.run(_ADDRESS, enabled, outside=_outside)
+    return (
+        None if enabled is None else probe.run(_DEPLOYMENT.probed_api, enabled, outside=_POLICY.has_networks)
+    )
 
 
 def _put(values: dict[Metric, float]) -> None:

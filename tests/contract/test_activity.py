@@ -85,7 +85,7 @@ def function(request: pytest.FixtureRequest) -> Iterator[Activity]:
 def activity(function: Activity, monkeypatch: pytest.MonkeyPatch) -> Iterator[Activity]:
     """The function, with a log group for this test alone."""
     group = f"/holdfast/{uuid4().hex}/audit"
-    monkeypatch.setattr(function.module.environment, "AUDIT_GROUP", group)
+    monkeypatch.setattr(function.module, "_AUDIT_GROUP", group)
     function.logs.create_log_group(logGroupName=group)
     yield replace(function, group=group, now=int(time.time() * 1000))
     function.logs.delete_log_group(logGroupName=group)

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 
-from gateway import function
 from holdfast import names
 from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import locking, records, workspaces
@@ -387,22 +386,6 @@ def test_an_undeclare_compares_what_it_finds_under_its_lock(
     bucket.proxy.end_rules()
     assert (records.read(bucket.direct_store(), NAME) is not None) is is_declared
     assert locks.read(bucket.direct_store(), NAME) is None
-
-
-# --- the setting ----------------------------------------------------------------------------------------
-
-
-def test_a_function_does_not_start_unless_it_knows_which_names_need_a_declaration(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HOLDFAST_NEW_STATES", "any")
-    assert function.declared_only() is False
-    monkeypatch.setenv("HOLDFAST_NEW_STATES", "Declared")
-    with pytest.raises(ValueError, match="HOLDFAST_NEW_STATES"):
-        function.declared_only()
-    monkeypatch.delenv("HOLDFAST_NEW_STATES")
-    with pytest.raises(KeyError, match="HOLDFAST_NEW_STATES"):
-        function.declared_only()
 
 
 def test_a_name_is_suggested_however_many_foreign_names_come_before_it(

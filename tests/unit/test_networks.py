@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gateway import function
 from holdfast.access import Grant, Role
 from holdfast.identity import records, tokens, trust
 from holdfast.identity.networks import MAX_OF_A_RECORD, check, check_new, covers
@@ -71,17 +70,6 @@ def test_an_address_is_in_a_network_of_its_own_version_also_as_ipv4_in_ipv6() ->
     ):
         assert not covers(FROM, address)
     assert not covers(["::/0"], "203.0.113.5")
-
-
-def test_a_function_does_not_start_with_networks_that_it_cannot_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value, networks in ((None, ()), ("", ()), (",".join(FROM), FROM)):
-        monkeypatch.delenv("HOLDFAST_NETWORKS", raising=False)
-        if value is not None:
-            monkeypatch.setenv("HOLDFAST_NETWORKS", value)
-        assert function.networks() == networks
-    monkeypatch.setenv("HOLDFAST_NETWORKS", "203.0.113.0/24,")
-    with pytest.raises(ValueError, match=r"^HOLDFAST_NETWORKS: '' is not a network"):
-        function.networks()
 
 
 # --- records -----------------------------------------------------------------------------------------
@@ -184,13 +172,6 @@ def test_a_new_record_is_refused_with_ipv6_alone_and_a_stored_one_is_read_and_ch
     assert trust.parse(stored.to_json()) == stored
     updated = trust.update(of_earlier, change=trust.Change(), description="new", updated_by="x", now=NOW)
     assert (updated.description, updated.networks) == ("new", V6)
-
-
-def test_a_function_starts_with_the_ipv6_alone_of_an_earlier_deployment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HOLDFAST_NETWORKS", ",".join(V6))
-    assert function.networks() == V6
 
 
 def test_a_rotation_keeps_networks_and_an_update_replaces_or_removes_them() -> None:

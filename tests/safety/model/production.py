@@ -280,7 +280,8 @@ class Production:
 
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         method, route = _ROUTES[request.verb]
-        vars(self._handler)["_DECLARED_ONLY"] = request.declared_only
+        # It is frozen, so the code under test cannot change it.
+        object.__setattr__(vars(self._handler)["_POLICY"], "declared_only", request.declared_only)
         event = self._event(request, method, route, {"name": request.state})
         if request.lock_id:
             event["queryStringParameters"] = {"ID": request.lock_id}

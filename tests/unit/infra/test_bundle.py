@@ -24,6 +24,7 @@ from joserfc.jwk import ECKey
 from joserfc.jwt import encode as sign
 
 from holdfast.lambda_python import lambda_python
+from holdfast.policy import VARIABLES
 from infra import console
 from infra.bundle import ROOT, Bundle, BundleError, bundle
 from infra.bytecode import Native, WebAssembly
@@ -90,7 +91,7 @@ def test_a_bundle_stays_under_its_limit_with_bytecode_and_without(
 
 
 SHIPPED = {
-    "audit_trail": {"audit_trail", "holdfast"},
+    "audit_trail": {"audit_trail", "holdfast", "holdfast/identity", "holdfast/s3"},
     "authorizer": {
         *("authorizer", "gateway", "holdfast", "holdfast/identity", "holdfast/identity/oidc"),
         "holdfast/s3",
@@ -199,12 +200,12 @@ CALLS = {"audit_trail": CALL_LOGS, "cloud": CALL_S3 + SIGN, "management": CALL_S
 
 
 OPTIONAL = {
-    "HOLDFAST_NOTIFY_TOPIC": "arn:aws:sns:us-east-1:123456789012:holdfast",
-    "HOLDFAST_AUDIT_ARCHIVE": "archive",
-    "HOLDFAST_TEAM": "network",
-    "HOLDFAST_PROBED_API": "https://api.example.com",
+    "notify_topic": "arn:aws:sns:us-east-1:123456789012:holdfast",
+    "audit_archive": "archive",
+    "team": "network",
+    "probed_api": "https://api.example.com",
 }
-"""Variables that a function has if it declares them; some of them only with a setting of the team."""
+"""Fields that a function has if it declares them; some of them only with a setting of the team."""
 
 
 def run_alone(code: str, path: Path, *arguments: str, **environment: str) -> str:
@@ -254,7 +255,7 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
     )
     # A function loads some models only if it has the variable, and the team the setting.
     [spec] = [spec for spec in SPECS if spec.folder == function]
-    variables = {name: value for name, value in OPTIONAL.items() if name in spec.environment}
+    variables = {VARIABLES[name]: value for name, value in OPTIONAL.items() if name in spec.environment}
     printed = run_alone(
         code, for_here, HTTPS_PROXY="http://127.0.0.1:1", **variables
     )  # nothing leaves this machine

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.config import AWS, History, Retention, TeamConfig, Throttling
-from infra.lambdas import retention_of_each_write
+from infra.lambdas import policy_of
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 
@@ -90,7 +90,8 @@ def test_the_functions_that_could_have_snap_start_have_it_no_more(stack: Synthes
 def test_a_write_asks_for_retention_unless_the_bucket_adds_it(
     retention: Retention | None, each_write: str | None
 ) -> None:
-    assert retention_of_each_write(TeamConfig(name="ops", retention=retention)) == each_write
+    variables = policy_of(TeamConfig(name="ops", retention=retention)).environment()
+    assert variables.get("HOLDFAST_RETENTION") == each_write
 
 
 def live_alias(stack: Synthesized, handler: str) -> str:
