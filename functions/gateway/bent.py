@@ -45,8 +45,8 @@ def check_redirected(headers: Mapping[str, str]) -> None:
 def check_delete(headers: Mapping[str, str], body: str) -> None:
     """Raise `BentRequest` unless a delete of a state has no body and no header of a body.
 
-    With the method DELETE at the address of the state, Terraform sends the release of a lock here. It sends
-    `Content-Type` and `Content-MD5` also with the empty body of its force-unlock.
+    With the method DELETE at the address of the state, Terraform sends the release of a lock here. Its
+    force-unlock has an empty body, and still `Content-Type` and `Content-MD5`.
     """
     length = headers.get("content-length", "").strip()
     if body or length not in ("", "0") or any(name in headers for name in ("content-type", *CONTENT_MD5)):

@@ -233,7 +233,7 @@ class S3Source:
             yield OldState(key, path, tag, is_certain=key.endswith(".tfstate") or self._is_typed(key))
 
     def _is_typed(self, key: str) -> bool:
-        """Return whether a key is the one of the address, in any workspace."""
+        """Return whether the address names this key, in any workspace."""
         in_workspace = key.startswith(f"{self.workspaces}/") and key.split("/", 2)[2:] == [self.prefix]
         return key == self.prefix or in_workspace
 

@@ -220,7 +220,8 @@ def is_lineage(text: str) -> bool:
 def outputs(body: bytes) -> Mapping[str, Output] | None:
     """Return the outputs of a state document by name; None if its client encrypted it.
 
-    `InvalidState` is raised also if the format's version is not 4.
+    Raises:
+        InvalidState: the body is not a state document, or its version of the format is not 4.
     """
     document = _members(body)
     _read(_values(document))
@@ -250,9 +251,11 @@ def _output(whole: bytes) -> Output:
 def outputs_only(body: bytes, mask: Mask | None = None) -> bytes:
     """Reduce a state document to version, terraform_version, serial, lineage and outputs.
 
-    A masked value is null. Without a mask the outputs keep their exact bytes. Raise `NotAllowed` if the
-    document is encrypted, because its outputs cannot be separated; `InvalidState` also if the format's
-    version is not 4.
+    A masked value is null. Without a mask the outputs keep their exact bytes.
+
+    Raises:
+        NotAllowed: the document is encrypted, so its outputs cannot be separated.
+        InvalidState: the body is not a state document, or its version of the format is not 4.
     """
     document = _members(body)
     _read(_values(document))

@@ -256,7 +256,7 @@ def release(
     `lock_id` is the ID in the query. With an empty body it is an ID alone, as scripts send it to GitLab.
 
     Raises:
-        InvalidLockInfo: also if the ID in the query is not that of the body.
+        InvalidLockInfo: the body is not lock info, or its ID differs from the ID in the query.
         NotAllowed: also if the caller may unlock, but may not remove this lock by force.
         UnlockOutcomeUnknown: the outcome of a force-unlock without an ID is unknown.
     """
@@ -300,8 +300,11 @@ def release(
 def release_exactly(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Released:
     """Release the lock that was acquired with this document, and never force-unlock.
 
-    `LockNotMatched` is raised also if no lock is held. A released lock leaves nothing in the bucket, so the
-    retry of a release cannot be told from the release of a lock that somebody removed or nobody acquired.
+    A released lock leaves nothing in the bucket. So the retry of a release cannot be told from the release of
+    a lock that somebody removed or nobody acquired.
+
+    Raises:
+        LockNotMatched: no lock is held, or another lock, which stays.
     """
     caller.require(Action.UNLOCK, name)
     held = read(store, name)
