@@ -20,6 +20,7 @@ from holdfast import names
 from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import locking, staging, uploads
 from holdfast.cloud.ids import WorkspaceId
+from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
 from holdfast.state.document import Revision
 from local_aws.clients import s3_client
@@ -40,7 +41,8 @@ state, staging, account, upload, principal = sys.argv[1:]
 from holdfast.access import Caller, Role
 from holdfast.cloud import uploads
 from holdfast.cloud.ids import UploadId
-from holdfast.s3.store import Store, connect
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 s3 = connect()
 def peak():
     # The peak of getrusage includes the memory of the parent process at the fork.
@@ -50,7 +52,7 @@ def peak():
         return int(line.split()[1]) / 1000
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000_000
 store, staged = (
-    Store(s3, bucket, account, deadline=time.monotonic() + 60) for bucket in (state, staging)
+    Store(s3, bucket, account, Budget.seconds(60)) for bucket in (state, staging)
 )
 store.read("nothing")
 before, started, ran = peak(), time.perf_counter(), time.process_time()
@@ -135,7 +137,7 @@ def _sizes(run: Run) -> Iterator[Figure]:
         for serial in range(1, run.rounds + 1):
             tell(f"{megabytes} MB, round {serial} of {run.rounds}")
             document = state(serial, megabytes * 1_000_000)
-            store = Store(s3, stack.bucket, ACCOUNT, deadline=time.monotonic() + 400)
+            store = Store(s3, stack.bucket, ACCOUNT, Budget.seconds(400))
             workspace = WorkspaceId.mint(name)
             locking.lock(store, workspace, _CALLER)
             md5 = hashlib.md5(document, usedforsecurity=False).hexdigest()

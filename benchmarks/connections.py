@@ -11,7 +11,7 @@ import botocore
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run
 from benchmarks.tiny_s3 import BUCKET, tiny_s3
-from holdfast.s3.store import connect, sdk_session
+from holdfast.s3.sdk import connect, sdk_session
 from tests.support.certificates import create_certificates
 from tests.support.environment import CREDENTIALS, SETTINGS
 

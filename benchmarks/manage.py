@@ -14,7 +14,9 @@ from benchmarks.figures import Figure, Section
 from benchmarks.run import Run, tell
 from benchmarks.stack import HOLDFAST, Client, printed
 from benchmarks.state import state
-from holdfast.s3.store import Store, connect
+from holdfast.s3.budget import Budget
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 from local_aws.server import ACCOUNT, REGION
 
 _STATES: Final = (1000, 5000)
@@ -59,7 +61,7 @@ def _lists(run: Run) -> Iterator[Figure]:
             took["function"].append(sum(line["milliseconds"] for line in lines))
             took["client"].append(client_ms)
             started = time.perf_counter()
-            store = Store(s3, run.stack.bucket, ACCOUNT, deadline=time.monotonic() + 60)
+            store = Store(s3, run.stack.bucket, ACCOUNT, Budget.seconds(60))
             for key in after:
                 store.keys_page(f"states/{folder}", after=key)
             listed = time.perf_counter()

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 from botocore.loaders import create_loader
 
+from holdfast import networks
 from holdfast import team as names
-from holdfast.identity import networks
 from holdfast.s3.retention import MAX_DAYS
 from infra.alarm_settings import TOPIC, AlarmSettings
 from infra.domain_settings import CERTIFICATE, DomainSettings

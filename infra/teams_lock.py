@@ -14,7 +14,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from holdfast.identity.networks import covers
+from holdfast.networks import covers
 from infra.config import LOCAL_ACCOUNT, ConfigError, TeamConfig, read_teams
 from infra.settings import as_toml
 

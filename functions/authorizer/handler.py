@@ -12,10 +12,11 @@ from holdfast import audit
 from holdfast.audit import Event
 from holdfast.identity import credentials
 from holdfast.identity.authentication import Authenticated, Denied, refused
-from holdfast.identity.networks import Origin
 from holdfast.identity.sign_in import sign_in
 from holdfast.identity.time_limit import TimeLimit, init_began
+from holdfast.networks import Origin
 from holdfast.policy import Policy
+from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     address = event["requestContext"]["http"].get("sourceIp") or ""
     origin = Origin(address, _networks, decides_alone=bool(_networks) and others == [address])
     sent = credentials.parse(authorization)
-    store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
+    store = _function.store(Budget(ends))
     try:
         outcome = authorizer_context.bounded(sign_in(sent, store, origin, ends))
     except Exception as error:
@@ -78,5 +79,5 @@ def _log_fields(event: dict[str, Any], sent: credentials.Credentials | None, sto
         **(sent.log_fields() if sent else {}),
         "source_ip": context["http"].get("sourceIp"),
         "request_id": context["requestId"],
-        "s3_requests": len(store.requests),
+        "s3_requests": len(store.budget.requests),
     }

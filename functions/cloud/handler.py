@@ -6,7 +6,6 @@ It only translates events for the library, and the library's results to response
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cloud import documents
@@ -14,7 +13,7 @@ from gateway import bent, downloads, function, logged, payload, requests
 from gateway.payload import Payload
 from gateway.responses import Response, respond
 from gateway.router import ANY_CALLER, Route, Router, Target
-from holdfast.access import Action, named
+from holdfast.access import Action, OwnLocks, named
 from holdfast.audit import Event
 from holdfast.cloud import locking, staging, uploads, versions, workspaces
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
@@ -43,20 +42,25 @@ if TYPE_CHECKING:
     from holdfast.state.delete import Removed
     from holdfast.state.write import Written
 
-_POLICY: Final = Policy.from_environment("largest_state", "declared_only", "own_locks", "retention")
 _DEPLOYMENT: Final = Deployment.from_environment("staging_bucket", "api_address")
 
 _API_VERSION: Final = "2.5"
 """The lowest API version that clients accept."""
 
-_function = function.start()
+_function = function.start(
+    Policy.from_environment("largest_state", "declared_only", "own_locks", "retention")
+)
 
 
-@dataclass(slots=True)
 class Request(requests.Request):
-    """A request of the protocol. `staging` is the staging bucket."""
+    """A request of the protocol."""
 
-    staging: Store
+    __slots__ = ()
+
+    @property
+    def staging(self) -> Store:
+        """The staging bucket, within the budget of the invocation."""
+        return self.function.store(self.budget, _DEPLOYMENT.staging_bucket)
 
     @property
     def api_address(self) -> str:
@@ -68,11 +72,6 @@ class Request(requests.Request):
         address = _DEPLOYMENT.api_address or "https://{domain}"
         return address.replace("{api}", context["apiId"]).replace("{domain}", context["domainName"])
 
-    @property
-    def s3_requests(self) -> int:
-        """The number of requests to S3."""
-        return len(self.store.requests) + len(self.staging.requests)
-
     def check_query(self, known: Collection[str]) -> None:
         """Raise `InvalidDocument` for an unknown parameter, `BentRequest` for a read that was a change."""
         documents.check_parameters(self.query, known)
@@ -82,10 +81,7 @@ class Request(requests.Request):
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API."""
-    store, staged = (
-        _function.store(context, bucket) for bucket in (_function.bucket, _DEPLOYMENT.staging_bucket)
-    )
-    return respond(Request(event, store, staged), _ROUTER, documents.error)
+    return respond(Request(event, _function, _function.budget(context)), _ROUTER, documents.error)
 
 
 # The service.
@@ -127,21 +123,20 @@ def _list_workspaces(request: Request, organization: str) -> Response:
     caller, query = request.caller, request.query
     number, size = documents.page_wanted(query)
     is_reversed = documents.is_reversed(query)
-    found = workspaces.listed(request.store, organization, documents.wanted(query), caller)
+    listed = workspaces.listed(request.store, organization, documents.wanted(query), caller)
     if is_reversed:
-        found.reverse()
+        listed.reverse()
     if not query.keys().isdisjoint(("filter[project][id]", "filter[current-run][status]")):
-        found = []  # no workspace is in a project, or has a run
-    return Response(documents.page(found, number, size, caller, _POLICY.own_locks))
+        listed = []  # no workspace is in a project, or has a run
+    return Response(documents.page(listed, number, size, caller, _own_locks(request)))
 
 
-def _read_workspace(request: Request, organization: str, workspace: str) -> Response:
+def _read_workspace(request: Request, *_: str) -> Response:
     try:
-        found = workspaces.read(request.store, organization, workspace, request.caller)
+        return _workspace(request, workspaces.read(request.work))
     except NoWorkspace as error:
         # As for a missing state, the log does not say that the request was refused.
         return _absent(error, Event.WORKSPACE_ABSENT)
-    return _workspace(request, found)
 
 
 def _absent(error: HoldfastError, event: Event) -> Response:
@@ -150,28 +145,26 @@ def _absent(error: HoldfastError, event: Event) -> Response:
 
 
 def _read_workspace_by_id(request: Request, workspace: WorkspaceId) -> Response:
-    return _workspace(request, workspaces.read_by_id(request.store, workspace, request.caller))
+    return _workspace(request, workspaces.read_by_id(request.work, workspace))
 
 
 def _create_workspace(request: Request, organization: str) -> Response:
     caller = request.caller
     require_organization(organization, caller)
     name, tags = documents.new_workspace(request.body())
-    created = workspaces.create(
-        request.store, organization, name, tags, caller, declared_only=_POLICY.declared_only
-    )
+    created = workspaces.create(request.at(state_name(organization, name)), tags)
     return _workspace(request, created, 201)
 
 
 def _change_workspace(request: Request, workspace: WorkspaceId) -> Response:
-    request.caller.require(Action.WRITE, workspace.name)
-    found = workspaces.read_by_id(request.store, workspace, request.caller)
-    documents.check_change(request.body(), documents.workspace(found, request.caller, _POLICY.own_locks))
-    return _workspace(request, found)
+    request.work.require(Action.WRITE)
+    current = workspaces.read_by_id(request.work, workspace)
+    documents.check_change(request.body(), _document(request, current))
+    return _workspace(request, current)
 
 
-def _delete_workspace(request: Request, organization: str, workspace: str) -> Response:
-    return _deleted(workspaces.delete(request.store, organization, workspace, request.caller))
+def _delete_workspace(request: Request, *_: str) -> Response:
+    return _deleted(workspaces.delete(request.work))
 
 
 def _safe_delete_by_name(request: Request, organization: str, workspace: str) -> Response:
@@ -179,7 +172,7 @@ def _safe_delete_by_name(request: Request, organization: str, workspace: str) ->
 
 
 def _safe_delete(request: Request, workspace: WorkspaceId) -> Response:
-    return _deleted(workspaces.safe_delete(request.store, workspace, request.caller))
+    return _deleted(workspaces.safe_delete(request.work, workspace))
 
 
 def _deleted(removed: "Removed") -> Response:
@@ -188,18 +181,23 @@ def _deleted(removed: "Removed") -> Response:
     return Response(logged={"version_id": removed.version_id}, status=204, event=event)
 
 
-def _workspace(request: Request, found: "Workspace", status: int = 200) -> Response:
-    return Response(
-        documents.answer(documents.workspace(found, request.caller, _POLICY.own_locks)), status=status
-    )
+def _workspace(request: Request, workspace: "Workspace", status: int = 200) -> Response:
+    return Response(documents.answer(_document(request, workspace)), status=status)
+
+
+def _document(request: Request, workspace: "Workspace") -> Mapping[str, Any]:
+    return documents.workspace(workspace, request.caller, _own_locks(request))
+
+
+def _own_locks(request: Request) -> OwnLocks:
+    return request.function.policy.own_locks
 
 
 # Tags.
 
 
 def _read_tags(request: Request, workspace: WorkspaceId) -> Response:
-    found = workspaces.read_by_id(request.store, workspace, request.caller)
-    return Response(documents.tag_bindings(found.tags))
+    return Response(documents.tag_bindings(workspaces.read_by_id(request.work, workspace).tags))
 
 
 def _bind_tags(request: Request, workspace: WorkspaceId) -> Response:
@@ -225,113 +223,87 @@ def _remove_tags(request: Request, workspace: WorkspaceId) -> Response:
 def _change_tags(
     request: Request, workspace: WorkspaceId, change: Callable[[Mapping[str, str]], Mapping[str, str]]
 ) -> "Workspace":
-    return workspaces.change_tags(request.store, workspace, change, request.caller)
+    return workspaces.change_tags(request.work, workspace, change)
 
 
 # Locks. Clients only check that the responses are workspaces.
 
 
 def _lock(request: Request, workspace: WorkspaceId) -> Response:
-    acquired = locking.lock(request.store, workspace, request.caller, declared_only=_POLICY.declared_only)
-    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _POLICY.own_locks)
-    found["attributes"]["locked"] = True
-    found["relationships"]["locked-by"] = documents.locked_by(request.caller.principal)
-    return Response(documents.answer(found), logged.of_acquired(acquired))
+    acquired = locking.lock(request.work, workspace)
+    document = _document(request, workspaces.Workspace(workspace))
+    document["attributes"]["locked"] = True
+    document["relationships"]["locked-by"] = documents.locked_by(request.caller.principal)
+    return Response(documents.answer(document), logged.of_acquired(acquired))
 
 
 def _unlock(request: Request, workspace: WorkspaceId) -> Response:
-    released = locking.unlock(request.store, workspace, request.caller)
-    said = {"lock_id": released.lock_id, "marker_left": released.marker_created}
-    return _unlocked(request, workspace, said)
+    released = locking.unlock(request.work, workspace)
+    fields = {"lock_id": released.lock_id, "marker_left": released.marker_created}
+    return _unlocked(request, workspace, fields)
 
 
 def _force_unlock(request: Request, workspace: WorkspaceId) -> Response:
-    removed = locking.force_unlock(request.store, workspace, request.caller, own_locks=_POLICY.own_locks)
+    removed = locking.force_unlock(request.work, workspace)
     return _unlocked(request, workspace, logged.of_removed(removed))
 
 
-def _unlocked(request: Request, workspace: WorkspaceId, said: Mapping[str, Any]) -> Response:
-    found = documents.workspace(workspaces.Workspace(workspace), request.caller, _POLICY.own_locks)
-    return Response(documents.answer(found), said)
+def _unlocked(request: Request, workspace: WorkspaceId, fields: Mapping[str, Any]) -> Response:
+    return Response(documents.answer(_document(request, workspaces.Workspace(workspace))), fields)
 
 
 # State versions.
 
 
-def _current_version(request: Request, workspace: WorkspaceId) -> Response:
+def _current_version(request: Request, _: WorkspaceId) -> Response:
     try:
-        found = versions.current(
-            request.store, workspace.name, request.caller, declared_only=_POLICY.declared_only
-        )
+        current = versions.current(request.work)
     except NoState as error:
         return _absent(error, Event.STATE_ABSENT)
     # The client has not read the content yet: the download logs `state.read`.
-    document = documents.version(found, request.api_address)
-    return Response(document, {"version_id": found.id.version_id})
+    document = documents.version(current, request.api_address)
+    return Response(document, {"version_id": current.id.version_id})
 
 
 def _read_version(request: Request, version: VersionId | UploadId) -> Response:
     """Describe a version, or commit an upload: after an upload clients always request its description."""
     if isinstance(version, UploadId):
         return _commit(request, version)
-    found = versions.describe(request.store, version, request.caller)
-    return Response(documents.version(found, request.api_address))
+    described = versions.describe(request.work, version.version_id)
+    return Response(documents.version(described, request.api_address))
 
 
 def _download(request: Request, which: VersionId | UploadId) -> Response:
     version = VersionId.parse(str(which))  # an upload has nothing to download
-    said = {"version_id": version.version_id, "bytes": version.size}
+    fields = {"version_id": version.version_id, "bytes": version.size}
     if version.size <= payload.MAX_BYTES:
-        body = versions.read(request.store, version, request.caller)
+        body = versions.read(request.work, version.version_id)
         if encoded := downloads.encoded(body, accepts_gzip=request.accepts_gzip):
-            return Response(encoded, said)
-    request.caller.require(Action.READ, version.name)
-    elsewhere = downloads.redirect(_function.bucket, version.name, version.version_id)
-    return Response(elsewhere, said, status=307)
+            return Response(encoded, fields)
+    request.work.require(Action.READ)
+    elsewhere = downloads.redirect(request.store.bucket, version.name, version.version_id)
+    return Response(elsewhere, fields, status=307)
 
 
 def _create_version(request: Request, workspace: WorkspaceId) -> Response:
-    caller, new = request.caller, documents.new_version(request.body())
-    with _lock_stays(workspace.name):
+    work, new = request.work, documents.new_version(request.body())
+    with _lock_stays(work.name):
         upload = uploads.create(
-            request.store,
-            workspace,
-            new.announced,
-            new.md5,
-            caller,
-            force=new.force,
-            body=new.state,
-            declared_only=_POLICY.declared_only,
+            work, workspace.lock_id, new.announced, new.md5, force=new.force, body=new.state
         )
     if new.state is None:
         presigned = downloads.presigned(_DEPLOYMENT.staging_bucket)
-        addresses = staging.addresses(presigned, workspace.name, caller, upload.key)
-        said = {"lock_id": upload.lock_id, "serial": upload.serial}
-        return Response(documents.upload(upload, *addresses), said, status=201)
-    with _lock_stays(workspace.name):
-        written = uploads.write_at_once(
-            request.store,
-            upload,
-            new.state,
-            caller,
-            limit=_POLICY.largest_state,
-            retention=_POLICY.retention,
-            declared_only=_POLICY.declared_only,
-        )
+        addresses = staging.addresses(presigned, upload, work.caller)
+        fields = {"lock_id": upload.lock_id, "serial": upload.serial}
+        return Response(documents.upload(upload, *addresses), fields, status=201)
+    with _lock_stays(work.name):
+        written = uploads.write_at_once(work, upload, new.state)
     return _written(upload, written, 201)
 
 
 def _commit(request: Request, upload: UploadId) -> Response:
     with _lock_stays(upload.name):
-        written = uploads.commit(
-            request.store,
-            request.staging,
-            upload,
-            request.caller,
-            limit=_POLICY.largest_state,
-            retention=_POLICY.retention,
-            declared_only=_POLICY.declared_only,
-        )
+        written = uploads.commit(request.work, request.staging, upload)
     return _written(upload, written, 200)
 
 
@@ -357,27 +329,25 @@ def _written(upload: UploadId, written: "Written", status: int) -> Response:
 
 def _read_outputs(request: Request, workspace: WorkspaceId) -> Response:
     try:
-        found = versions.outputs(
-            request.store, workspace, request.caller, declared_only=_POLICY.declared_only
-        )
+        outputs = versions.outputs(request.work)
     except NoState:
         return Response(documents.answer([]), event=Event.STATE_ABSENT)
-    said = {"version_id": found.version.version_id}
+    fields = {"version_id": outputs.version.version_id}
     try:
-        return _of_outputs(request, documents.outputs(found), said)
+        return _of_outputs(request, documents.outputs(outputs), fields)
     except TooLarge:
         if not request.caller.may(Action.READ, workspace.name):
             raise
         # Respond as for an encrypted state: the client then reads the state itself, which may be of any size.
-        return _of_outputs(request, documents.outputs(versions.Outputs(found.version, None)), said)
+        return _of_outputs(request, documents.outputs(versions.Outputs(outputs.version, None)), fields)
 
 
 def _read_output(request: Request, output: OutputId) -> Response:
-    found = versions.output(request.store, output, request.caller)
-    return _of_outputs(request, documents.output(output, found), {"version_id": output.version.version_id})
+    value = versions.output(request.work, output)
+    return _of_outputs(request, documents.output(output, value), {"version_id": output.version.version_id})
 
 
-def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> Response:
+def _of_outputs(request: Request, document: bytes, fields: Mapping[str, Any]) -> Response:
     try:
         encoded = payload.encode(document, accepts_gzip=request.accepts_gzip)
     except TooLarge:
@@ -387,7 +357,7 @@ def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> R
             "'reader'."
         ) from None
     headers = {**documents.HEADERS, **encoded.headers}
-    return Response(Payload(encoded.text, is_base64=encoded.is_base64, headers=headers), said)
+    return Response(Payload(encoded.text, is_base64=encoded.is_base64, headers=headers), fields)
 
 
 def _decode(parameters: Mapping[str, str]) -> Target:

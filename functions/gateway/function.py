@@ -4,8 +4,11 @@ import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.policy import Deployment
-from holdfast.s3.store import READ_TIMEOUT, Store, connect, deadline
+from holdfast.memory import Memory
+from holdfast.policy import Deployment, Policy
+from holdfast.s3.budget import READ_TIMEOUT, Budget
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -22,26 +25,39 @@ class Function:
     Attributes:
         bucket: the name of the state bucket.
         account: the ID of the AWS account that must own its buckets.
+        policy: the decisions of the team that the function declares.
+        memory: the process's cache of current versions; None if the function has none.
     """
 
     s3: Any
     bucket: str
     account: str
+    policy: Policy
+    memory: Memory | None
 
-    def store(self, context: "LambdaContext", bucket: str = "") -> Store:
-        """Return the store of a bucket, by default the state bucket, for the requests of one invocation."""
-        until = deadline(context.get_remaining_time_in_millis())
-        return Store(self.s3, bucket or self.bucket, self.account, deadline=until)
+    def budget(self, context: "LambdaContext") -> Budget:
+        """Return the budget of one invocation."""
+        return Budget.of_invocation(context.get_remaining_time_in_millis())
+
+    def store(self, budget: Budget, bucket: str = "") -> Store:
+        """Return the store of a bucket, by default the state bucket."""
+        return Store(self.s3, bucket or self.bucket, self.account, budget)
 
 
-def start(*, read_timeout: float = READ_TIMEOUT) -> Function:
+def start(
+    policy: Policy | None = None, memory: Memory | None = None, *, read_timeout: float = READ_TIMEOUT
+) -> Function:
     """Start a function: create its client, and enable the garbage collector again.
 
     Args:
+        policy: the fields of the team's policy that the function declares; None for no field.
+        memory: the process's cache of current versions, if the function has one.
         read_timeout: seconds without a byte from S3 after which a request is retried.
     """
     deployment = Deployment.from_environment("bucket", "account")
-    function = Function(connect(read_timeout=read_timeout), deployment.bucket, deployment.account)
+    client = connect(read_timeout=read_timeout)
+    decisions = policy or Policy.from_environment()
+    function = Function(client, deployment.bucket, deployment.account, decisions, memory)
     gc.freeze()  # objects that exist now live as long as the process
     gc.enable()
     return function

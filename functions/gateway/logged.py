@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
+from holdfast.state.held import LockIdentity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import ForceUnlocked, LockIdentity
+from holdfast.state.removing import ForceUnlocked
 from holdfast.state.write import Written
 
 # CloudWatch splits long lines, and the audit trail ignores half a line.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway import authorizer_context, payload
+from gateway.function import Function
 from gateway.headers import CONTENT_MD5, accepts_gzip
 from gateway.router import Target
 from holdfast import json_object
@@ -14,7 +15,9 @@ from holdfast.access import Caller
 from holdfast.errors import InvalidBody, InvalidRequest, NotAuthenticated
 from holdfast.identity.authentication import Authenticated
 from holdfast.names import StateName
+from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
+from holdfast.work import Work
 
 
 @dataclass(slots=True)
@@ -22,16 +25,20 @@ class Request:
     """A request, with its parsed event.
 
     Attributes:
+        store: the state bucket, within the budget of the invocation.
         authenticated: the caller; None if the authorizer was not invoked, or its context is invalid.
         target: the decoded path; empty before it is decoded.
     """
 
     event: Mapping[str, Any]
-    store: Store
+    function: Function
+    budget: Budget
+    store: Store = field(init=False)
     authenticated: Authenticated | None = field(init=False)
     target: Target = field(init=False, default_factory=Target)
 
     def __post_init__(self) -> None:
+        self.store = self.function.store(self.budget)
         authorizer = self.event["requestContext"].get("authorizer") or {}
         self.authenticated = authorizer_context.decode(authorizer.get("lambda"))
 
@@ -62,16 +69,20 @@ class Request:
         return self.target.name
 
     @property
+    def work(self) -> Work:
+        """The caller at the state that the route names; `LookupError` if the route names no state."""
+        return self.at(self.name)
+
+    def at(self, name: StateName) -> Work:
+        """Return the caller at a state that the body names."""
+        return Work(self.store, name, self.caller, self.function.policy, self.function.memory)
+
+    @property
     def state(self) -> str | None:
         """The state's name for the log, which may be invalid; None if the request has no name."""
         if self.target.name is not None:
             return self.target.name.value
         return (self.event.get("pathParameters") or {}).get("name")
-
-    @property
-    def s3_requests(self) -> int:
-        """The number of requests to S3."""
-        return len(self.store.requests)
 
     @property
     def accepts_gzip(self) -> bool:
@@ -95,12 +106,12 @@ class Request:
     @property
     def query(self) -> Mapping[str, str]:
         """The query's parameters, decoded by the gateway; `InvalidRequest` if a parameter is not Unicode."""
-        found: Mapping[str, str] = self.event.get("queryStringParameters") or {}
+        parameters: Mapping[str, str] = self.event.get("queryStringParameters") or {}
         try:
-            json_object.check_unicode(dict(found))
+            json_object.check_unicode(dict(parameters))
         except ValueError as error:
             raise InvalidRequest(f"The query {error}.") from None
-        return found
+        return parameters
 
     def check_query(self, known: Collection[str]) -> None:
         """Ignore unknown parameters. A subclass raises an error for a parameter that must be in `known`."""

@@ -79,7 +79,7 @@ def respond(
             **_who_and_what(request),
             **logged,
             "status": response["statusCode"],
-            "s3_requests": request.s3_requests,
+            "s3_requests": len(request.budget.requests),
             "milliseconds": round((time.monotonic() - started) * 1000),
         },
     )

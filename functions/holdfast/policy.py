@@ -49,7 +49,7 @@ def _read_retention(text: str) -> "Retention":
 
 
 def _read_networks(text: str) -> tuple[str, ...]:
-    from holdfast.identity import networks
+    from holdfast import networks
 
     return networks.check(text.split(","))
 

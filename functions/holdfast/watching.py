@@ -21,9 +21,10 @@ from holdfast.identity import records, tokens
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token
 from holdfast.names import RESERVED, StateName
-from holdfast.s3.store import ListedKey, Store
-from holdfast.state import locks
-from holdfast.state.locks import HeldLock
+from holdfast.s3.objects import ListedKey
+from holdfast.s3.store import Store
+from holdfast.state import held
+from holdfast.state.held import HeldLock
 from holdfast.team import LAMBDA_PAYLOAD
 
 NAMESPACE: Final = "Holdfast"
@@ -129,16 +130,16 @@ def look(store: Store, now: datetime) -> Seen:
             locked.append(name)
         elif (name := _named(entry.key, _STATE)) and LARGE <= entry.size <= LAMBDA_PAYLOAD:
             large.append((name, entry))
-    read = zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True)
-    held = [(name, lock) for name, lock in read if lock]
+    read = zip(locked, _at_once(lambda name: held.read(store, name), locked), strict=True)
+    locks = [(name, lock) for name, lock in read if lock]
     valid = [token for token in _tokens(store) if token.status(now) == "active"]
     newest = _newest_secret(store)
     others = [token for token in valid if not is_probes(token)]
     return Seen(
         locks=sorted(
-            ((name, lock) for name, lock in held if lock.freeze is None), key=lambda one: -_age(one[1])
+            ((name, lock) for name, lock in locks if lock.freeze is None), key=lambda one: -_age(one[1])
         ),
-        frozen=sum(lock.freeze is not None for _, lock in held),
+        frozen=sum(lock.freeze is not None for _, lock in locks),
         large=large,
         tokens=sorted((token for token in others if token.expires), key=_last),
         enabled=newest is not None,

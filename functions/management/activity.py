@@ -29,8 +29,8 @@ from holdfast.audit_log import FIRST_SPAN, GROWTH, Line, milliseconds
 from holdfast.errors import InvalidName, InvalidRequest, OutcomeUnknown, StorageRefused
 from holdfast.names import StateName
 from holdfast.policy import Deployment
-from holdfast.s3.store import sdk_session
-from holdfast.state import freeze
+from holdfast.s3.sdk import sdk_session
+from holdfast.state.freezing import patterns
 from management import documents
 from management.requests import Request, moment
 
@@ -266,7 +266,7 @@ def _in_scope(lines: Iterable[Line], caller: Caller) -> Iterable[Line]:
 def _may_see(state: object, caller: Caller) -> bool:
     try:
         if isinstance(state, str) and "*" in state:  # the pattern of a freeze
-            return freeze.covers(caller, Action.READ_ACTIVITY, check_pattern(state))
+            return patterns.covers(caller, Action.READ_ACTIVITY, check_pattern(state))
         return isinstance(state, str) and caller.may(Action.READ_ACTIVITY, names.parse(state))
     except (InvalidName, ValueError):
         return False

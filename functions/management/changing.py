@@ -1,7 +1,8 @@
 """Handlers of the management API that change: declare a name, restore or freeze a state, for example."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from gateway import logged
 from gateway.responses import Response
@@ -9,19 +10,18 @@ from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
-from holdfast.policy import Policy
-from holdfast.s3.store import Object
-from holdfast.state import freeze as freezing
-from holdfast.state import locks
+from holdfast.s3.objects import Object
 from holdfast.state.delete import delete as delete_state
+from holdfast.state.freezing import patterns, states
+from holdfast.state.held import Freeze
 from holdfast.state.operator import check_version_id
+from holdfast.state.removing import break_exactly
 from holdfast.state.restore import Wanted, how_to_replace
 from holdfast.state.restore import restore as restore_state
 from holdfast.state.undelete import undelete as undelete_state
 from management import documents
 from management.requests import Request, moment, text
 
-_POLICY: Final = Policy.from_environment("largest_state", "own_locks", "retention")
 _GONE: Final = "replace_lineage"
 """A member that commands of 0.3.0 send."""
 
@@ -29,38 +29,32 @@ _GONE: Final = "replace_lineage"
 def create(request: Request) -> Response:
     """Declare the name of a state."""
     request.document()
-    created = workspaces.declare(request.store, request.name, request.caller)
-    answered = documents.answer(v1.Declared(name=request.name.value, created=created))
-    return Response(answered, event=_unless(created))
+    created = workspaces.declare(request.work)
+    document = documents.answer(v1.Declared(name=request.name.value, created=created))
+    return Response(document, event=_unless(created))
 
 
 def undeclare(request: Request) -> Response:
     """Delete the record of a name without a state if it is still the record that the operator saw."""
     seen = text(request.document(*form.names(v1.Undeclare)), "record")
-    removed = workspaces.undeclare(request.store, request.name, seen, request.caller)
-    answered = documents.answer(v1.Undeclared(name=request.name.value, removed=removed))
-    return Response(answered, event=_unless(removed))
+    removed = workspaces.undeclare(request.work, seen)
+    document = documents.answer(v1.Undeclared(name=request.name.value, removed=removed))
+    return Response(document, event=_unless(removed))
 
 
 def restore(request: Request) -> Response:
     """Write the content of an earlier version again."""
-    asked = request.document(*form.names(v1.Restore), _GONE)
-    version_id = check_version_id(text(asked, "version"))
-    if _GONE in asked:
+    members = request.document(*form.names(v1.Restore), _GONE)
+    version_id = check_version_id(text(members, "version"))
+    if _GONE in members:
         raise InvalidRequest(f"'{_GONE}' was removed. {how_to_replace(request.name, version_id)}")
-    restored = restore_state(
-        request.store,
-        request.name,
-        Wanted(
-            version_id,
-            text(asked, "reason"),
-            text(asked, "id"),
-            *(text(asked, member) if member in asked else None for member in ("current", "frozen")),
-        ),
-        request.caller,
-        limit=_POLICY.largest_state,
-        retention=_POLICY.retention,
+    wanted = Wanted(
+        version_id,
+        text(members, "reason"),
+        text(members, "id"),
+        *(text(members, member) if member in members else None for member in ("current", "frozen")),
     )
+    restored = restore_state(request.work, wanted)
     before = restored.superseded
     return Response(
         documents.answer(
@@ -80,7 +74,7 @@ def restore(request: Request) -> Response:
             "serial_before": before.serial if before else None,
             "version_id": restored.version_id,
             "restored_from": restored.restored_from,
-            "reason": asked["reason"],
+            "reason": members["reason"],
         },
         event=_unless(restored.changed),
     )
@@ -97,7 +91,7 @@ def delete(request: Request) -> Response:
                 f"current, not {seen[:60]}. Nothing was deleted; look at it, then run the command again."
             )
 
-    removed = delete_state(request.store, request.name, request.caller, seen=seen, check=check)
+    removed = delete_state(request.work, seen=seen, check=check)
     return Response(
         documents.answer(v1.Deleted(name=request.name.value, version=removed.version_id)),
         {"version_id": removed.version_id},
@@ -106,15 +100,13 @@ def delete(request: Request) -> Response:
 
 def undelete(request: Request) -> Response:
     """Undelete a state if the delete marker that the operator saw is still the newest entry."""
-    asked = request.document(*form.names(v1.Undelete))
-    if "marker" not in asked:
+    members = request.document(*form.names(v1.Undelete))
+    if "marker" not in members:
         raise InvalidRequest(
             "'marker' must be the version ID of the delete marker that is undone. A 'holdfast' command of an "
             "earlier version does not send it: upgrade the command to the version of the deployed stack."
         )
-    undeleted = undelete_state(
-        request.store, request.name, text(asked, "marker"), request.caller, _POLICY.retention
-    )
+    undeleted = undelete_state(request.work, text(members, "marker"))
     return Response(
         documents.answer(
             v1.Undeleted(
@@ -137,16 +129,9 @@ def undelete(request: Request) -> Response:
 
 def break_lock(request: Request) -> Response:
     """Remove exactly the lock with the requested ID and version."""
-    asked = request.parameters
+    parameters = request.parameters
     request.document()
-    removed = locks.break_exactly(
-        request.store,
-        request.name,
-        text(asked, "id"),
-        text(asked, "version"),
-        request.caller,
-        own_locks=_POLICY.own_locks,
-    )
+    removed = break_exactly(request.work, text(parameters, "id"), text(parameters, "version"))
     return Response(
         documents.answer(v1.Removed(name=request.name.value, removed=removed.info is not None)),
         logged.of_removed(removed),
@@ -155,18 +140,9 @@ def break_lock(request: Request) -> Response:
 
 def freeze(request: Request) -> Response:
     """Freeze a state."""
-    asked = request.document(*form.names(v1.Freeze))
-    until = moment(asked["until"], "until") if "until" in asked else None
-    frozen = freezing.freeze(
-        request.store,
-        request.name,
-        text(asked, "id"),
-        text(asked, "reason"),
-        until,
-        request.caller,
-        now=datetime.now(UTC),
-    )
-    ends = documents.time(until) if until else None
+    frozen = _freeze(request.document(*form.names(v1.Freeze)))
+    states.freeze(request.work, frozen, now=datetime.now(UTC))
+    ends = documents.time(frozen.until) if frozen.until else None
     return Response(
         documents.answer(v1.Frozen(name=request.name.value, freeze=documents.freeze(frozen))),
         logged={"freeze": frozen.id, "reason": frozen.reason, "until": ends},
@@ -177,30 +153,24 @@ def unfreeze(request: Request) -> Response:
     """Remove exactly the freeze with the requested ID."""
     request.document()
     freeze_id = text(request.parameters, "id")
-    removed = freezing.unfreeze(request.store, request.name, freeze_id, request.caller)
-    said = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed and removed.freeze else {}
-    answered = documents.answer(v1.Removed(name=request.name.value, removed=removed is not None))
-    return Response(answered, said, event=_unless(removed is not None))
+    removed = states.unfreeze(request.work, freeze_id)
+    fields = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed else {}
+    document = documents.answer(v1.Removed(name=request.name.value, removed=removed is not None))
+    return Response(document, fields, event=_unless(removed is not None))
 
 
 def freeze_pattern(request: Request) -> Response:
     """Freeze a pattern for names without a state, and respond with the names to freeze one by one."""
-    asked = request.document(*form.names(v1.FreezePattern))
-    cursor = text(asked, "cursor") if "cursor" in asked else None
-    frozen, names, next_ = freezing.freeze_pattern(
-        request.store,
-        text(asked, "pattern"),
-        text(asked, "id"),
-        text(asked, "reason"),
-        moment(asked["until"], "until") if "until" in asked else None,
-        request.caller,
-        now=datetime.now(UTC),
-        cursor=cursor,
+    members = request.document(*form.names(v1.FreezePattern))
+    cursor = text(members, "cursor") if "cursor" in members else None
+    pattern = text(members, "pattern")
+    frozen, names, next_ = patterns.freeze_pattern(
+        request.store, request.caller, pattern, _freeze(members), now=datetime.now(UTC), cursor=cursor
     )
     placed = frozen.freeze
-    is_new = placed.id == asked["id"]
+    is_new = placed.id == members["id"]
     ends = documents.time(placed.until) if placed.until else None
-    said = {"reason": placed.reason, "until": ends} if is_new else {"held_by": frozen.by}
+    fields = {"reason": placed.reason, "until": ends} if is_new else {"held_by": frozen.by}
     document = v1.FrozenPattern(
         freeze=documents.pattern_freeze(frozen, request.caller),
         names=tuple(name.value for name in names),
@@ -208,7 +178,7 @@ def freeze_pattern(request: Request) -> Response:
     )
     return Response(
         documents.large(document, accepts_gzip=request.accepts_gzip),
-        logged={"state": frozen.pattern, "freeze": placed.id, **said},
+        logged={"state": frozen.pattern, "freeze": placed.id, **fields},
         event=Event.STATES_LISTED if cursor else _unless(is_new),
     )
 
@@ -217,10 +187,15 @@ def unfreeze_pattern(request: Request) -> Response:
     """Remove the frozen pattern with the requested ID. Frozen states stay frozen."""
     request.document()
     freeze_id = text(request.parameters, "id")
-    lifted = freezing.unfreeze_pattern(request.store, freeze_id, request.caller)
-    said = {"state": lifted.pattern, "freeze": freeze_id, "held_by": lifted.by} if lifted else {}
-    answered = documents.answer(v1.LiftedPattern(pattern=lifted.pattern if lifted else None))
-    return Response(answered, said, event=_unless(lifted is not None))
+    lifted = patterns.unfreeze_pattern(request.store, request.caller, freeze_id)
+    fields = {"state": lifted.pattern, "freeze": freeze_id, "held_by": lifted.by} if lifted else {}
+    document = documents.answer(v1.LiftedPattern(pattern=lifted.pattern if lifted else None))
+    return Response(document, fields, event=_unless(lifted is not None))
+
+
+def _freeze(members: Mapping[str, Any]) -> Freeze:
+    until = moment(members["until"], "until") if "until" in members else None
+    return Freeze(text(members, "id"), text(members, "reason"), until)
 
 
 def _unless(changed: bool) -> Event | None:

@@ -10,7 +10,8 @@ from holdfast.access import Action
 from holdfast.api import form, v1
 from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, TooLarge, UnreadableVersion
 from holdfast.names import StateName
-from holdfast.s3.store import Larger, Object, Store
+from holdfast.s3.objects import Larger, Object
+from holdfast.s3.store import Store
 from holdfast.state import diff
 from holdfast.state.diff import Attribute, Diff, OutputChange, ResourceChange
 from holdfast.state.document import StateDocument
@@ -30,13 +31,13 @@ def respond(request: Request) -> Response:
         TooLarge: a version or the difference is too large.
         UnreadableVersion: a version is not a state document of version 4 of the format.
     """
-    asked = request.parameters
+    parameters = request.parameters
     name = request.name
     request.caller.require(Action.READ, name)
-    values = _SWITCHES.get(asked.get("values", "false"))
+    values = _SWITCHES.get(parameters.get("values", "false"))
     if values is None:
         raise InvalidRequest("'values' must be true or false.")
-    before, after = _versions(request.store, name, asked.get("from"), asked.get("to"))
+    before, after = _versions(request.store, name, parameters.get("from"), parameters.get("to"))
     found = diff.compare(before.body, after.body, values=values)
     body = json.dumps(form.write(_document(name, before, after, found, values=values))).encode()
     try:

@@ -12,13 +12,13 @@ from holdfast.errors import HoldfastError, Locked
 from holdfast.identity.authentication import Authenticated
 from holdfast.names import StateName
 from holdfast.s3.object_metadata import VERSION_FIELDS
-from holdfast.s3.store import ObjectVersion
+from holdfast.s3.objects import ObjectVersion
 from holdfast.state import catalog
 from holdfast.state.description import Current, Description
-from holdfast.state.freeze import covers
+from holdfast.state.freezing.patterns import covers
+from holdfast.state.freezing.record import PatternFreeze
+from holdfast.state.held import Freeze, HeldLock
 from holdfast.state.history import History, Version
-from holdfast.state.locks import Freeze, HeldLock
-from holdfast.state.pattern_freeze import PatternFreeze
 from holdfast.state.resolve import Match, Reference, Resolution
 
 _OF_CLIENT: Final = 200
@@ -122,7 +122,7 @@ def state(name: StateName, found: Description, record: ObjectVersion | None) -> 
     current = found.current
     version = current.version if current else None
     # Metadata of Holdfast's own versions; for another program's version only the document is used.
-    metadata = current.version.metadata if current and current.noted else {}
+    metadata = current.version.metadata if current and current.state else {}
     summary = current.summary if current else None
     counts = summary.counts if summary else None
     serial, lineage = _revision(current)
@@ -151,8 +151,8 @@ def state(name: StateName, found: Description, record: ObjectVersion | None) -> 
 
 
 def _revision(current: Current | None) -> tuple[int | None, str | None]:
-    if current and current.noted:
-        revision = current.noted.revision
+    if current and current.state:
+        revision = current.state.revision
     else:
         revision = current.summary.document.revision if current and current.summary else None
     return (revision.serial, revision.lineage or None) if revision else (None, None)
@@ -164,10 +164,10 @@ def history(name: StateName, page: History) -> v1.VersionPage:
 
 def _version(version: Version) -> v1.Version:
     entry = version.entry
-    noted: dict[str, Any] = {
+    shown: dict[str, Any] = {
         field.shown_as: version.metadata.get(name) for name, field in VERSION_FIELDS.items() if field.shown_as
     }
-    noted["serial"] = version.noted.revision.serial if version.noted and version.noted.revision else None
+    shown["serial"] = version.state.revision.serial if version.state and version.state.revision else None
     return v1.Version(
         version=entry.id,
         time=entry.last_modified,
@@ -175,7 +175,7 @@ def _version(version: Version) -> v1.Version:
         current=entry.is_current,
         delete_marker=entry.is_delete_marker,
         status=version.status.value if version.status else None,
-        **noted,
+        **shown,
     )
 
 

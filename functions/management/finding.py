@@ -22,7 +22,7 @@ _next_pages: Final = deque[tuple[str, Wanted, str, str]](maxlen=100)
 def resources(request: Request) -> Response:
     """Respond with a page of the resources of a state."""
     cursor = request.parameters.get("cursor")
-    page = listing.page(request.store, request.name, cursor, request.caller)
+    page = listing.page(request.work, cursor)
     document = v1.ResourcePage(
         name=request.name.value,
         version=page.version_id,

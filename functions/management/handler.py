@@ -15,6 +15,7 @@ from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest, UnknownRoute
+from holdfast.policy import Policy
 from management import activity, changing, differences, documents, finding, reading
 from management.requests import Request
 
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 # In ASCII, because a lone surrogate cannot be written as UTF-8.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 numbered(_log)
-_function = function.start()
+_function = function.start(Policy.from_environment("largest_state", "own_locks", "retention"))
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API."""
-    return respond(Request(event, _function.store(context)), _ROUTER, documents.error, _log)
+    return respond(Request(event, _function, _function.budget(context)), _ROUTER, documents.error, _log)
 
 
 def _decode(parameters: Mapping[str, str]) -> Target:

@@ -1,7 +1,6 @@
 """Handlers of the management API that read: states, history, content, locks, the caller."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from gateway import downloads, payload
 from gateway.payload import Payload
@@ -11,22 +10,19 @@ from holdfast.api import v1
 from holdfast.api.form import Document
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
-from holdfast.policy import Deployment
-from holdfast.s3.store import Object, ObjectVersion
-from holdfast.state import catalog, declared, description, freeze, history, read
-from holdfast.state import locks as state_locks
+from holdfast.s3.objects import Object, ObjectVersion
+from holdfast.state import catalog, declared, description, held, history, read
 from holdfast.state import resolve as resolving
+from holdfast.state.freezing import patterns
 from holdfast.state.operator import check_version_id
 from management import documents
 from management.requests import Request, text
 
-_BUCKET: Final = Deployment.from_environment("bucket").bucket
-
 
 def states(request: Request) -> Response:
     """Respond with a page of the states."""
-    asked = request.parameters
-    deleted, declared_ = _flag(asked, "deleted"), _flag(asked, "declared")
+    parameters = request.parameters
+    deleted, declared_ = _flag(parameters, "deleted"), _flag(parameters, "declared")
     if deleted and declared_:
         raise InvalidRequest("'deleted' and 'declared' do not go together.")
     list_page = (
@@ -36,26 +32,26 @@ def states(request: Request) -> Response:
         if declared_
         else catalog.page_of_states
     )
-    page = list_page(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
+    page = list_page(request.store, parameters.get("prefix", ""), parameters.get("cursor"), request.caller)
     return _large(request, documents.states(page))
 
 
 def state(request: Request) -> Response:
     """Respond with one state."""
-    found = description.describe(request.store, request.name, request.caller)
+    described = description.describe(request.work)
     record = request.store.read_version(request.name.record_key)
-    if not (found.current or found.lock or record):
+    if not (described.current or described.lock or record):
         raise _no_state(request)
     return Response(
-        documents.answer(documents.state(request.name, found, record)),
-        _version_read(found.current.version if found.current else None),
+        documents.answer(documents.state(request.name, described, record)),
+        _version_read(described.current.version if described.current else None),
     )
 
 
 def versions(request: Request) -> Response:
     """Respond with a page of the history of a state."""
     cursor = request.parameters.get("cursor")
-    page = history.page(request.store, request.name, cursor, request.caller)
+    page = history.page(request.work, cursor)
     if not page.versions and cursor is None and not _is_known(request):
         raise _no_state(request)
     return _large(request, documents.history(request.name, page))
@@ -63,12 +59,10 @@ def versions(request: Request) -> Response:
 
 def resolve(request: Request) -> Response:
     """Respond with the version to which a reference resolves, and the current version."""
-    sent = request.parameters
-    reference = resolving.parse(text(sent, "version"))
+    parameters = request.parameters
+    reference = resolving.parse(text(parameters, "version"))
     try:
-        resolution = resolving.resolve(
-            request.store, request.name, reference, sent.get("cursor"), request.caller
-        )
+        resolution = resolving.resolve(request.work, reference, parameters.get("cursor"))
     except NoState:
         raise _no_state(request) from None
     return _large(request, documents.resolved(request.name, reference, resolution))
@@ -76,11 +70,11 @@ def resolve(request: Request) -> Response:
 
 def names(request: Request) -> Response:
     """Respond with a page of the names that match a pattern."""
-    sent = request.parameters
-    found, next_ = catalog.page_of_names(
-        request.store, text(sent, "pattern"), sent.get("cursor"), request.caller
+    parameters = request.parameters
+    matches, next_ = catalog.page_of_names(
+        request.store, text(parameters, "pattern"), parameters.get("cursor"), request.caller
     )
-    page = v1.NamePage(names=tuple(name.value for name in found), next=next_)
+    page = v1.NamePage(names=tuple(name.value for name in matches), next=next_)
     return _large(request, page)
 
 
@@ -98,23 +92,25 @@ def content(request: Request) -> Response:
 
 def locks(request: Request) -> Response:
     """Respond with a page of locks."""
-    asked = request.parameters
-    page = catalog.page_of_locks(request.store, asked.get("prefix", ""), asked.get("cursor"), request.caller)
+    parameters = request.parameters
+    page = catalog.page_of_locks(
+        request.store, parameters.get("prefix", ""), parameters.get("cursor"), request.caller
+    )
     return _large(request, documents.locks(page))
 
 
 def lock(request: Request) -> Response:
     """Respond with the lock of one state."""
     request.caller.require(Action.READ_METADATA, request.name)
-    held = state_locks.read(request.store, request.name)
-    document = v1.LockOfState(name=request.name.value, lock=documents.lock(held) if held else None)
+    current = held.read(request.store, request.name)
+    document = v1.LockOfState(name=request.name.value, lock=documents.lock(current) if current else None)
     return _large(request, document)
 
 
 def freezes(request: Request) -> Response:
     """Respond with the frozen patterns that the caller may see."""
-    found = freeze.frozen_patterns(request.store, request.caller)
-    listed = (documents.pattern_freeze(one, request.caller) for one in found)
+    frozen = patterns.frozen_patterns(request.store, request.caller)
+    listed = (documents.pattern_freeze(entry, request.caller) for entry in frozen)
     return _large(request, v1.PatternFreezes(freezes=tuple(listed)))
 
 
@@ -128,21 +124,17 @@ def _large(request: Request, document: Document) -> Response:
 
 
 def _whole(request: Request, version_id: str | None) -> Response:
-    found = read.read_version(
-        request.store, request.name, version_id, request.caller, limit=payload.MAX_BYTES
-    )
-    if isinstance(found, Object):
-        if body := downloads.encoded(found.body, accepts_gzip=request.accepts_gzip):
-            return _content(found.version, body)
-        found = found.version
-    elsewhere = downloads.redirect(_BUCKET, request.name, found.version_id)
-    return _content(found, elsewhere, status=307)
+    stored = read.read_version(request.work, version_id, limit=payload.MAX_BYTES)
+    if isinstance(stored, Object):
+        if body := downloads.encoded(stored.body, accepts_gzip=request.accepts_gzip):
+            return _content(stored.version, body)
+        stored = stored.version
+    elsewhere = downloads.redirect(request.store.bucket, request.name, stored.version_id)
+    return _content(stored, elsewhere, status=307)
 
 
 def _outputs(request: Request, version_id: str | None) -> Response:
-    version, reduced = read.read_outputs_of_version(
-        request.store, request.name, version_id, request.caller, limit=description.LARGEST_READ
-    )
+    version, reduced = read.read_outputs_of_version(request.work, version_id, limit=description.LARGEST_READ)
     try:
         encoded = payload.encode(reduced, accepts_gzip=request.accepts_gzip)
     except TooLarge:
@@ -172,25 +164,25 @@ def _version_read(version: ObjectVersion | None) -> Mapping[str, str]:
 def _is_known(request: Request) -> bool:
     """Return whether a name without a version is locked or declared."""
     return (
-        state_locks.read(request.store, request.name) is not None
+        held.read(request.store, request.name) is not None
         or request.store.read_version(request.name.record_key) is not None
     )
 
 
 def _no_state(request: Request) -> NoState:
     """Return the error for a missing state. It says when the state was deleted, or suggests names."""
-    said = [f"There is no state '{request.name}'."]
+    sentences = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
         undelete = f"holdfast state undelete {request.name}"
-        said.append(f"It was deleted at {documents.time(deleted)}; '{undelete}' brings it back.")
-    elif similar := declared.nearest(request.store, request.name, request.caller):
+        sentences.append(f"It was deleted at {documents.time(deleted)}; '{undelete}' brings it back.")
+    elif similar := declared.nearest(request.work):
         near = f"The nearest names are: {', '.join(similar)}."
-        said.append("Its name is declared." if request.name.value in similar else near)
-    return NoState(" ".join(said))
+        sentences.append("Its name is declared." if request.name.value in similar else near)
+    return NoState(" ".join(sentences))
 
 
-def _flag(asked: Mapping[str, str], name: str) -> bool:
-    value = asked.get(name, "false")
+def _flag(parameters: Mapping[str, str], name: str) -> bool:
+    value = parameters.get(name, "false")
     if value not in ("true", "false"):
         raise InvalidRequest(f"'{name}' must be 'true' or 'false'.")
     return value == "true"

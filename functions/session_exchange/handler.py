@@ -14,8 +14,8 @@ from holdfast.access import described
 from holdfast.audit import Event
 from holdfast.identity import session_exchange, sessions, trust
 from holdfast.identity.authentication import Authenticated
-from holdfast.identity.networks import Origin
 from holdfast.identity.records import written
+from holdfast.networks import Origin
 from holdfast.policy import Policy
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _networks = Policy.from_environment("networks").networks
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request for a session."""
-    return respond(Request(event, _function.store(context)), _ROUTER)
+    return respond(Request(event, _function, _function.budget(context)), _ROUTER)
 
 
 def _for_id_token(request: Request) -> Response:

@@ -10,21 +10,22 @@ from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, UnknownRoute
+from holdfast.memory import Memory
 from holdfast.policy import Policy
-from holdfast.state import locks
+from holdfast.state.acquiring import acquire
 from holdfast.state.delete import delete
 from holdfast.state.document import Mask
-from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
+from holdfast.state.releasing import Released, release
+from holdfast.state.removing import ForceUnlocked
 from holdfast.state.write import write
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-_POLICY: Final = Policy.from_environment("require_lock", "declared_only", "own_locks", "retention")
-
-_memory = Memory()
-_function = function.start()
+_function = function.start(
+    Policy.from_environment("require_lock", "declared_only", "own_locks", "retention"), Memory()
+)
 
 
 class Request(requests.Request):
@@ -54,13 +55,12 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API, or to a warm-up."""
     if event == function.WARM_UP:
         return {"statusCode": 400}  # nobody reads it; a client would read it as a refusal
-    return respond(Request(event, _function.store(context)), _ROUTER)
+    return respond(Request(event, _function, _function.budget(context)), _ROUTER)
 
 
 def _read(request: Request) -> Response:
     request.check_read()
-    body = read(request.store, request.name, request.caller, _memory, declared_only=_POLICY.declared_only)
-    return _found(request, body)
+    return _whole(request, read(request.work))
 
 
 def _read_outputs(request: Request) -> Response:
@@ -70,13 +70,10 @@ def _read_outputs(request: Request) -> Response:
         mask = None if sent is None else Mask(sent)
     except ValueError:
         raise InvalidRequest(f"'mask' must be one of {', '.join(Mask)}.") from None
-    body = read_outputs(
-        request.store, request.name, request.caller, _memory, mask=mask, declared_only=_POLICY.declared_only
-    )
-    return _found(request, body)
+    return _whole(request, read_outputs(request.work, mask))
 
 
-def _found(request: Request, body: bytes | None) -> Response:
+def _whole(request: Request, body: bytes | None) -> Response:
     if body is None:
         return Response(status=204, event=Event.STATE_ABSENT)
     return Response(payload.encode(body, accepts_gzip=request.accepts_gzip), {"bytes": len(body)})
@@ -85,17 +82,7 @@ def _found(request: Request, body: bytes | None) -> Response:
 def _write(request: Request) -> Response:
     body = request.body()
     payload.require_room(body)
-    written = write(
-        request.store,
-        request.name,
-        body,
-        request.lock_id,
-        request.caller,
-        require_lock=_POLICY.require_lock,
-        declared_only=_POLICY.declared_only,
-        retention=_POLICY.retention,
-        memory=_memory,
-    )
+    written = write(request.work, body, request.lock_id)
     return Response(
         logged={**logged.of_write(written), "bytes": len(body)},
         event=None if written.new_version else Event.STATE_UNCHANGED,
@@ -104,31 +91,20 @@ def _write(request: Request) -> Response:
 
 def _delete(request: Request) -> Response:
     request.check_delete()
-    removed = delete(request.store, request.name, request.caller)
+    removed = delete(request.work)
     return Response(logged={"version_id": removed.version_id})
 
 
 def _acquire(request: Request) -> Response:
-    body = request.body()
-    acquired = locks.acquire(
-        request.store, request.name, body, request.caller, declared_only=_POLICY.declared_only
-    )
+    acquired = acquire(request.work, request.body())
     return Response(logged=logged.of_acquired(acquired))
 
 
 def _release(request: Request) -> Response:
-    body = request.body()
-    match locks.release(
-        request.store,
-        request.name,
-        body,
-        request.caller,
-        lock_id=request.lock_id,
-        own_locks=_POLICY.own_locks,
-    ):
-        case locks.Released(lock_id, marker_created):
+    match release(request.work, request.body(), request.lock_id):
+        case Released(lock_id, marker_created):
             return Response(logged={"lock_id": lock_id, "marker_left": marker_created})
-        case locks.ForceUnlocked() as removed:
+        case ForceUnlocked() as removed:
             return Response(logged=logged.of_removed(removed), event=Event.LOCK_FORCE_UNLOCKED)
 
 

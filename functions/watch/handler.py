@@ -16,6 +16,7 @@ from gateway.log import log
 from holdfast import notification, watching
 from holdfast.errors import HoldfastError
 from holdfast.policy import Deployment, Policy
+from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
 from holdfast.watching import Metric
 from watch import probe
@@ -50,7 +51,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         HoldfastError: the bucket cannot be read.
     """
     ends = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - _RESERVE
-    store = Store(_function.s3, _function.bucket, _function.account, deadline=ends)
+    store = _function.store(Budget(ends))
     probed = _probe(store)
     failed = None if probed == probe.OUTSIDE else probed
     if failed is not None:
@@ -69,7 +70,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         "frozen": seen.frozen,
         "findings": [one.kind for one in found],
         "probe": probed,
-        "s3_requests": len(store.requests),
+        "s3_requests": len(store.budget.requests),
     }
     log.info("watch.looked", extra=looked)
     if unsent:

@@ -4,7 +4,6 @@ A write raises `OutcomeUnknown` if S3 did not respond in time and the write may 
 `StorageRefused` if S3 denies the caller access.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,10 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from holdfast.errors import OutcomeUnknown, StorageRefused
-from holdfast.s3.store import IfAbsent, IfMatch, PreconditionFailed, Store, Stored, connect
+from holdfast.s3.budget import Budget
+from holdfast.s3.objects import IfAbsent, IfMatch, PreconditionFailed, Stored
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 from holdfast_cli.bucket.aws_errors import as_command_errors, explain
 from holdfast_cli.errors import CommandError
 
@@ -27,7 +29,7 @@ PATIENCE: Final = 8.0
 
 def open_bucket(session: "boto3.Session", stack: "Stack") -> Store:
     """Return the store of a team's bucket; its requests fail after `PATIENCE` seconds."""
-    return Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
+    return Store(connect(session), stack.bucket, stack.account, Budget.seconds(PATIENCE))
 
 
 def caller_arn(session: "boto3.Session") -> str:

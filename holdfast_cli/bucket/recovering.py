@@ -15,17 +15,15 @@ To remove these locks is as safe as to break a lock:
   compares again.
 - A client that uses the new API with the ID of a removed lock is refused, because each write compares the
   lock. It can acquire a lock of its own, as everybody can.
-- `break_exactly` removes the version that was read. A lock that was acquired in the new place is another
+- Exactly the version that was read is removed. A lock that was acquired in the new place is another
   version, and no copy, so that every run leaves it, also below a copy that arrives late.
 - The copies below the current version go first. In any other order, if the command is killed, an older lock,
   or a freeze that was lifted, would reappear.
 - A current freeze stays. A freeze below goes only if the listing of the old side lacks it: it was lifted.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -34,12 +32,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from botocore.exceptions import ClientError
 
 from holdfast import names
-from holdfast.access import Caller, Grant, Role
-from holdfast.errors import Frozen, InvalidName, LockNotMatched
+from holdfast.errors import InvalidName
 from holdfast.names import StateName
-from holdfast.s3.store import ObjectVersion, Store, connect, is_unique
-from holdfast.state import locks
-from holdfast.state.locks import HeldLock
+from holdfast.s3.budget import Budget
+from holdfast.s3.objects import ObjectVersion, is_unique
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
+from holdfast.state import held
+from holdfast.state.held import CommandLock, HeldLock
 from holdfast_cli import lazy
 from holdfast_cli.bucket import refusal
 from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
@@ -63,7 +63,6 @@ LATELY: Final = timedelta(hours=1)
 
 _AT_ONCE: Final = 8
 """Locks that are read or removed in parallel; the SDK keeps ten connections."""
-_US: Final = Caller("recover", (Grant(Role.MAINTAINER, ("*",)),))
 _LOCK: Final = ".tfstate.tflock"
 _REPLICA: Final = "REPLICA"
 _PASSING: Final = ("sessions/", "probes/")
@@ -87,7 +86,7 @@ class Side:
 
     def store(self) -> Store:
         """Return a store for one object; its requests fail after `PATIENCE` seconds."""
-        return Store(self.s3, self.bucket, self.account, deadline=time.monotonic() + PATIENCE)
+        return Store(self.s3, self.bucket, self.account, Budget.seconds(PATIENCE))
 
     @property
     def where(self) -> dict[str, Any]:
@@ -146,16 +145,16 @@ class Found:
     """A current lock in the replica. `is_stale`: it was acquired on the old side, and is no freeze."""
 
     name: StateName
-    held: HeldLock
+    lock: HeldLock
     is_stale: bool
 
     def to_json(self) -> dict[str, object]:
         return {
             "name": self.name.value,
-            "id": self.held.info.id,
-            "held_by": self.held.holder,
-            "since": self.held.version.last_modified.isoformat(),
-            "freeze": self.held.freeze is not None,
+            "id": self.lock.info.id,
+            "held_by": self.lock.holder,
+            "since": self.lock.version.last_modified.isoformat(),
+            "freeze": self.lock.freeze is not None,
             "removed": self.is_stale,
         }
 
@@ -318,12 +317,12 @@ def locks_in(new: Side, here: Listing, there: Listing | None, progress: "Progres
 
 
 def _found(store: Store, name: StateName, there: Listing | None) -> Found | None:
-    held = locks.read(store, name)
-    return Found(name, held, is_stale(name.lock_key, held.version, there)) if held else None
+    lock = held.read(store, name)
+    return Found(name, lock, is_stale(name.lock_key, lock.version, there)) if lock else None
 
 
 def _by_name(found: Iterable[Found | None]) -> list[Found]:
-    return sorted((one for one in found if one), key=lambda one: one.name.value)
+    return sorted((lock for lock in found if lock), key=lambda lock: lock.name.value)
 
 
 def remove(
@@ -334,23 +333,22 @@ def remove(
     return _by_name(_for_each(found, work, "locks removed", progress))
 
 
-def _remove(new: Side, here: Listing, there: Listing | None, one: Found) -> Found | None:
-    store, name = new.store(), one.name
+def _remove(new: Side, here: Listing, there: Listing | None, current: Found) -> Found | None:
+    store, name = new.store(), current.name
     for version_id in reversed(here.versions[name.lock_key]):
-        if version_id == one.held.identity.version_id:
+        if version_id == current.lock.identity.version_id:
             continue
-        store.prolong(PATIENCE)
+        store.budget.prolong(PATIENCE)
         version = store.read_version(name.lock_key, version_id)
         if version and is_removable_below(name.lock_key, version, there):
             # A version under retention stays: below a delete marker it is no lock.
             store.remove_version(name.lock_key, version_id)
-    store.prolong(PATIENCE)
-    held: Found | None = one
-    while held is not None and held.is_stale:
-        with suppress(LockNotMatched, Frozen):  # somebody else broke it, and another lock is there
-            locks.break_exactly(store, name, held.held.info.id, held.held.identity.version_id, _US)
-        held = _found(store, name, there)
-    return held
+    store.budget.prolong(PATIENCE)
+    left: Found | None = current
+    while left is not None and left.is_stale and isinstance(left.lock, CommandLock):
+        held.remove(store, name, left.lock)
+        left = _found(store, name, there)
+    return left
 
 
 def _for_each(

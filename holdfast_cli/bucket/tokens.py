@@ -1,6 +1,5 @@
 """Creates, reads, rotates and revokes the access tokens in a team's bucket."""
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -11,7 +10,9 @@ from holdfast.identity import tokens
 from holdfast.identity.credentials import is_token_id
 from holdfast.identity.records import is_newer
 from holdfast.identity.tokens import Token, token_key
-from holdfast.s3.store import Store, connect
+from holdfast.s3.budget import Budget
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 from holdfast_cli.bucket import records
 from holdfast_cli.bucket.records import PATIENCE, as_lines, caller_arn, change, open_bucket
 from holdfast_cli.errors import CommandError
@@ -98,7 +99,7 @@ def _read_all(
     """Return the tokens, and key -> body of each object without a valid record."""
 
     def store() -> Store:
-        return Store(client, stack.bucket, stack.account, deadline=time.monotonic() + PATIENCE)
+        return Store(client, stack.bucket, stack.account, Budget.seconds(PATIENCE))
 
     keys = _keys(store(), progress)
     found: list[Token] = []
@@ -184,7 +185,7 @@ def _keys(store: Store, progress: "Progress") -> list[str]:
     """Return the keys of all token records."""
     keys: list[str] = []
     for key in store.list_keys(_PREFIX):
-        store.prolong(PATIENCE)  # a new deadline for each page: many tokens take long to list
+        store.budget.prolong(PATIENCE)  # a new deadline for each page: many tokens take long to list
         token_id = key.removeprefix(_PREFIX).removesuffix(".json")
         if is_token_id(token_id) and key == token_key(token_id):
             keys.append(key)

@@ -47,7 +47,7 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
             if there is not None and there.id == record.id:
                 # An attempt without a response took effect, and others have made changes since.
                 return None
-            if there is None and "PutObject" in store.unconfirmed:
+            if there is None and "PutObject" in store.budget.unconfirmed:
                 raise CommandError(
                     f"Somebody changed the trust records at the same time and may have removed {record.name} "
                     "after it was added. Check with `holdfast trust list`, then run the command again if it "

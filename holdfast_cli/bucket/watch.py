@@ -1,11 +1,12 @@
 """Looks at a team's bucket as the function `watch` does, and creates the credentials of its probe."""
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from holdfast import watching
 from holdfast.identity.tokens import Token
-from holdfast.s3.store import Store, connect
+from holdfast.s3.budget import Budget
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 from holdfast_cli.bucket import records, tokens
 from holdfast_cli.bucket.records import as_lines, open_bucket
 from holdfast_cli.errors import CommandError
@@ -22,7 +23,7 @@ _SECONDS: Final = 120.0
 def look(session: "Session", stack: "Stack") -> watching.Seen:
     """Look at a bucket."""
     with as_lines(stack, outcome_unknown="run the command again."):
-        store = Store(connect(session), stack.bucket, stack.account, deadline=time.monotonic() + _SECONDS)
+        store = Store(connect(session), stack.bucket, stack.account, Budget.seconds(_SECONDS))
         return watching.look(store, session.clock.now())
 
 

@@ -116,9 +116,9 @@ def _write_before(old: "Side", stale: "Sequence[Found]", now: "datetime", *, is_
         rows = [
             (
                 one.name.value,
-                output.word(one.held.version.last_modified, now),
-                one.held.holder,
-                one.held.info.id,
+                output.word(one.lock.version.last_modified, now),
+                one.lock.holder,
+                one.lock.info.id,
             )
             for one in stale
         ]
@@ -138,14 +138,14 @@ def _write_after(
 ) -> None:
     lines = [f"Removed {_counted(stale, 'lock')} of the old side."]
     for one in staying:
-        if one.held.freeze:
+        if one.lock.freeze:
             lines.append(
-                f"{one.name} stays frozen: {one.held.freeze.reason}. If the freeze was lifted before, run "
+                f"{one.name} stays frozen: {one.lock.freeze.reason}. If the freeze was lifted before, run "
                 f"`holdfast state unfreeze {one.name}`."
             )
         else:
             lines.append(
-                f"The lock {one.held.info.id} of {one.name} stays: S3 does not say that it is a copy. If its "
+                f"The lock {one.lock.info.id} of {one.name} stays: S3 does not say that it is a copy. If its "
                 f"holder is gone, run `holdfast lock break {one.name}`."
             )
     for each in late:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from holdfast import names
+from holdfast import names, networks
 from holdfast import team as teams
 from holdfast.access import Grant, Role, check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
-from holdfast.identity import networks, records
+from holdfast.identity import records
 from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli.config import backend_config

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from holdfast import names
-from holdfast.s3.store import is_unique
+from holdfast.s3.objects import is_unique
 from holdfast_cli.doctor import clock
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.cleaning import cleaned

@@ -10,7 +10,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from holdfast import team as names
-from holdfast.s3.store import connect
+from holdfast.s3.sdk import connect
 from holdfast_cli.bucket import stack
 from holdfast_cli.doctor import api_probe, bucket, clock, domain, kms_keys, roles, s3_probe
 from holdfast_cli.doctor.checks import attempt

@@ -23,18 +23,22 @@ from moto.server import ThreadedMotoServer
 from gateway.log import JsonLine
 from holdfast import names
 from holdfast.access import Caller, Grant, Role
-from holdfast.s3.store import Store, connect
-from holdfast.state import locks
+from holdfast.s3.budget import Budget
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
+from holdfast.state import acquiring, held, releasing
 from holdfast.state.delete import delete
-from holdfast.state.locks import HeldLock
+from holdfast.state.held import HeldLock
 from holdfast.state.read import read
 from holdfast.state.write import Written, write
+from holdfast.work import Work
 from local_aws.server import LocalAws
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
 from tests.support.environment import set_environment
 from tests.support.events import Context
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import S3FaultProxy, running
+from tests.support.work import work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +84,7 @@ def decoded(cursor: str) -> list[Any]:
 
 
 def never_asked() -> Store:
-    return Store(None, "none", "none", deadline=0)  # type: ignore[arg-type] # nobody sends anything by it
+    return Store(None, "none", "none", Budget(0))  # type: ignore[arg-type] # nobody sends anything by it
 
 
 @dataclass(frozen=True)
@@ -208,11 +212,11 @@ class Bucket:
 
     def store(self, *, seconds: float = 20.0) -> Store:
         """Return a store for one request, through the proxy."""
-        return Store(self.server.proxied, self.name, ACCOUNT, deadline=time.monotonic() + seconds)
+        return Store(self.server.proxied, self.name, ACCOUNT, Budget.seconds(seconds))
 
     def direct_store(self) -> Store:
         """Return a store for one request of somebody else, past the proxy."""
-        return Store(self.s3, self.name, ACCOUNT, deadline=time.monotonic() + 20)
+        return Store(self.s3, self.name, ACCOUNT, Budget.seconds(20))
 
     def history(self, prefix: str) -> list[tuple[str, str]]:
         """Return key and version ID of every version and delete marker."""
@@ -298,37 +302,41 @@ class Team:
 
     bucket: Bucket
 
+    def works(self, caller: Caller = ADA, **decided: Any) -> Work:
+        """Return the work of a caller at the state, with the fields of the policy that are named."""
+        return work(self.bucket.direct_store(), NAME, caller, **decided)
+
     def lock(self, body: bytes = ONE, caller: Caller = ADA) -> None:
-        locks.acquire(self.bucket.direct_store(), NAME, body, caller)
+        acquiring.acquire(self.works(caller), body)
 
     def unlock(self, body: bytes = ONE, caller: Caller = ADA) -> None:
-        locks.release(self.bucket.direct_store(), NAME, body, caller)
+        releasing.release(self.works(caller), body)
 
     def write(self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA) -> Written:
-        return write(self.bucket.direct_store(), NAME, body, lock_id, caller, require_lock=True)
+        return write(self.works(caller, require_lock=True), body, lock_id)
 
     def write_through_faults(
         self, body: bytes, lock_id: str | None = "one", caller: Caller = ADA, *, seconds: float = 20.0
     ) -> Written:
         store = self.bucket.store(seconds=seconds)
-        return write(store, NAME, body, lock_id, caller, require_lock=True)
+        return write(work(store, NAME, caller, require_lock=True), body, lock_id)
 
     def write_unlocked(self, body: bytes, caller: Caller = ADA) -> Written:
-        return write(self.bucket.store(), NAME, body, None, caller, require_lock=False)
+        return write(work(self.bucket.store(), NAME, caller), body, None)
 
     def write_beside(self, body: bytes) -> None:
         """Write without a lock, as somebody else."""
-        write(self.bucket.direct_store(), NAME, body, None, BOB, require_lock=False)
+        write(self.works(BOB), body, None)
 
     def put_beside(self, body: bytes) -> None:
         """Write as another program, which does not look at the lock."""
         self.bucket.s3.put_object(Bucket=self.bucket.name, Key=KEY, Body=body)
 
     def break_lock(self, lock_id: str = "one") -> None:
-        locks.release(self.bucket.direct_store(), NAME, only_id(lock_id), OPERATOR)
+        releasing.release(self.works(OPERATOR), only_id(lock_id))
 
     def current(self) -> bytes | None:
-        return read(self.bucket.direct_store(), NAME, READER)
+        return read(self.works(READER))
 
     def versions(self) -> list[bytes]:
         return self.bucket.bodies(KEY)
@@ -343,7 +351,7 @@ class Team:
     def deleted(self, *bodies: bytes) -> None:
         """Write these versions of a state, by default two, and delete it."""
         self.written(*bodies or (state(1), state(2)))
-        delete(self.bucket.direct_store(), NAME, OPERATOR)
+        delete(self.works(OPERATOR))
 
     def version_ids(self) -> list[str]:
         """Return the state's versions, oldest first, without delete markers."""
@@ -351,13 +359,13 @@ class Team:
         return [version.id for version in history if not version.is_delete_marker][::-1]
 
     def held(self) -> HeldLock | None:
-        return locks.read(self.bucket.direct_store(), NAME)
+        return held.read(self.bucket.direct_store(), NAME)
 
     def held_lock(self) -> HeldLock:
         """Return the held lock."""
-        held = self.held()
-        assert held is not None
-        return held
+        lock = self.held()
+        assert lock is not None
+        return lock
 
     def broken(self) -> None:
         self.break_lock(self.held_lock().info.id)
@@ -369,9 +377,9 @@ class Team:
 
     def broken_and_taken_again(self) -> None:
         """Break the lock of a verb, and acquire it for another run of the same request."""
-        held = self.held_lock()
-        self.break_lock(held.info.id)
-        locks.acquire_own(self.bucket.direct_store(), NAME, held.info, OPERATOR)
+        info = self.held_lock().info
+        self.break_lock(info.id)
+        acquiring.acquire_own(self.works(OPERATOR), info)
 
     def next_second(self) -> None:
         """Wait for the next second. S3's times have whole seconds."""

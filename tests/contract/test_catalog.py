@@ -159,7 +159,7 @@ def test_a_prefix_that_is_a_key_lists_what_follows_the_many_versions_of_that_key
     store = bucket.store()
     page = catalog.page_of_deleted(store, "a.tfstate", None, ADA, page_size=2)
     assert ([one.name.value for one in page.items], page.next) == (["a.tfstate-x"], None)
-    assert len(store.requests) == 1
+    assert len(store.budget.requests) == 1
 
 
 @pytest.mark.parametrize("page_size", [1, 2, 1000])
@@ -179,7 +179,7 @@ def test_a_list_shows_only_what_the_callers_scope_covers_and_reads_no_other_lock
         store = bucket.store()
         page = pages(store, "", None, NETWORK)
         assert [one.name.value for one in page.items] == ["network/prod"]
-        assert store.requests == ["ListObjectsV2", "GetObject"]
+        assert store.budget.requests == ["ListObjectsV2", "GetObject"]
     delete(bucket, "network/prod", "billing/prod")
     assert [one.name.value for one in every_page(bucket, catalog.page_of_deleted, 1, caller=NETWORK)] == [
         "network/prod"
@@ -282,7 +282,7 @@ def test_s3_is_asked_only_below_the_beginnings_and_skips_what_no_pattern_covers(
         store = bucket.direct_store()
         page = pages(store, "", None, Caller("token:some", (Grant(Role.OUTPUTS, scope),)), page_size=4)
         assert [one.name.value for one in page.items] == ["a/prod", "z/prod"]
-        assert len([each for each in store.requests if each.startswith("List")]) <= requests
+        assert len([each for each in store.budget.requests if each.startswith("List")]) <= requests
     for number in range(3 if kind == "deleted" else 0):
         for _ in range(10):
             put(bucket, f"m/{number:02}")
@@ -290,7 +290,7 @@ def test_s3_is_asked_only_below_the_beginnings_and_skips_what_no_pattern_covers(
     store = bucket.direct_store()
     names_shown = [one.name.value for one in pages(store, "", None, caller, page_size=4).items]
     assert names_shown == ["a/prod", "z/prod"]
-    assert len([each for each in store.requests if each.startswith("List")]) <= 6
+    assert len([each for each in store.budget.requests if each.startswith("List")]) <= 6
 
 
 @pytest.mark.parametrize("kind", PAGES)
@@ -322,11 +322,11 @@ def test_a_list_costs_one_request_and_one_for_each_lock(bucket: Bucket) -> None:
     for pages in (catalog.page_of_states, catalog.page_of_locks):
         store = bucket.store()
         pages(store, "", None, ADA)
-        assert store.requests == ["ListObjectsV2", *["GetObject"] * 4]
+        assert store.budget.requests == ["ListObjectsV2", *["GetObject"] * 4]
     delete(bucket, "network/1", "network/3")
     store = bucket.store()
     catalog.page_of_deleted(store, "", None, ADA)
-    assert store.requests == ["ListObjectVersions", "GetObject"]
+    assert store.budget.requests == ["ListObjectVersions", "GetObject"]
 
 
 def test_a_lock_that_was_released_since_it_was_listed_is_not_shown(bucket: Bucket) -> None:

@@ -6,7 +6,6 @@ within and after each of its headers. The next response is whole.
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,7 +17,8 @@ import pytest
 from holdfast import names
 from holdfast.errors import StorageRefused
 from holdfast.s3 import retry
-from holdfast.s3.store import (
+from holdfast.s3.budget import Budget
+from holdfast.s3.objects import (
     Deleted,
     IfAbsent,
     IfMatch,
@@ -26,9 +26,9 @@ from holdfast.s3.store import (
     ObjectVersion,
     PreconditionFailed,
     Protected,
-    Store,
     Stored,
 )
+from holdfast.s3.store import Store
 from tests.contract.conftest import ACCOUNT, Bucket, client
 from tests.support.fault_relay import Exchange, Fault, Injected, Relay, Request
 
@@ -53,7 +53,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_store(endpoint: str, bucket: str) -> Store:
-    return Store(client(endpoint), bucket, ACCOUNT, deadline=time.monotonic() + 120)
+    return Store(client(endpoint), bucket, ACCOUNT, Budget.seconds(120))
 
 
 def places(answer: bytes) -> list[int]:
@@ -317,8 +317,8 @@ def moved_to_the_end(name: bytes) -> bytes:
 
 def test_a_write_in_the_order_of_aws_is_told_whole_or_asked_for_again() -> None:
     def write(asking: Store) -> tuple[Stored | PreconditionFailed, int]:
-        before = len(asking.requests)
-        return put(asking), len(asking.requests) - before
+        before = len(asking.budget.requests)
+        return put(asking), len(asking.budget.requests) - before
 
     for after, (stored, requests) in cut_then_whole(PUT_ANSWER, write):
         assert stored == TOLD, after

@@ -204,7 +204,7 @@ def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) ->
         store = team.bucket.store()
         with pytest.raises(BaseChanged, match="holdfast state restore"):
             undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
-        assert set(store.requests) == {"ListObjectVersions"}
+        assert set(store.budget.requests) == {"ListObjectVersions"}
     assert team.versions() == [state(5), b""]
     assert team.bucket.history(LOCK_KEY) == []
 

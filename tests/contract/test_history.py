@@ -190,10 +190,10 @@ def test_a_page_costs_a_list_a_reading_of_each_version_and_one_more(bucket: Buck
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
     store = bucket.store()
     page = history.page(store, NAME, None, READER, page_size=3)
-    assert sorted(store.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
+    assert sorted(store.budget.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
     store = bucket.store()
     history.page(store, NAME, page.next, READER, page_size=3)
-    assert sorted(store.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
+    assert sorted(store.budget.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
 
 
 @pytest.mark.parametrize("fault", [Fault.SERVER_ERROR, Fault.NEVER_ARRIVES, Fault.HALF_AN_ANSWER])

@@ -65,7 +65,7 @@ def test_a_free_lock_is_acquired_with_one_request_and_stored_as_received_with_it
     store = bucket.store()
     acquired = locks.acquire(store, NAME, lock_info("one"), ADA)
     assert acquired.info.id == "one"
-    assert store.requests == ["PutObject"]
+    assert store.budget.requests == ["PutObject"]
     assert stored_lock(bucket) == {**json.loads(lock_info("one")), "Path": f"{bucket.name}/{NAME.state_key}"}
     head = bucket.s3.head_object(Bucket=bucket.name, Key=KEY)
     assert head["Metadata"] == {"locked-by": "token:ada"}
@@ -79,7 +79,7 @@ def test_a_held_lock_is_refused_with_the_holders_lock_info_after_two_requests(bu
     store = bucket.store()
     with pytest.raises(Locked) as refused:
         locks.acquire(store, NAME, lock_info("two", who="bob@desk"), BOB)
-    assert store.requests == ["PutObject", "GetObject"]
+    assert store.budget.requests == ["PutObject", "GetObject"]
     assert refused.value.body() == {**json.loads(lock_info("one")), "Path": f"{bucket.name}/{NAME.state_key}"}
     assert held_id(bucket) == "one"
 
@@ -120,7 +120,7 @@ def test_a_release_takes_two_requests_and_repeated_it_leaves_the_next_lock_alone
     locks.acquire(bucket.store(), NAME, body, ADA)
     store = bucket.store()
     assert locks.release(store, NAME, body, ADA) == Released("one")
-    assert store.requests == ["GetObject", "DeleteObject"]
+    assert store.budget.requests == ["GetObject", "DeleteObject"]
     assert stored_lock(bucket) is None
     assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
     locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
@@ -142,7 +142,7 @@ def test_whoever_did_not_take_the_lock_needs_the_permission_to_force_it(bucket: 
     store = bucket.store()
     with pytest.raises(NotAllowed, match="maintainer"):
         locks.release(store, NAME, body, BOB)
-    assert store.requests == ([] if body == b"" else ["GetObject"])
+    assert store.budget.requests == ([] if body == b"" else ["GetObject"])
     assert held_id(bucket) == "one"
 
 
@@ -315,7 +315,7 @@ def test_a_lock_under_retention_is_given_back_all_the_same_and_leaves_a_marker(
     locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
     store = bucket.store()
     locks.release(store, NAME, body, caller)
-    assert store.requests[:3] == ["GetObject", "DeleteObject", "DeleteObject"]
+    assert store.budget.requests[:3] == ["GetObject", "DeleteObject", "DeleteObject"]
     assert stored_lock(bucket) is None
     assert len(bucket.bodies(KEY)) == bucket.delete_markers(KEY) == 1
     locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)

@@ -88,7 +88,7 @@ def test_the_version_before_an_old_one_is_found_by_one_request(bucket: Bucket) -
     answer = respond(request, ROUTER, documents.error)
 
     assert json.loads(answer["body"])["from"]["version"] == oldest
-    assert store.requests == ["GetObject", "ListObjectVersions", "GetObject"]
+    assert store.budget.requests == ["GetObject", "ListObjectVersions", "GetObject"]
 
 
 def test_it_compares_the_current_version_with_the_one_before_it(bucket: Bucket, log: list[str]) -> None:

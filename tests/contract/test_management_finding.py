@@ -393,7 +393,7 @@ def test_a_page_ends_before_it_reads_too_much_but_has_at_least_one_state(api: Ap
         cursor = pages[-1].next
 
     assert [(page.searched, page.left) for page in pages] == [(2, None), (2, 1), (1, 0)]
-    assert store.requests.count("GetObject") == 5
+    assert store.budget.requests.count("GetObject") == 5
     assert searching.page(store, wanted, "", None, READER, max_bytes=1).searched == 1
     assert searching.page(store, wanted, "", None, READER, seconds=0).searched == 1
 
@@ -447,7 +447,7 @@ def test_a_search_takes_one_request_for_the_list_and_one_for_each_state(network:
     assert json.loads(log[0])["s3_requests"] == 3
     store = network.bucket.store()
     searching.page(store, Wanted(By.TYPE, "x"), "", None, READER)
-    assert store.requests == ["ListObjectsV2", "GetObject", "GetObject"]
+    assert store.budget.requests == ["ListObjectsV2", "GetObject", "GetObject"]
 
 
 def test_what_is_searched_for_is_in_no_log_line(

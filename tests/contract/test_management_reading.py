@@ -15,7 +15,7 @@ import urllib3
 
 from holdfast import names
 from holdfast.access import Action, Caller, Grant, Role, roles_with
-from holdfast.s3.store import ObjectVersion
+from holdfast.s3.objects import ObjectVersion
 from holdfast.state import freeze, locks
 from holdfast.state.catalog import Listed, Page
 from holdfast.state.lock_info import LockInfo

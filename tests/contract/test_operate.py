@@ -170,7 +170,7 @@ def test_an_id_that_no_version_of_the_state_has_is_refused_before_the_lock(team:
         store = bucket.store()
         with pytest.raises(NoSuchVersion, match="holdfast state history"):
             restore(store, NAME, Wanted(version_id, REASON, COMMAND), OPERATOR, limit=LIMIT, retention=None)
-        assert set(store.requests) == {"GetObject"}
+        assert set(store.budget.requests) == {"GetObject"}
     assert team.versions() == [state(2), state(3)]
 
 
@@ -203,7 +203,7 @@ def test_a_version_that_cannot_follow_the_current_one_is_not_restored(
     with pytest.raises(refusal, match=says):
         restore(store, NAME, wanted, OPERATOR, limit=1000, retention=None)
     if refusal in (EncryptedState, UnreadableVersion, TooLarge):  # by the version alone
-        assert store.requests == ["GetObject"]
+        assert store.budget.requests == ["GetObject"]
     assert team.versions() == before
     assert team.bucket.history(LOCK_KEY) == []
 
@@ -517,7 +517,7 @@ def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team,
         case "http":
             acquired = locks.acquire(store, NAME, ONE, ADA)
             assert (acquired.lifted, team.held_lock().info.id) == (COMMAND, "one")
-            assert store.requests == ["PutObject", "GetObject", "DeleteObject", "PutObject"]
+            assert store.budget.requests == ["PutObject", "GetObject", "DeleteObject", "PutObject"]
         case "cloud":
             acquired = locking.lock(store, WorkspaceId.mint(NAME), ADA)
             assert (acquired.lifted, team.held_lock().identity) == (COMMAND, acquired)
@@ -622,7 +622,7 @@ def test_an_unfreeze_removes_the_freeze_that_it_names_and_leaves_nothing(team: T
     removed = unfreeze(store, NAME, COMMAND, ANOTHER)
     assert removed is not None
     assert removed.identity == found.identity
-    assert store.requests == ["GetObject", "DeleteObject"]
+    assert store.budget.requests == ["GetObject", "DeleteObject"]
     assert team.bucket.history(LOCK_KEY) == []
     assert unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR) is None
 

@@ -42,7 +42,7 @@ def test_the_name_of_that_moment_is_stored_beside_a_lock_and_a_version_with_no_r
         lock, document = metadata(team, LOCK_KEY), stored_lock(team)
         team.write(state(len(requests) + 1), caller=by(caller, caller.owner and f"{caller.owner} 2"))
         locks.release(store, NAME, ONE, caller)
-        requests[caller.owner] = store.requests
+        requests[caller.owner] = store.budget.requests
         noted = metadata(team, KEY)
         assert (lock.get("owner"), noted.get("owner")) == (
             (encode("Béa"), encode("Béa 2")) if caller.owner else (None, None)

@@ -132,7 +132,7 @@ def test_a_state_that_exists_needs_no_request_more(team: Team) -> None:
     frozen(team.bucket)
     store = team.bucket.store()
     assert read(store, NAME, ADA) == state(1)
-    assert store.requests == ["GetObject"]
+    assert store.budget.requests == ["GetObject"]
 
 
 def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them(bucket: Bucket) -> None:

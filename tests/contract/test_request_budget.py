@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from holdfast.errors import Locked
+from holdfast.memory import Memory
 from holdfast.state import locks
 from holdfast.state.delete import delete
-from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write

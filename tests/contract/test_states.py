@@ -19,11 +19,11 @@ from holdfast.errors import (
     SerialNotNewer,
     UnreadableState,
 )
+from holdfast.memory import Memory
 from holdfast.s3.retention import Retention
 from holdfast.state import locks
 from holdfast.state.delete import delete
 from holdfast.state.document import Revision
-from holdfast.state.memory import Memory
 from holdfast.state.read import read
 from holdfast.state.undelete import undelete
 from holdfast.state.write import Written, write
@@ -54,7 +54,7 @@ def test_a_state_is_stored_and_returned_byte_for_byte_with_what_its_writer_noted
     assert written.lock is not None
     assert (written.lock.id, written.lock.who) == ("one", "ada@laptop")
     # Two more than for a state that exists: no frozen pattern may match, and then the lock is read again.
-    assert sorted(store.requests) == [*5 * ["GetObject"], "PutObject"]
+    assert sorted(store.budget.requests) == [*5 * ["GetObject"], "PutObject"]
     assert team.current() == body
     head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY)
     assert head["ContentType"] == "application/json"
@@ -80,7 +80,7 @@ def test_intermediate_saves_gaps_in_the_serial_and_an_empty_lineage_are_normal(t
     assert (again.version_id, again.new_version) == (first, False)
     store = team.bucket.store()
     assert read(store, NAME, READER) == state(8, lineage="")
-    assert store.requests == ["GetObject"]
+    assert store.budget.requests == ["GetObject"]
     assert team.versions() == [state(1, lineage=""), state(2), state(7), state(8, lineage="")]
 
 
@@ -109,7 +109,7 @@ def test_a_caller_or_a_body_that_is_refused_costs_no_request(team: Team) -> None
         write(store, NAME, state(1), None, READER, require_lock=False)
     with pytest.raises(InvalidState):
         write(store, NAME, b"[]", None, ADA, require_lock=False)
-    assert store.requests == []
+    assert store.budget.requests == []
 
 
 # --- serial and lineage ---------------------------------------------------------------------------
@@ -538,9 +538,9 @@ def test_a_holder_writes_from_memory_over_what_was_never_acknowledged_and_cannot
     with pytest.raises(SerialNotNewer, match="5"):
         write(bobs, NAME, state(5, content="other"), "two", BOB, require_lock=True, memory=warm.memory)
     read(bobs, NAME, BOB, warm.memory)
-    bobs.requests.clear()
+    bobs.budget.requests.clear()
     write(bobs, NAME, state(6), "two", BOB, require_lock=True, memory=warm.memory)
-    assert bobs.requests == ["GetObject", "PutObject", "GetObject"]
+    assert bobs.budget.requests == ["GetObject", "PutObject", "GetObject"]
     assert team.current() == state(6)
 
 
@@ -641,5 +641,5 @@ def test_nobody_may_keep_anything_in_a_probe(team: Team, body: bytes) -> None:
     store = team.bucket.store()
     with pytest.raises(InvalidState, match="removed by 'holdfast doctor'"):
         write(store, PROBE, body, "one", ADA, require_lock=True)
-    assert store.requests == []
+    assert store.budget.requests == []
     assert team.bucket.history(PROBE.state_key) == team.bucket.history(PROBE.lock_key)

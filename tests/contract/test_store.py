@@ -15,9 +15,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from holdfast.errors import OutcomeUnknown, StorageRefused
-from holdfast.s3.retention import Retention
-from holdfast.s3.store import (
-    EXPECT_THRESHOLD,
+from holdfast.s3.budget import Budget
+from holdfast.s3.objects import (
     Deleted,
     HistoryEntry,
     IfAbsent,
@@ -25,10 +24,12 @@ from holdfast.s3.store import (
     Object,
     PreconditionFailed,
     Protected,
-    Store,
     Stored,
     is_unique,
 )
+from holdfast.s3.retention import Retention
+from holdfast.s3.sdk import EXPECT_THRESHOLD
+from holdfast.s3.store import Store
 from tests.contract.conftest import ACCOUNT, Bucket, client
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import Fault
@@ -107,7 +108,7 @@ REQUESTS: dict[str, Callable[[Store], object]] = {
 def test_a_missing_bucket_and_a_refusal_are_faults_and_never_read_as_a_missing_key(
     bucket: Bucket, name: str
 ) -> None:
-    gone = Store(bucket.s3, "holdfast-gone", ACCOUNT, deadline=time.monotonic() + 20)
+    gone = Store(bucket.s3, "holdfast-gone", ACCOUNT, Budget.seconds(20))
     with pytest.raises(StorageRefused, match="NoSuchBucket"):
         REQUESTS[name](gone)
     if name != "remove_version":  # which may not be done, so that the version is protected
@@ -152,8 +153,8 @@ def test_a_request_that_s3_did_not_take_is_repeated(bucket: Bucket, fault: Fault
     bucket.proxy.fail("PUT", KEY, fault, times=3)
     store = bucket.store()
     assert isinstance(put(store, b"one", IfAbsent()), Stored)
-    assert store.requests == ["PutObject"] * 4
-    assert store.unconfirmed == (["PutObject"] * 3 if fault is Fault.NEVER_ARRIVES else [])
+    assert store.budget.requests == ["PutObject"] * 4
+    assert store.budget.unconfirmed == (["PutObject"] * 3 if fault is Fault.NEVER_ARRIVES else [])
     bucket.proxy.fail("GET", KEY, fault)
     head = bucket.store().read_version(KEY)
     bucket.proxy.fail("GET", KEY, fault)
@@ -165,21 +166,21 @@ def test_a_write_whose_answer_was_lost_comes_back_as_not_stored_once(bucket: Buc
     bucket.proxy.fail("PUT", KEY, fault)
     store = bucket.store()
     assert isinstance(put(store, b"one", IfAbsent()), PreconditionFailed)
-    assert store.unconfirmed == ["PutObject"]
+    assert store.budget.unconfirmed == ["PutObject"]
     assert bucket.bodies(KEY) == [b"one"]
 
 
 def test_an_s3_that_cannot_be_connected_to_ends_undecided() -> None:
     nobody = client(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(OutcomeUnknown, match="EndpointConnectionError"):
-        Store(nobody, "bucket", ACCOUNT, deadline=time.monotonic() + 0.2).read(KEY)
+        Store(nobody, "bucket", ACCOUNT, Budget.seconds(0.2)).read(KEY)
 
 
 def test_no_request_starts_after_the_deadline(bucket: Bucket) -> None:
-    late = Store(bucket.s3, bucket.name, ACCOUNT, deadline=time.monotonic())
+    late = Store(bucket.s3, bucket.name, ACCOUNT, Budget(time.monotonic()))
     with pytest.raises(OutcomeUnknown, match="no time"):
         put(late, b"one", IfAbsent())
-    assert late.requests == []
+    assert late.budget.requests == []
     assert bucket.bodies(KEY) == []
 
 
@@ -229,7 +230,7 @@ def test_what_names_no_version_is_never_removed(bucket: Bucket, version_id: str)
     store = bucket.store()
     with pytest.raises(ValueError, match="versioning"):
         store.remove_version(KEY, version_id)
-    assert store.requests == []
+    assert store.budget.requests == []
 
 
 def test_without_versioning_no_version_id_is_unique(unversioned: Bucket) -> None:
@@ -286,7 +287,7 @@ def test_no_more_pages_are_asked_for_than_are_looked_at(bucket: Bucket) -> None:
         bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=body)
     store = bucket.store()
     next(store.versions(KEY, page_size=1))
-    assert store.requests == ["ListObjectVersions"]
+    assert store.budget.requests == ["ListObjectVersions"]
 
 
 def test_the_listing_ends_with_the_key_and_has_nothing_of_another(bucket: Bucket) -> None:
@@ -298,7 +299,7 @@ def test_the_listing_ends_with_the_key_and_has_nothing_of_another(bucket: Bucket
     store = bucket.store()
     [only] = store.versions(KEY, page_size=1)
     assert (only.is_current, only.is_delete_marker) == (True, False)
-    assert store.requests == ["ListObjectVersions"] * 2
+    assert store.budget.requests == ["ListObjectVersions"] * 2
 
 
 def test_an_old_version_is_read_by_its_id(bucket: Bucket) -> None:
@@ -367,7 +368,7 @@ def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body
     s3.meta.events.register_last("before-send.s3.PutObject", answer)
     for size in (0, EXPECT_THRESHOLD - 1, EXPECT_THRESHOLD):
         whole = b"x" * size
-        put(Store(s3, "bucket", ACCOUNT, deadline=time.monotonic() + 20), whole, IfAbsent())
+        put(Store(s3, "bucket", ACCOUNT, Budget.seconds(20)), whole, IfAbsent())
         headers, body = sent.pop()
         assert body == whole  # and not in chunks, with the checksum behind them
         assert headers["Content-Length"] == str(size)
@@ -378,7 +379,7 @@ def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body
 
 
 def test_a_prolonged_store_has_time_left_and_loses_none(bucket: Bucket) -> None:
-    late = Store(bucket.s3, bucket.name, ACCOUNT, deadline=time.monotonic())
+    late = Store(bucket.s3, bucket.name, ACCOUNT, Budget(time.monotonic()))
     late.prolong(10)
     assert late.read(KEY) is None
     patient = bucket.store()
@@ -401,11 +402,11 @@ def test_keys_are_listed_by_prefix_in_order_and_page_by_page_as_they_are_read(bu
     store = bucket.store()
 
     keys = store.list_keys("tokens/", page_size=2)
-    assert store.requests == []
+    assert store.budget.requests == []
     assert next(keys) == wanted[0]
-    assert store.requests == ["ListObjectsV2"]
+    assert store.budget.requests == ["ListObjectsV2"]
     assert list(keys) == wanted[1:]
-    assert store.requests == ["ListObjectsV2"] * 3
+    assert store.budget.requests == ["ListObjectsV2"] * 3
     assert list(bucket.store().list_keys("sessions/")) == []
 
 
@@ -446,9 +447,9 @@ def test_every_request_names_the_account_that_must_own_the_bucket(bucket: Bucket
         assert store.remove_version(KEY, replaced.version_id) == Deleted()
         assert store.discard(KEY) == Deleted()
 
-    assert [owner for _, owner in requests] == [ACCOUNT] * len(store.requests)
+    assert [owner for _, owner in requests] == [ACCOUNT] * len(store.budget.requests)
     operations = {"GetObject", "PutObject", "DeleteObject", "ListObjectVersions", "ListObjectsV2"}
-    assert set(store.requests) == operations
+    assert set(store.budget.requests) == operations
 
 
 def test_what_the_test_before_drives_is_all_that_a_store_can_do() -> None:
@@ -514,7 +515,7 @@ def test_a_request_that_cannot_be_written_is_not_repeated(bucket: Bucket) -> Non
         store = bucket.store()
         with pytest.raises(UnicodeEncodeError):
             read(store, KEY, "\ud800")
-        assert len(store.requests) == 1
+        assert len(store.budget.requests) == 1
 
 
 @pytest.mark.parametrize("bucket", ["moto"], indirect=True)

@@ -7,7 +7,6 @@ The stack that imports the bucket has no functions here: the library writes in t
 import json
 import re
 import shlex
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from holdfast import names
 from holdfast import team as teams
+from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
 from holdfast.state import locks, write
 from local_aws.clients import cloudformation_client, s3_client
@@ -38,7 +38,7 @@ class Regions:
         self.team = team.name
 
     def store(self) -> Store:
-        return Store(self.s3, self.bucket, ACCOUNT, deadline=time.monotonic() + 20)
+        return Store(self.s3, self.bucket, ACCOUNT, Budget.seconds(20))
 
     def copies(self, key: str) -> int:
         listed = self.s3.list_object_versions(Bucket=self.bucket, Prefix=key)

@@ -33,7 +33,8 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from moto.server import ThreadedMotoServer
 
-from holdfast.s3.store import CONTENT_TYPE, connect
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import CONTENT_TYPE
 from local_aws.server import LocalAws
 from tests.safety.figures import Figures
 from tests.safety.model import s3

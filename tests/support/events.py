@@ -9,7 +9,7 @@ from uuid import uuid4
 from gateway import authorizer_context
 from holdfast.access import Caller
 from holdfast.identity.authentication import Authenticated, AuthMethod
-from holdfast.identity.networks import Origin
+from holdfast.networks import Origin
 
 DOMAIN: Final = "abc123.execute-api.eu-central-1.amazonaws.com"
 """The host name of the API."""

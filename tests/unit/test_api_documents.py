@@ -10,7 +10,7 @@ from holdfast import names
 from holdfast.api import form, v1
 from holdfast.api.form import Document
 from holdfast.s3.object_metadata import VERSION_FIELDS
-from holdfast.s3.store import HistoryEntry, ObjectVersion
+from holdfast.s3.objects import HistoryEntry, ObjectVersion
 from holdfast.state import operator
 from holdfast.state.current_state import noted
 from holdfast.state.diff import Change

@@ -16,7 +16,7 @@ from holdfast import audit, watching
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
-from holdfast.s3.store import ObjectVersion
+from holdfast.s3.objects import ObjectVersion
 from holdfast.state import lock_info, operator, restore
 from holdfast.state.current_state import Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument

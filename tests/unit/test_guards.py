@@ -16,7 +16,7 @@ from holdfast.errors import (
     SerialNotNewer,
     UnreadableState,
 )
-from holdfast.s3.store import ObjectVersion
+from holdfast.s3.objects import ObjectVersion
 from holdfast.state import guards, lock_info
 from holdfast.state.current_state import CurrentState
 from holdfast.state.document import Revision, StateDocument

@@ -12,7 +12,10 @@ import pytest
 from benchmarks.relay import Passed, Relay
 from holdfast.access import Caller, Grant, Role
 from holdfast.s3 import retry
-from holdfast.s3.store import IfAbsent, Store, Stored, connect
+from holdfast.s3.budget import Budget
+from holdfast.s3.objects import IfAbsent, Stored
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 from local_aws import loopback
 from tests.support import fault_relay
 from tests.support.environment import set_environment
@@ -37,7 +40,7 @@ def s3() -> Iterator[str]:
 
 def store(address: str) -> Store:
     client = connect(boto3.Session("test", "test", region_name="us-east-1"), endpoint_url=address)
-    return Store(client, "bucket", "123456789012", deadline=time.monotonic() + 10)
+    return Store(client, "bucket", "123456789012", Budget.seconds(10))
 
 
 def lock(s3: Store) -> None:

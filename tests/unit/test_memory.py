@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import names
-from holdfast.s3.store import ObjectVersion
-from holdfast.state.memory import LIMIT, Memory
+from holdfast.memory import LIMIT, Memory
+from holdfast.s3.objects import ObjectVersion
 
 NAME = names.parse("network/prod")
 VERSION = ObjectVersion(

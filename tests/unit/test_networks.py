@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.access import Grant, Role
 from holdfast.identity import records, tokens, trust
-from holdfast.identity.networks import MAX_OF_A_RECORD, check, check_new, covers
 from holdfast.identity.tokens import Token
+from holdfast.networks import MAX_OF_A_RECORD, check, check_new, covers
 from tests.support import release_0_2, release_0_3
 from tests.support.id_tokens import aws_record, claims, record
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.s3.store import ObjectVersion
+from holdfast.s3.objects import ObjectVersion
 from holdfast_cli.bucket.recovering import Listing, is_copy, is_removable_below, is_stale
 
 KEY = "states/a.tfstate.tflock"

@@ -9,7 +9,8 @@ import pytest
 from holdfast import names
 from holdfast.access import Caller
 from holdfast.errors import HoldfastError, InvalidRequest, NoState, NoSuchVersion, NoVersions
-from holdfast.s3.store import HistoryEntry, ObjectVersion, Store
+from holdfast.s3.objects import HistoryEntry, ObjectVersion
+from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
 from holdfast.state import history, resolve
 from holdfast.state.current_state import noted

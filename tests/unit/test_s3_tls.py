@@ -10,7 +10,7 @@ import pytest
 import trustme
 from botocore.exceptions import SSLError
 
-from holdfast.s3.store import connect
+from holdfast.s3.sdk import connect
 from local_aws.server import Certificates
 from tests.support import api_stub
 from tests.support.api_stub import ApiStub, Reply

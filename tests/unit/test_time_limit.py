@@ -24,6 +24,7 @@ from holdfast.identity.oidc import keys
 from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.sign_in import sign_in
 from holdfast.identity.time_limit import SECONDS, TimeLimit
+from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
 from infra.functions import FUNCTIONS
 from local_aws import loopback
@@ -96,7 +97,7 @@ def test_with_any_init_and_any_silence_the_end_comes_in_time_and_no_healthy_requ
     never, client = Event(), vars(handler)["_function"].s3
     issuers = keys.Issuers(fetch=lambda _: bytes(never.wait(20)))
     monkeypatch.setattr(keys, "process_issuers", issuers)
-    Store(client, "healthy", "", deadline=time.monotonic() + 5).read("x")  # the SDK loads what it needs
+    Store(client, "healthy", "", Budget.seconds(5)).read("x")  # the SDK loads what it needs
 
     def outcome(
         init: float, bucket: str, credentials: Credentials, expected: type[object]
@@ -104,7 +105,7 @@ def test_with_any_init_and_any_silence_the_end_comes_in_time_and_no_healthy_requ
         began = time.monotonic() - init
         ends = TimeLimit(began).ends(TIMEOUT)
         try:
-            store = Store(client, bucket, "", deadline=ends)
+            store = Store(client, bucket, "", Budget(ends))
             result: object = sign_in(credentials, store, ANYWHERE, ends)
         except (OutcomeUnknown, IssuerUnreachable) as error:
             result = error

@@ -11,7 +11,8 @@ from holdfast.access import Grant, Role
 from holdfast.identity import credentials, tokens
 from holdfast.identity.tokens import Token
 from holdfast.names import StateName
-from holdfast.s3.store import KeysPage, ListedKey, Object, ObjectVersion, Store
+from holdfast.s3.objects import KeysPage, ListedKey, Object, ObjectVersion
+from holdfast.s3.store import Store
 from holdfast.state import lock_info
 from holdfast.watching import Kind
 

@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from holdfast.access import Action, Caller, OwnLocks
+from holdfast.access import Action, Caller
 from holdfast.cloud.ids import WorkspaceId
-from holdfast.s3.store import Store
-from holdfast.state import declared, locks
+from holdfast.state import acquiring, declared, releasing, removing
+from holdfast.state.held import LockIdentity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import ForceUnlocked, LockIdentity, Released
+from holdfast.state.releasing import Released
+from holdfast.state.removing import ForceUnlocked
+from holdfast.work import Work
 
 OPERATION: Final = "cloud"
 """The operation of every lock, because clients of this protocol do not send an operation."""
@@ -29,36 +31,31 @@ def lock_info(workspace: WorkspaceId, caller: Caller) -> LockInfo:
     )
 
 
-def lock(
-    store: Store, workspace: WorkspaceId, caller: Caller, *, declared_only: bool = False
-) -> LockIdentity:
+def lock(work: Work, workspace: WorkspaceId) -> LockIdentity:
     """Acquire the lock.
 
     Raises:
         Locked: somebody else holds it.
     """
-    caller.require(Action.LOCK, workspace.name)
-    if declared_only:
-        declared.require(store, workspace.name, caller)
-    return locks.acquire_own(store, workspace.name, lock_info(workspace, caller), caller)
+    work.require(Action.LOCK)
+    if work.policy.declared_only:
+        declared.require(work)
+    return acquiring.acquire_own(work, lock_info(workspace, work.caller))
 
 
-def unlock(store: Store, workspace: WorkspaceId, caller: Caller) -> Released:
+def unlock(work: Work, workspace: WorkspaceId) -> Released:
     """Release the lock that was acquired with this ID.
 
     Raises:
         LockNotMatched: no lock is held, or another lock, which is not released.
     """
-    return locks.release_exactly(store, workspace.name, lock_info(workspace, caller), caller)
+    return releasing.release_exactly(work, lock_info(workspace, work.caller))
 
 
-def force_unlock(
-    store: Store, workspace: WorkspaceId, caller: Caller, *, own_locks: OwnLocks = OwnLocks.NONE
-) -> ForceUnlocked:
-    """Remove exactly the lock that was held when the ID was minted. Succeeds also if it is already gone.
+def force_unlock(work: Work, workspace: WorkspaceId) -> ForceUnlocked:
+    """Remove exactly the lock that was held when the ID was minted. Succeeds even if it is already gone.
 
     Raises:
         LockNotMatched: another lock is held, this lock is too young, or no lock was held at that time.
     """
-    seen = workspace.seen_lock
-    return locks.force_unlock_version(store, workspace.name, seen, caller, own_locks=own_locks)
+    return removing.force_unlock_version(work, workspace.seen_lock)

@@ -10,7 +10,8 @@ from typing import Any, Final
 from holdfast import json_object
 from holdfast.errors import InvalidDocument, UnreadableRecord, WorkspaceExists
 from holdfast.names import RECORDS, StateName
-from holdfast.s3.store import IfAbsent, IfMatch, Object, PreconditionFailed, Store
+from holdfast.s3.objects import IfAbsent, IfMatch, Object, PreconditionFailed
+from holdfast.s3.store import Store
 
 MAX_TAGS: Final = 50
 

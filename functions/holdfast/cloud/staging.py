@@ -9,10 +9,11 @@ from contextlib import suppress
 from typing import Final
 
 from holdfast.access import Caller
+from holdfast.cloud.ids import UploadId
 from holdfast.errors import Unsettled
-from holdfast.names import StateName
+from holdfast.s3.objects import Larger, Object
 from holdfast.s3.presigned import Presigned
-from holdfast.s3.store import Larger, Object, Store
+from holdfast.s3.store import Store
 
 UPLOAD_SECONDS: Final = 900
 """Seconds within which a client must begin an upload after its creation."""
@@ -34,21 +35,21 @@ def _place(name: str, principal: str, key: str) -> str:
     return f"{name}/{digest}/{key}"
 
 
-def addresses(presigned: Presigned, name: StateName, caller: Caller, key: str) -> tuple[str, str]:
+def addresses(presigned: Presigned, upload: UploadId, caller: Caller) -> tuple[str, str]:
     """Return presigned addresses to which the client uploads the state and its JSON output format."""
     return (
-        presigned.put(state_key(name.value, caller.principal, key), UPLOAD_SECONDS),
-        presigned.put(json_key(name.value, caller.principal, key), UPLOAD_SECONDS),
+        presigned.put(state_key(upload.name.value, caller.principal, upload.key), UPLOAD_SECONDS),
+        presigned.put(json_key(upload.name.value, caller.principal, upload.key), UPLOAD_SECONDS),
     )
 
 
-def read(staging: Store, name: StateName, caller: Caller, key: str, limit: int) -> Object | Larger | None:
+def read(staging: Store, upload: UploadId, caller: Caller, limit: int) -> Object | Larger | None:
     """Read a staged state document. Return only its size if it exceeds the limit; None if it is missing."""
-    return staging.read_at_most(state_key(name.value, caller.principal, key), limit)
+    return staging.read_at_most(state_key(upload.name.value, caller.principal, upload.key), limit)
 
 
-def discard(staging: Store, name: StateName, caller: Caller, key: str) -> None:
+def discard(staging: Store, upload: UploadId, caller: Caller) -> None:
     """Delete both objects of an upload. A failure is ignored, because S3 removes them after a day."""
-    for staged in (state_key, json_key):
+    for key_of in (state_key, json_key):
         with suppress(Unsettled):
-            staging.discard(staged(name.value, caller.principal, key))
+            staging.discard(key_of(upload.name.value, caller.principal, upload.key))

@@ -8,35 +8,29 @@ lock and version are unchanged, the commit writes the document like every other 
 import hashlib
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.cloud import staging
-from holdfast.cloud.ids import UploadId, WorkspaceId
+from holdfast.cloud.ids import UploadId
 from holdfast.errors import TooLarge, UploadAltered, UploadMissing
-from holdfast.s3.retention import Retention
-from holdfast.s3.store import Larger, Store
+from holdfast.s3.objects import Larger
+from holdfast.s3.store import Store
 from holdfast.state import document, fence, guards, write
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, StateDocument
-from holdfast.state.locks import HeldLock
+from holdfast.state.held import HeldLock
 from holdfast.state.write import Written
+from holdfast.work import Work
 
 _MEGABYTE: Final = 1_000_000
 
 
 def create(
-    store: Store,
-    workspace: WorkspaceId,
-    announced: Revision,
-    md5: str,
-    caller: Caller,
-    *,
-    force: bool,
-    body: bytes | None = None,
-    declared_only: bool = False,
+    work: Work, lock_id: str, announced: Revision, md5: str, *, force: bool, body: bytes | None = None
 ) -> UploadId:
     """Check whether a document may be written, and return the ID that its commit needs. Nothing is changed.
 
     Args:
+        lock_id: the ID of the lock that the client holds.
         announced: the document's revision; its lineage is empty if the client did not announce it.
         md5: the document's MD5.
         force: whether to skip the comparison of serial and lineage with the current state.
@@ -47,17 +41,16 @@ def create(
         LockLost: the lock is not held.
         SerialNotNewer, LineageChanged, UnreadableState: the document does not follow the current state.
     """
-    name = workspace.name
-    caller.require(Action.WRITE, name)
-    current, lock = fence.look(store, name, read_current)
-    guards.check_lock(lock, workspace.lock_id, caller, require_lock=True)
+    work.require(Action.WRITE)
+    current, lock = fence.look(work, read_current)
+    guards.check_lock(work, lock, lock_id)
     if not _may_be_current(announced, body, current, lock):
         guards.check_succession(announced, current, lock, force=force)
     if current is None:
-        fence.require_creatable(store, name, caller, declared_only=declared_only)
+        fence.require_creatable(work)
     return UploadId(
-        name=name,
-        lock_id=workspace.lock_id,
+        name=work.name,
+        lock_id=lock_id,
         lock_version=lock.identity.version_id if lock else "",
         base=(current.version.version_id, current.version.etag) if current else None,
         serial=announced.serial,
@@ -68,17 +61,11 @@ def create(
     )
 
 
-def commit(
-    store: Store,
-    staged: Store,
-    upload_id: UploadId,
-    caller: Caller,
-    *,
-    limit: int,
-    retention: Retention | None,
-    declared_only: bool = False,
-) -> Written:
-    """Write the uploaded document, fenced. Succeeds also if it is already written, so a retry is safe.
+def commit(work: Work, staged: Store, upload: UploadId) -> Written:
+    """Write the uploaded document, fenced. Succeeds even if it is already written, so a retry is safe.
+
+    Args:
+        staged: the staging bucket.
 
     Raises:
         As `holdfast.state.write.write`, and:
@@ -86,66 +73,35 @@ def commit(
         TooLarge: the document is larger than the limit.
         UploadAltered: the document differs from the announced one.
     """
-    name = upload_id.name
-    caller.require(Action.WRITE, name)
-    found = staging.read(staged, name, caller, upload_id.key, limit)
-    if found is None:
-        written = write.committed(store, name, upload_id, caller)
+    work.require(Action.WRITE)
+    limit = work.policy.largest_state
+    stored = staging.read(staged, upload, work.caller, limit)
+    if stored is None:
+        written = write.committed(work, upload)
         if written is None:
             raise UploadMissing(
                 "Nothing was uploaded for this state version, or it was removed since. Nothing was written; "
                 "run the command again."
             )
         return written
-    if isinstance(found, Larger):
-        raise too_large(found.size, limit)
-    written = _write(store, upload_id, found.body, caller, retention=retention, declared_only=declared_only)
+    if isinstance(stored, Larger):
+        raise too_large(stored.size, limit)
+    written = write.write(work, stored.body, upload.lock_id, upload, _compare(stored.body, upload))
     # If another upload wrote these bytes, a retry needs the staged object to recognize them.
-    if written.upload == upload_id.key:
-        staging.discard(staged, name, caller, upload_id.key)
+    if written.upload == upload.key:
+        staging.discard(staged, upload, work.caller)
     return written
 
 
-def write_at_once(
-    store: Store,
-    upload_id: UploadId,
-    body: bytes,
-    caller: Caller,
-    *,
-    limit: int,
-    retention: Retention | None,
-    declared_only: bool = False,
-) -> Written:
+def write_at_once(work: Work, upload: UploadId, body: bytes) -> Written:
     """Write a document that came with the creation of its upload, as clients before Terraform 1.6 send it.
 
     Raises the errors of `commit`, except `UploadMissing`.
     """
+    limit = work.policy.largest_state
     if len(body) > limit:
         raise too_large(len(body), limit)
-    return _write(store, upload_id, body, caller, retention=retention, declared_only=declared_only)
-
-
-def _write(
-    store: Store,
-    upload_id: UploadId,
-    body: bytes,
-    caller: Caller,
-    *,
-    retention: Retention | None,
-    declared_only: bool,
-) -> Written:
-    return write.write(
-        store,
-        upload_id.name,
-        body,
-        upload_id.lock_id,
-        caller,
-        require_lock=True,
-        declared_only=declared_only,
-        retention=retention,
-        upload=upload_id,
-        parsed=_compare(body, upload_id),
-    )
+    return write.write(work, body, upload.lock_id, upload, _compare(body, upload))
 
 
 def _may_be_current(
@@ -180,10 +136,10 @@ def _compare(body: bytes, announced: UploadId) -> StateDocument:
             "Nothing was written; run the command again."
         )
     parsed = document.parse(body)
-    found = parsed.revision
-    if found.serial != announced.serial or (announced.lineage and found.lineage != announced.lineage):
+    uploaded = parsed.revision
+    if uploaded.serial != announced.serial or (announced.lineage and uploaded.lineage != announced.lineage):
         raise UploadAltered(
-            f"What was uploaded has the serial {found.serial} and the lineage {found.lineage!r}; announced "
-            f"were {announced.serial} and {announced.lineage!r}. Nothing was written."
+            f"What was uploaded has the serial {uploaded.serial} and the lineage {uploaded.lineage!r}; "
+            f"announced were {announced.serial} and {announced.lineage!r}. Nothing was written."
         )
     return parsed

@@ -15,7 +15,7 @@ from holdfast import names
 from holdfast.access import Action, Caller
 from holdfast.cloud import records
 from holdfast.cloud.ids import WorkspaceId
-from holdfast.cloud.names import organization_and_workspace, require_organization, state_name
+from holdfast.cloud.names import organization_and_workspace, require_organization
 from holdfast.errors import (
     BaseChanged,
     DeleteOutcomeUnknown,
@@ -28,13 +28,15 @@ from holdfast.errors import (
     WorkspaceExists,
 )
 from holdfast.names import StateName
-from holdfast.s3.store import Object, Store
-from holdfast.state import catalog, declared, document, fence, lock_info, locks
+from holdfast.s3.objects import Object
+from holdfast.s3.store import Store
+from holdfast.state import catalog, declared, document, fence, held, lock_info
 from holdfast.state import delete as state_delete
 from holdfast.state.delete import Removed
+from holdfast.state.held import HeldLock
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import HeldLock
 from holdfast.state.operator import check_version_id
+from holdfast.work import Work
 
 JUST_DELETED: Final = timedelta(minutes=6)
 """The time for which a client retries a request: 5 minutes and 45 seconds measured, rounded up."""
@@ -98,54 +100,47 @@ class Wanted:
         )
 
 
-def read(store: Store, organization: str, workspace: str, caller: Caller) -> Workspace:
+def read(work: Work) -> Workspace:
     """Read a workspace by name.
 
     Raises `NoWorkspace` if it does not exist; the client then creates it.
     """
-    name = state_name(organization, workspace)
-    caller.require(Action.READ_METADATA, name)
-    record = records.read(store, name)
-    if record is None and store.read_version(name.state_key) is None:
+    work.require(Action.READ_METADATA)
+    record = records.read(work.store, work.name)
+    if record is None and work.store.read_version(work.name.state_key) is None:
+        organization, workspace = organization_and_workspace(work.name) or ("", work.name.value)
         raise NoWorkspace(f"There is no workspace '{workspace}' in the organization '{organization}'.")
-    return _found(store, name, record.record if record else None)
+    return _minted(work, record.record if record else None)
 
 
-def read_by_id(store: Store, workspace: WorkspaceId, caller: Caller) -> Workspace:
+def read_by_id(work: Work, workspace: WorkspaceId) -> Workspace:
     """Read the workspace of an ID. The result has the same ID."""
-    caller.require(Action.READ_METADATA, workspace.name)
-    record = records.read(store, workspace.name)
-    lock = locks.read(store, workspace.name)
+    work.require(Action.READ_METADATA)
+    record = records.read(work.store, work.name)
+    lock = held.read(work.store, work.name)
     return Workspace.recorded(workspace, record.record if record else None, lock)
 
 
-def create(
-    store: Store,
-    organization: str,
-    workspace: str,
-    tags: Mapping[str, str],
-    caller: Caller,
-    *,
-    declared_only: bool = False,
-) -> Workspace:
+def create(work: Work, tags: Mapping[str, str]) -> Workspace:
     """Create a workspace without a state. A retry is safe.
 
-    Clients create every workspace that they do not find. `declared_only` prevents this for mistyped names.
+    Clients create every workspace that they do not find. Where names must be declared, a mistyped name is
+    refused instead.
 
     Raises:
         WorkspaceExists: it exists already.
+        NotDeclared: the name is not declared, and must be.
     """
-    name = state_name(organization, workspace)
-    caller.require(Action.WRITE, name)
+    work.require(Action.WRITE)
     checked = records.check_tags(tags)
-    if declared_only:
-        declared.require(store, name, caller)
-    fence.require_creatable(store, name, caller)
-    record = records.create(store, name, checked, caller.principal)
-    return _found(store, name, record)
+    if work.policy.declared_only:
+        declared.require(work)
+    fence.require_not_frozen(work)
+    record = records.create(work.store, work.name, checked, work.caller.principal)
+    return _minted(work, record)
 
 
-def declare(store: Store, name: StateName, caller: Caller) -> bool:
+def declare(work: Work) -> bool:
     """Declare the name of a state, by a record without tags. A retry is safe.
 
     A name of one segment is valid, too. The name of a probe raises `InvalidName`.
@@ -153,19 +148,20 @@ def declare(store: Store, name: StateName, caller: Caller) -> bool:
     Returns:
         Whether this call declared the name; False if it already has a state or a record.
     """
-    caller.require(Action.WRITE, name)
+    work.require(Action.WRITE)
+    store, name = work.store, work.name
     if name.is_probe:
         raise InvalidName("This is a probe of 'holdfast doctor', which needs no declaration.")
     if any(store.read_version(key) for key in (name.state_key, name.record_key)):
         return False
-    fence.require_creatable(store, name, caller)
+    fence.require_not_frozen(work)
     with suppress(WorkspaceExists, UnreadableRecord):  # somebody created it meanwhile
-        records.create(store, name, {}, caller.principal)
+        records.create(store, name, {}, work.caller.principal)
         return True
     return False
 
 
-def undeclare(store: Store, name: StateName, seen: str, caller: Caller) -> bool:
+def undeclare(work: Work, seen: str) -> bool:
     """Delete the record that declares the name of a state, unless the state exists. A retry is safe.
 
     The lock keeps first applies out: without the record, the first write of a running apply would be refused.
@@ -180,16 +176,12 @@ def undeclare(store: Store, name: StateName, seen: str, caller: Caller) -> bool:
         BaseChanged: the name has a state, or another record.
         DeleteOutcomeUnknown: the lock was released or broken meanwhile.
     """
-    caller.require(Action.DELETE, name)
-    info = _lock_info(store, name, check_version_id(seen), caller)
-    return _delete_record(store, name, seen, info, caller)
+    work.require(Action.DELETE)
+    return _delete_record(work, seen, _lock_info(work, check_version_id(seen)))
 
 
 def change_tags(
-    store: Store,
-    workspace: WorkspaceId,
-    change: Callable[[Mapping[str, str]], Mapping[str, str]],
-    caller: Caller,
+    work: Work, workspace: WorkspaceId, change: Callable[[Mapping[str, str]], Mapping[str, str]]
 ) -> Workspace:
     """Change the tags of a workspace; a workspace that has only a state gets a record.
 
@@ -199,21 +191,21 @@ def change_tags(
     Raises:
         RacedWriter: somebody else kept changing the tags, or deleted the workspace.
     """
-    name = workspace.name
-    caller.require(Action.WRITE, name)
+    work.require(Action.WRITE)
+    store, name = work.store, work.name
     for _ in range(_ATTEMPTS):
-        found = records.read(store, name)
-        tags = records.check_tags(change(found.record.tags if found else {}))
+        stored = records.read(store, name)
+        tags = records.check_tags(change(stored.record.tags if stored else {}))
         changed: records.Record | None = None
-        if found is None:
+        if stored is None:
             if store.read_version(name.state_key) is None:
                 raise RacedWriter("This workspace was deleted. Run the command again.")
             with suppress(WorkspaceExists):  # somebody created it meanwhile
-                changed = records.create(store, name, tags, caller.principal)
-        elif found.record.tags == tags:
-            changed = found.record
+                changed = records.create(store, name, tags, work.caller.principal)
+        elif stored.record.tags == tags:
+            changed = stored.record
         else:
-            changed = records.change(store, name, found, tags)
+            changed = records.change(store, name, stored, tags)
         if changed:
             return Workspace.recorded(workspace, changed)
     raise RacedWriter("Somebody else kept changing the tags of this workspace. Run the command again.")
@@ -231,13 +223,13 @@ def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> l
     with_state: list[StateName] = []
     if not wanted.tags:
         with_state = _in_scope((name.value for name in catalog.states(store, prefix)), wanted, caller)
-    names_found = sorted({*with_record, *with_state}, key=lambda name: name.value)
+    in_scope = sorted({*with_record, *with_state}, key=lambda name: name.value)
     read = _with_tags(store, with_record) if wanted.tags or wanted.excluded else {}
-    found = [read[name] if name in read else Workspace(WorkspaceId.mint(name)) for name in names_found]
-    return [one for one in found if one and wanted.has_tags(one.tags)]
+    matches = [read[name] if name in read else Workspace(WorkspaceId.mint(name)) for name in in_scope]
+    return [workspace for workspace in matches if workspace and wanted.has_tags(workspace.tags)]
 
 
-def delete(store: Store, organization: str, workspace: str, caller: Caller) -> Removed:
+def delete(work: Work) -> Removed:
     """Delete a workspace and its state by name, even if the state tracks resources. The versions stay.
 
     The request names no version, so a retry could delete a workspace that was re-created meanwhile. So a
@@ -247,10 +239,10 @@ def delete(store: Store, organization: str, workspace: str, caller: Caller) -> R
         JustDeleted: it was deleted moments ago, and was re-created.
         Locked, RacedWriter, DeleteOutcomeUnknown: as `holdfast.state.delete`.
     """
-    return _delete(store, state_name(organization, workspace), caller)
+    return _delete(work)
 
 
-def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed:
+def safe_delete(work: Work, workspace: WorkspaceId) -> Removed:
     """Delete a workspace and its state, if the state tracks no resources. The versions stay.
 
     Clients can also send this request by name; then each retry has a new ID. So it is refused whenever
@@ -272,18 +264,14 @@ def safe_delete(store: Store, workspace: WorkspaceId, caller: Caller) -> Removed
             )
 
     minted_at = datetime.fromtimestamp(workspace.minted_at, UTC)
-    return _delete(store, workspace.name, caller, minted_at=minted_at, check=check)
+    return _delete(work, minted_at, check)
 
 
 def _delete(
-    store: Store,
-    name: StateName,
-    caller: Caller,
-    *,
-    minted_at: datetime | None = None,
-    check: Callable[[Object], None] | None = None,
+    work: Work, minted_at: datetime | None = None, check: Callable[[Object], None] | None = None
 ) -> Removed:
-    caller.require(Action.DELETE, name)
+    work.require(Action.DELETE)
+    store, name = work.store, work.name
     # Read the record before the state: a record that is created later is somebody else's, and stays.
     record = store.read(name.record_key)
 
@@ -300,22 +288,22 @@ def _delete(
             records.delete(store, name, record)
 
     # Delete the state first: if the second delete fails, a record without a state is an empty workspace.
-    removed = state_delete.delete(store, name, caller, check=check_state, then=delete_record)
+    removed = state_delete.delete(work, check=check_state, then=delete_record)
     if removed.version_id is None:
-        left = _left_lock(store, name, caller)
+        left = _left_lock(work)
         if record:
-            _check_record(store, name, record, _since(record, minted_at))
+            _check_record(work, record, _since(record, minted_at))
             seen = record.version.version_id
-            info = left.info if left else _lock_info(store, name, seen, caller)
-            _delete_record(store, name, seen, info, caller)
+            _delete_record(work, seen, left.info if left else _lock_info(work, seen))
         elif left:
-            _release_left_lock(store, name, left)
+            _release_left_lock(work, left)
     return removed
 
 
-def _delete_record(store: Store, name: StateName, seen: str, info: LockInfo, caller: Caller) -> bool:
+def _delete_record(work: Work, seen: str, info: LockInfo) -> bool:
     """Delete a version of the record of a name without a state, under a lock. Raise errors as `undeclare`."""
-    with fence.own_lock(store, name, info, caller) as acquired:
+    store, name = work.store, work.name
+    with fence.own_lock(work, info) as acquired:
         if store.read_version(name.state_key):
             raise BaseChanged(
                 f"The name '{name}' has a state, which declares it. Nothing was deleted; 'holdfast state "
@@ -329,7 +317,7 @@ def _delete_record(store: Store, name: StateName, seen: str, info: LockInfo, cal
                 f"Somebody has changed the record of '{name}' since you looked. Nothing was deleted; look "
                 "at the name, then run the command again."
             )
-        if locks.identity(locks.read(store, name)) != acquired:
+        if held.identity(held.read(store, name)) != acquired:
             raise DeleteOutcomeUnknown(
                 f"The lock of this {info.operation} is gone: somebody broke it, or another try of this very "
                 "request has ended and released it. Look whether the name is declared before you run the "
@@ -338,42 +326,45 @@ def _delete_record(store: Store, name: StateName, seen: str, info: LockInfo, cal
     return True
 
 
-def _lock_info(store: Store, name: StateName, seen: str, caller: Caller) -> LockInfo:
+def _lock_info(work: Work, seen: str) -> LockInfo:
     """Return the lock info with which a caller deletes a version of a record."""
     return lock_info.of_verb(
-        f"{store.bucket}/{name.record_key}?versionId={seen}",
-        caller,
+        f"{work.store.bucket}/{work.name.record_key}?versionId={seen}",
+        work.caller,
         operation=lock_info.Verb.UNDECLARE,
         info="holdfast state undeclare",
-    ).at(f"{store.bucket}/{name.state_key}")
+    ).at(work.address)
 
 
-def _left_lock(store: Store, name: StateName, caller: Caller) -> HeldLock | None:
+def _left_lock(work: Work) -> HeldLock | None:
     """Return the lock that an earlier delete of this caller has left; raise `Locked` for any other lock."""
-    left = locks.read(store, name)
-    if left is None or state_delete.was_left(left, store, name, caller):
+    left = held.read(work.store, work.name)
+    if left is None or state_delete.was_left(work, left):
         return left
     # The ID depends on the deleted version, which is unknown here. A client can send any operation.
-    own = LockInfo({**_lock_info(store, name, "", caller).document, "ID": left.info.id})
-    if left.principal != caller.principal or left.info != own:
-        raise locks.refusal(left)
+    own = LockInfo({**_lock_info(work, "").document, "ID": left.info.id})
+    if not left.was_acquired_with(own, work.caller):
+        raise held.refusal(left)
     return left
 
 
-def _release_left_lock(store: Store, name: StateName, left: HeldLock) -> None:
+def _release_left_lock(work: Work, left: HeldLock) -> None:
+    store, name = work.store, work.name
     # Read state and record again, after the lock: a delete in progress still finds one of them.
     if not any(store.read_version(key) for key in (name.state_key, name.record_key)):
-        locks.release_own(store, name, left.identity)
+        held.remove_acquired(store, name, left.identity)
 
 
-def _found(store: Store, name: StateName, record: records.Record | None) -> Workspace:
-    lock = locks.read(store, name)
-    workspace = WorkspaceId.mint(name, lock.identity.version_id if lock else "")
+def _minted(work: Work, record: records.Record | None) -> Workspace:
+    """Return a workspace that was read by name, with a new ID that contains the lock."""
+    lock = held.read(work.store, work.name)
+    workspace = WorkspaceId.mint(work.name, lock.identity.version_id if lock else "")
     return Workspace.recorded(workspace, record, lock)
 
 
-def _check_record(store: Store, name: StateName, record: Object, since: datetime) -> None:
+def _check_record(work: Work, record: Object, since: datetime) -> None:
     """Raise `JustDeleted` if the record of a workspace without a state was created after a delete."""
+    store, name = work.store, work.name
     # A record that is older than the state's delete marker was left by an interrupted delete.
     until = record.version.last_modified
     if _was_deleted(store, name.state_key, since, until) or _was_deleted(
@@ -412,12 +403,12 @@ def _just_deleted() -> JustDeleted:
     )
 
 
-def _in_scope(found: Iterable[str], wanted: Wanted, caller: Caller) -> list[StateName]:
+def _in_scope(listed: Iterable[str], wanted: Wanted, caller: Caller) -> list[StateName]:
     """Return the states that are workspaces, are in the caller's scope, and match the filter by name."""
     states = []
-    for raw in found:
+    for text in listed:
         try:
-            name = names.parse(raw)
+            name = names.parse(text)
         except InvalidName:
             continue
         place = organization_and_workspace(name)

@@ -24,8 +24,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast import json_object
+from holdfast import networks as addresses
 from holdfast.access import Grant, Role, check_pattern
-from holdfast.identity import networks as addresses
 from holdfast.s3 import object_metadata
 
 FIRST_SCHEMA: Final = 1

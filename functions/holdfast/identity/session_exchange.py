@@ -12,11 +12,12 @@ from holdfast.access import Caller
 from holdfast.errors import NotAllowed, NotSigned, OutcomeUnknown
 from holdfast.identity import sessions
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason
-from holdfast.identity.networks import Origin
 from holdfast.identity.principals import principal
 from holdfast.identity.sessions import Session
 from holdfast.identity.trust import Records, Unreadable
-from holdfast.s3.store import IfAbsent, PreconditionFailed, Store
+from holdfast.networks import Origin
+from holdfast.s3.objects import IfAbsent, PreconditionFailed
+from holdfast.s3.store import Store
 
 # This ARN contains the role's name without its path; the last part is the name of the role session.
 _ROLE_SESSION: Final = re.compile(

@@ -13,10 +13,10 @@ from holdfast.errors import OutcomeUnknown
 from holdfast.identity import sessions, tokens, trust
 from holdfast.identity.authentication import Authenticated, DenialReason, Denied
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
-from holdfast.identity.networks import Origin
 from holdfast.identity.sessions import Session
 from holdfast.identity.time_limit import done_by
 from holdfast.identity.tokens import Token
+from holdfast.networks import Origin
 from holdfast.s3.store import Store
 
 _TO_RAISE = 0.2

@@ -8,7 +8,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast.errors import OutcomeUnknown
-from holdfast.s3.store import sdk_session
+from holdfast.s3.sdk import sdk_session
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

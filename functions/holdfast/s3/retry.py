@@ -21,6 +21,7 @@ from botocore.exceptions import ConnectionError as UnreachableError
 from urllib3.exceptions import HTTPError as TransportError
 
 from holdfast.errors import OutcomeUnknown, StorageRefused
+from holdfast.s3.budget import Budget
 
 _T = TypeVar("_T")
 
@@ -66,24 +67,16 @@ _TRANSIENT: Final = frozenset(
 _JITTER = random.SystemRandom()
 
 
-def until_decided(
-    call: Callable[[], _T],
-    outcomes: Mapping[int, _T],
-    *,
-    deadline: float,
-    before_each: Callable[[], None],
-    unconfirmed: Callable[[], None],
-) -> _T:
+def until_decided(operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T], budget: Budget) -> _T:
     """Repeat a request until S3 has accepted or refused it; return the result of `call` or of `outcomes`.
 
     It pauses before each retry, except once after a closed connection: S3 and Lambda close idle connections,
     and the function may learn of it only when it sends a request.
 
     Args:
+        operation: the operation's name, for the budget's record.
         call: sends the request once.
         outcomes: the results for expected error statuses, such as `412`.
-        before_each: called before each attempt.
-        unconfirmed: called after each attempt that may have taken effect although no response confirmed it.
 
     Raises:
         StorageRefused: S3 refused the request, and `outcomes` has no result for this refusal.
@@ -92,8 +85,8 @@ def until_decided(
     pause = _FIRST_PAUSE
     closed = False
     reason = "no time was left to ask"
-    while time.monotonic() < deadline:
-        before_each()
+    while time.monotonic() < budget.deadline:
+        budget.requests.append(operation)
         try:
             return call()
         except ClientError as error:
@@ -110,10 +103,10 @@ def until_decided(
                         "belongs to the account of the stack, then deploy again."
                     ) from error
             if status >= 500 and reason not in _TRANSIENT:
-                unconfirmed()
+                budget.unconfirmed.append(operation)
         except _LOST as error:
             reason = type(error).__name__
-            unconfirmed()
+            budget.unconfirmed.append(operation)
             if isinstance(error, ConnectionClosedError) and not closed:
                 closed = True
                 continue

@@ -15,30 +15,38 @@ because their responses end with the headers, so a missing header would not be n
 import base64
 import hashlib
 import heapq
-import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlencode
 
-import botocore.session
-from botocore.config import Config
 from botocore.exceptions import ClientError
-from botocore.utils import parse_timestamp
 
-from holdfast import __version__
 from holdfast.errors import StorageRefused
-from holdfast.s3 import object_metadata, tls
+from holdfast.s3 import object_metadata
+from holdfast.s3.budget import Budget
+from holdfast.s3.objects import (
+    Deleted,
+    HistoryEntry,
+    IfAbsent,
+    IfMatch,
+    KeysPage,
+    Larger,
+    ListedKey,
+    Object,
+    ObjectVersion,
+    PreconditionFailed,
+    Protected,
+    Stored,
+    VersionsPage,
+    is_unique,
+)
 from holdfast.s3.retention import Retention
 from holdfast.s3.retry import ResponseCutShortError, until_decided
 
 if TYPE_CHECKING:
-    import boto3
-    from botocore.awsrequest import AWSPreparedRequest
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import (
         GetObjectOutputTypeDef,
@@ -48,156 +56,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = "application/json"
 
-CONNECT_TIMEOUT: Final = 2.0
-"""Seconds to open a connection to S3. This and READ_TIMEOUT bound how late a request can take effect."""
-READ_TIMEOUT: Final = 5.0
-"""Seconds without a byte from S3 after which a request is retried."""
-
-EXPECT_THRESHOLD: Final = 2 * 1024 * 1024
-"""Body size from which a write waits for S3's consent before it sends the body (`Expect: 100-continue`).
-
-It is the default of AWS's newer SDKs:
-https://docs.aws.amazon.com/sdk-for-kotlin/api/latest/s3/aws.sdk.kotlin.services.s3/-s3-client/-config/-builder/continue-header-threshold-bytes.html
-"""
-
-_BUDGET = 15.0
-
-_LISTED_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z", re.ASCII)
-"""The form of a time in S3's responses to list requests."""
-
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectVersion:
-    """The metadata of one version of an object, as S3 returns it.
-
-    Attributes:
-        etag: an opaque text; the next write sends it as its condition.
-        version_id: empty in a bucket without versioning.
-        metadata: user metadata, decoded.
-        has_own_etag: whether no other version of the key ever has this ETag: true with a KMS key. Otherwise
-            the ETag is a digest of the bytes, so equal bytes have equal ETags.
-        replication_status: `REPLICA` for a copy that S3's replication made; `PENDING`, `COMPLETED` or
-            `FAILED` for a version that S3 is to copy elsewhere; otherwise empty. It changes by itself.
-    """
-
-    etag: str
-    version_id: str
-    size: int
-    last_modified: datetime
-    metadata: Mapping[str, str]
-    has_own_etag: bool
-    replication_status: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Object:
-    """An object with its body; `read_at` is the time of the response by S3's clock, in whole seconds."""
-
-    version: ObjectVersion
-    body: bytes
-    read_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Larger:
-    """An object that was not read, because it is larger than the limit."""
-
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    """One entry in the history of a key: a version, or a delete marker, whose size is None."""
-
-    id: str
-    last_modified: datetime
-    is_current: bool
-    is_delete_marker: bool
-    size: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListedKey:
-    """A current object in a list of keys."""
-
-    key: str
-    size: int
-    last_modified: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class KeysPage:
-    """A page of keys, in order of their UTF-8 bytes.
-
-    Attributes:
-        last: the key after which the next page begins; None on the last page.
-    """
-
-    keys: Sequence[ListedKey]
-    last: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class VersionsPage:
-    """A page of the versions and delete markers of several keys.
-
-    Attributes:
-        entries: in order of keys; for each key the current entry first, then newest first by time.
-        last: the key and the version ID after which the next page begins; None on the last page.
-    """
-
-    entries: Sequence[tuple[str, HistoryEntry]]
-    last: tuple[str, str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class IfAbsent:
-    """Write only if the key has no current object. A delete marker is not an object."""
-
-
-@dataclass(frozen=True, slots=True)
-class IfMatch:
-    """Write or delete only if the current object has this ETag."""
-
-    etag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The write took effect.
-
-    The version's time is the time of S3's response, which can be later than the time that a read returns.
-    """
-
-    version: ObjectVersion
-
-    @property
-    def etag(self) -> str:
-        return self.version.etag
-
-    @property
-    def version_id(self) -> str:
-        return self.version.version_id
-
-
-@dataclass(frozen=True, slots=True)
-class PreconditionFailed:
-    """The condition did not hold: nothing was written or deleted, unless an earlier attempt took effect."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """The object is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Protected:
-    """S3 refused to delete the version: it is under retention, or the caller lacks the permission.
-
-    It still exists, unless an earlier attempt, whose response was lost, took effect.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,101 +64,14 @@ class _Empty:
     """The object exists and has zero bytes, so its first byte cannot be read."""
 
 
-def connect(
-    session: "boto3.Session | None" = None,
-    *,
-    endpoint_url: str | None = None,
-    read_timeout: float = READ_TIMEOUT,
-) -> "S3Client":
-    """Create an S3 client that leaves retries to `Store`. A process should create it once.
-
-    Credentials and region come from the session, by default from the environment. The first request opens the
-    first connection.
-    """
-    config = Config(
-        connect_timeout=CONNECT_TIMEOUT,
-        read_timeout=read_timeout,
-        retries={"mode": "standard", "total_max_attempts": 1},
-        user_agent=f"holdfast/{__version__}",  # botocore would compute its own for every request
-    )
-    # Without a session boto3 is not needed: importing it would lengthen a cold start by a fifth.
-    create: Any = session.client if session else sdk_session().create_client
-    client: S3Client = create("s3", config=config, endpoint_url=endpoint_url)
-    client.meta.events.register("before-send.s3.PutObject", _send_at_once)
-    tls.read_authorities_once(client)
-    return client
-
-
-def sdk_session() -> botocore.session.Session:
-    """Return a new session of the SDK, with its own credentials.
-
-    The sessions of a process share the SDK's description of S3, because loading it takes longer than all
-    other work for a new client.
-    """
-    session = botocore.session.get_session()
-    session.register_component("data_loader", _description_of_s3())
-    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_timestamp)
-    return session
-
-
-@cache
-def _description_of_s3() -> Any:
-    return botocore.session.get_session().get_component("data_loader")
-
-
-def _timestamp(value: Any) -> datetime:
-    """Parse a time faster than the SDK, which spends two thirds of its work for 1,000 keys on their times."""
-    if isinstance(value, str) and _LISTED_TIME.fullmatch(value):
-        return datetime.fromisoformat(value)
-    parsed: datetime = parse_timestamp(value)
-    return parsed
-
-
-def _send_at_once(request: "AWSPreparedRequest", **_: Any) -> None:
-    """Send a small body together with its headers; botocore would wait one round trip before the body."""
-    headers = request.headers
-    if "Expect" in headers and int(headers.get("Content-Length", EXPECT_THRESHOLD)) < EXPECT_THRESHOLD:
-        del headers["Expect"]
-
-
-def is_unique(version_id: str) -> bool:
-    """Return whether a version ID identifies a single object for ever.
-
-    If the bucket's versioning is off or suspended, the version ID is empty or `null`.
-    """
-    return version_id not in ("", "null")
-
-
-def deadline(remaining_milliseconds: int) -> float:
-    """Return the deadline for S3 requests of a function that has some milliseconds left.
-
-    The last request times out before Lambda stops the function. So no write takes effect long after the
-    function has ended.
-    """
-    last_request = CONNECT_TIMEOUT + READ_TIMEOUT
-    return time.monotonic() + min(_BUDGET, remaining_milliseconds / 1000 - last_request - 1)
-
-
 class Store:
-    """Send requests for one bucket until a deadline. Several threads may use a store at the same time.
+    """Send requests for one bucket, within a budget. Several threads may use a store at the same time."""
 
-    Attributes:
-        requests: the operation names of all requests to S3, retries included.
-        unconfirmed: the operation names of requests that may have taken effect although no response confirmed
-            it. If the precondition of a retry then fails, the first attempt may have taken effect.
-    """
-
-    def __init__(self, client: "S3Client", bucket: str, owner: str, *, deadline: float) -> None:
+    def __init__(self, client: "S3Client", bucket: str, owner: str, budget: Budget) -> None:
         self.bucket = bucket
-        self.requests: list[str] = []
-        self.unconfirmed: list[str] = []
+        self.budget = budget
         self._client = client
         self._where: Mapping[str, Any] = {"Bucket": bucket, "ExpectedBucketOwner": owner}
-        self._deadline = deadline
-
-    def prolong(self, seconds: float) -> None:
-        """Postpone the deadline to `seconds` from now, if it is earlier."""
-        self._deadline = max(self._deadline, time.monotonic() + seconds)
 
     def read(self, key: str, version_id: str | None = None) -> Object | None:
         """Read an object, by default its current version; return None if it does not exist.
@@ -558,13 +330,7 @@ class Store:
 
     def _decided(self, operation: str, call: Callable[[], _T], outcomes: Mapping[int, _T]) -> _T:
         """Repeat a call until S3 accepts or refuses it; `outcomes` has the results of expected refusals."""
-        return until_decided(
-            call,
-            outcomes,
-            deadline=self._deadline,
-            before_each=lambda: self.requests.append(operation),
-            unconfirmed=lambda: self.unconfirmed.append(operation),
-        )
+        return until_decided(operation, call, outcomes, self.budget)
 
 
 def _which(version_id: str | None) -> Mapping[str, str]:

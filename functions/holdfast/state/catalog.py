@@ -12,10 +12,11 @@ from holdfast import names
 from holdfast.access import Action, Caller, check_pattern, matches
 from holdfast.errors import InvalidName, InvalidRequest
 from holdfast.names import RECORDS, StateName
-from holdfast.s3.store import HistoryEntry, ListedKey, Store
+from holdfast.s3.objects import HistoryEntry, ListedKey
+from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
-from holdfast.state import locks, walk
-from holdfast.state.locks import HeldLock
+from holdfast.state import held, walk
+from holdfast.state.held import HeldLock
 from holdfast.state.walk import Walked
 
 PAGE: Final = 999
@@ -228,8 +229,10 @@ def page_of_locks(
     after = _begin("locks", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
     locked = [name for key, _ in walked.entries if (name := _locked_by(key))]
-    held = _with_locks(store, [_Found(Listed(name, None, None), is_locked=True) for name in locked])
-    oldest_first = sorted(held, key=lambda one: one.lock.version.last_modified.timestamp() if one.lock else 0)
+    listed = _with_locks(store, [_Found(Listed(name, None, None), is_locked=True) for name in locked])
+    oldest_first = sorted(
+        listed, key=lambda one: one.lock.version.last_modified.timestamp() if one.lock else 0
+    )
     return _page("locks", walked, oldest_first)
 
 
@@ -379,9 +382,9 @@ def _decided(found: Mapping[StateName, _Found], until: str | None) -> list[_Foun
 def _with_locks(store: Store, found: Sequence[_Found]) -> list[Listed]:
     """Read the locks of the marked states, and return the entries of a list."""
     locked = [one.listed.name for one in found if one.is_locked]
-    held = dict(zip(locked, _at_once(lambda name: locks.read(store, name), locked), strict=True))
+    lock_of = dict(zip(locked, _at_once(lambda name: held.read(store, name), locked), strict=True))
     listed = (
-        replace(one.listed, lock=held[one.listed.name]) if one.is_locked else one.listed for one in found
+        replace(one.listed, lock=lock_of[one.listed.name]) if one.is_locked else one.listed for one in found
     )
     # Skip an entry without a state whose lock was released meanwhile.
     return [one for one in listed if one.lock or one.modified]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from holdfast.access import Caller
 from holdfast.errors import InvalidState
-from holdfast.names import StateName
 from holdfast.s3 import object_metadata
-from holdfast.s3.store import ObjectVersion, Store
+from holdfast.s3.objects import ObjectVersion
 from holdfast.state import document
 from holdfast.state.document import Revision, StateDocument
-from holdfast.state.locks import HeldLock
+from holdfast.state.held import HeldLock
+from holdfast.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +57,37 @@ class CurrentState:
     over_refused: bool = False
 
 
-def read_current(store: Store, name: StateName) -> CurrentState | None:
+def read_current(work: Work) -> CurrentState | None:
     """Read the current version; None if it does not exist. Another program's version takes two requests."""
-    version = store.read_version(name.state_key)
+    key = work.name.state_key
+    version = work.store.read_version(key)
     if version is None:
         return None
-    current = noted(version)
+    current = parse_metadata(version)
     if current is not None:
         return current
-    found = store.read(name.state_key)
-    if found is None:
+    stored = work.store.read(key)
+    if stored is None:
         return None
-    current = noted(found.version)
+    current = parse_metadata(stored.version)
     if current is not None:
         return current  # Holdfast wrote it between the two requests
     try:
-        revision = document.parse(found.body).revision
+        revision = document.parse(stored.body).revision
     except InvalidState:
         revision = None
     return CurrentState(
-        found.version, hashlib.sha256(found.body).hexdigest(), revision, None, "", fenced=False
+        stored.version, hashlib.sha256(stored.body).hexdigest(), revision, None, "", fenced=False
     )
 
 
-def noted(version: ObjectVersion) -> CurrentState | None:
+def parse_metadata(version: ObjectVersion) -> CurrentState | None:
     """Parse the user metadata of a version that Holdfast wrote; return None for another program's version."""
     metadata = version.metadata
-    revision = _noted_revision(metadata, "serial", "lineage")
+    revision = _revision(metadata, "serial", "lineage")
     if revision is None or "sha256" not in metadata:
         return None
-    superseded = _noted_revision(metadata, "over-serial", "over-lineage")
+    superseded = _revision(metadata, "over-serial", "over-lineage")
     return CurrentState(
         version,
         metadata["sha256"],
@@ -100,7 +101,7 @@ def noted(version: ObjectVersion) -> CurrentState | None:
     )
 
 
-def _noted_revision(metadata: Mapping[str, str], serial: str, lineage: str) -> Revision | None:
+def _revision(metadata: Mapping[str, str], serial: str, lineage: str) -> Revision | None:
     value = metadata.get(serial, "")
     return Revision(int(value), metadata.get(lineage, "")) if value.isdecimal() else None
 
@@ -135,5 +136,5 @@ def version_metadata(
             "over-lineage": superseded.revision.lineage,
             "over-refused": "yes" if superseded.over_refused else "",
         }
-    noted = {name: value for name, value in metadata.items() if value}
-    return object_metadata.with_owner(noted, caller.owner)
+    present = {name: value for name, value in metadata.items() if value}
+    return object_metadata.with_owner(present, caller.owner)

@@ -10,11 +10,11 @@ from os.path import commonprefix
 from typing import Final
 
 from holdfast import names
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.errors import InvalidName, NotDeclared
 from holdfast.names import StateName
-from holdfast.s3.store import Store
 from holdfast.state.lock_info import LockInfo
+from holdfast.work import Work
 
 _PAGE: Final = 999
 """The most names in each of the lists of states and of records whose names are compared."""
@@ -27,19 +27,19 @@ _SIMILAR: Final = 0.7
 """The least similarity (0 to 1) of a suggested name. A long first segment in common is not enough."""
 
 
-def require(store: Store, name: StateName, caller: Caller) -> None:
+def require(work: Work) -> None:
     """Raise `NotDeclared` unless a name has a state or a record. Without a state this takes two requests."""
-    if not name.is_probe and store.read_version(name.state_key) is None:
-        require_record(store, name, caller)
+    if not work.name.is_probe and work.store.read_version(work.name.state_key) is None:
+        require_record(work)
 
 
-def require_record(store: Store, name: StateName, caller: Caller) -> None:
+def require_record(work: Work) -> None:
     """Raise `NotDeclared` unless a name has a record, with one request. Use it for a name without a state."""
-    if not name.is_probe and store.read_version(name.record_key) is None:
-        raise _not_declared(name, nearest(store, name, caller))
+    if not work.name.is_probe and work.store.read_version(work.name.record_key) is None:
+        raise _not_declared(work.name, nearest(work))
 
 
-def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
+def nearest(work: Work) -> list[str]:
     """Return the names within the caller's scope that are most similar to an unknown name.
 
     Of many names only some are compared: the first, and the first with the same first segment. The
@@ -48,14 +48,15 @@ def nearest(store: Store, name: StateName, caller: Caller) -> list[str]:
     # Imported here, because requests for declared names never need it.
     from difflib import SequenceMatcher
 
+    name = work.name
     first, slash, _ = name.value.partition("/")
     places: tuple[Callable[[StateName], str], ...] = (_state_key, _record_key)
-    found = {one for place in places for one in _listed(store, place, first + slash if slash else "", caller)}
+    listed = {text for place in places for text in _listed(work, place, first + slash if slash else "")}
     # An upper bound of the similarity is quick to compute. The similarity itself takes long for long names of
     # the same letters, so only the most promising names are compared in full.
     matcher = SequenceMatcher(b=name.value)
     promising = []
-    for other in sorted(found):
+    for other in sorted(listed):
         matcher.set_seq1(other)
         if matcher.real_quick_ratio() >= _SIMILAR and (at_most := matcher.quick_ratio()) >= _SIMILAR:
             promising.append((-at_most, -len(commonprefix((other, name.value))), other))  # noqa: RUF071 of texts
@@ -75,11 +76,12 @@ def _record_key(name: StateName) -> str:
     return name.record_key
 
 
-def _listed(store: Store, place: Callable[[StateName], str], beginning: str, caller: Caller) -> set[str]:
+def _listed(work: Work, place: Callable[[StateName], str], beginning: str) -> set[str]:
     """Return visible names that have an object at `place`, which is the key of a state or of a record."""
     # Imported here for the same reason as SequenceMatcher.
     from holdfast.state import walk
 
+    caller = work.caller
     folder, _, suffix = place(StateName("*")).partition("*")
 
     def visible(key: str) -> str | None:
@@ -92,10 +94,10 @@ def _listed(store: Store, place: Callable[[StateName], str], beginning: str, cal
         return name.value if caller.may(Action.READ_METADATA, name) else None
 
     def list_keys(prefix: str, after: str) -> tuple[list[tuple[str, str | None]], str | None]:
-        page = store.keys_page(prefix, after=after, page_size=_PAGE + 1)
+        page = work.store.keys_page(prefix, after=after, page_size=_PAGE + 1)
         return [(entry.key, visible(entry.key)) for entry in page.keys], page.last
 
-    found: set[str] = set()
+    visible_names: set[str] = set()
     for prefix in ("", beginning):
         walked = walk.page(
             walk.Places(folder, suffix, caller.patterns(Action.READ_METADATA), prefix),
@@ -106,10 +108,10 @@ def _listed(store: Store, place: Callable[[StateName], str], beginning: str, cal
             page_size=_PAGE,
             seconds=_SECONDS,
         )
-        found.update(name for _, name in walked.entries if name)
+        visible_names.update(name for _, name in walked.entries if name)
         if walked.next is None or not beginning:
             break
-    return found
+    return visible_names
 
 
 def _not_declared(name: StateName, similar: list[str]) -> NotDeclared:

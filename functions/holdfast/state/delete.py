@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.errors import DeleteOutcomeUnknown, RacedWriter
-from holdfast.names import StateName
-from holdfast.s3.store import IfMatch, Object, PreconditionFailed, Store
-from holdfast.state import fence, lock_info, locks
+from holdfast.s3.objects import IfMatch, Object, PreconditionFailed
+from holdfast.state import fence, held, lock_info
+from holdfast.state.held import HeldLock, identity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import HeldLock, identity
+from holdfast.work import Work
 
 _OPERATION: Final = lock_info.Verb.DELETE
 """The operation in the info of the lock that a delete acquires."""
@@ -24,9 +24,7 @@ class Removed:
 
 
 def delete(
-    store: Store,
-    name: StateName,
-    caller: Caller,
+    work: Work,
     *,
     seen: str | None = None,
     check: Callable[[Object], None] | None = None,
@@ -45,29 +43,30 @@ def delete(
         RacedWriter: somebody wrote the state meanwhile; nothing was deleted.
         DeleteOutcomeUnknown: the lock was released or broken meanwhile.
     """
-    caller.require(Action.DELETE, name)
+    work.require(Action.DELETE)
+    store, name = work.store, work.name
     # Read before the lock is acquired: a version that is written in between is not deleted.
     current = store.read(name.state_key)
     if current is None:
         if then is None:
-            _release_left_lock(store, name, caller, seen)
+            _release_left_lock(work, seen)
         return Removed(None)
     if check:
         check(current)
     version = current.version
-    info = _lock_info(store, name, version.version_id, caller)
-    with fence.own_lock(store, name, info, caller) as acquired:
+    info = _lock_info(work, version.version_id)
+    with fence.own_lock(work, info) as acquired:
         # Delete only the version that was read: a newer version is not deleted.
         deleted = store.delete(name.state_key, IfMatch(version.etag))
         if then and not isinstance(deleted, PreconditionFailed):
             then()
-        held = locks.read(store, name)
+        lock = held.read(store, name)
         if isinstance(deleted, PreconditionFailed):
             raise RacedWriter(
                 "Somebody wrote this state while it was being deleted. Nothing was deleted; look at the "
                 "state, then run the command again."
             )
-        if identity(held) != acquired:
+        if identity(lock) != acquired:
             raise DeleteOutcomeUnknown(
                 "The lock of this delete is gone: somebody broke it, or another try of this very delete has "
                 "ended and released it. Look whether the state is there before you run the command again; "
@@ -76,28 +75,30 @@ def delete(
     return Removed(version.version_id)
 
 
-def _lock_info(store: Store, name: StateName, version_id: str, caller: Caller) -> LockInfo:
+def _lock_info(work: Work, version_id: str) -> LockInfo:
     """Return the lock info with which a caller deletes a version. It is the same in every retry."""
-    address = f"{store.bucket}/{name.state_key}"
     return lock_info.of_verb(
-        f"{address}?versionId={version_id}", caller, operation=_OPERATION, info="DELETE of the state"
-    ).at(address)
+        f"{work.address}?versionId={version_id}",
+        work.caller,
+        operation=_OPERATION,
+        info="DELETE of the state",
+    ).at(work.address)
 
 
-def _release_left_lock(store: Store, name: StateName, caller: Caller, seen: str | None) -> None:
+def _release_left_lock(work: Work, seen: str | None) -> None:
     """Release the lock that an earlier delete of this caller has left."""
-    left = locks.read(store, name)
-    if left is None or not was_left(left, store, name, caller, seen):
+    left = held.read(work.store, work.name)
+    if left is None or not was_left(work, left, seen):
         return
     # Read the state again, after the lock: a delete in progress has found the state, so it still exists.
-    if store.read_version(name.state_key) is None:
-        locks.release_own(store, name, left.identity)
+    if work.store.read_version(work.name.state_key) is None:
+        held.remove_acquired(work.store, work.name, left.identity)
 
 
-def was_left(left: HeldLock, store: Store, name: StateName, caller: Caller, seen: str | None = None) -> bool:
+def was_left(work: Work, left: HeldLock, seen: str | None = None) -> bool:
     """Return whether a lock is that of an earlier delete of this caller, by default of any version."""
-    own = _lock_info(store, name, seen or "", caller)
+    own = _lock_info(work, seen or "")
     if seen is None:  # the ID depends on the deleted version, which is unknown here
         own = LockInfo({**own.document, "ID": left.info.id})
     # Compare the whole document: a client can send any operation.
-    return left.principal == caller.principal and left.info == own
+    return left.was_acquired_with(own, work.caller)

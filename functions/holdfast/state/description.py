@@ -4,15 +4,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.errors import InvalidState
 from holdfast.names import StateName
-from holdfast.s3.store import Object, ObjectVersion, Store
+from holdfast.s3.objects import Object, ObjectVersion
+from holdfast.s3.store import Store
 from holdfast.state import document, fence
-from holdfast.state.current_state import CurrentState, noted
+from holdfast.state.current_state import CurrentState, parse_metadata
 from holdfast.state.document import Summary
+from holdfast.state.held import HeldLock
 from holdfast.state.history import Status, status_of_current
-from holdfast.state.locks import HeldLock
+from holdfast.work import Work
 
 LARGEST_READ: Final = 20_000_000
 """Bytes of the largest state whose document is read to describe it, or to extract its outputs."""
@@ -23,12 +25,12 @@ class Current:
     """The current version of a state.
 
     Attributes:
-        noted: its parsed metadata; None for another program's version.
+        state: its parsed metadata; None for another program's version.
         summary: the numbers in the document; None if it was not read, or is not a state document.
     """
 
     version: ObjectVersion
-    noted: CurrentState | None
+    state: CurrentState | None
     summary: Summary | None
     status: Status
 
@@ -41,13 +43,14 @@ class Description:
     lock: HeldLock | None
 
 
-def describe(store: Store, name: StateName, caller: Caller) -> Description:
+def describe(work: Work) -> Description:
     """Describe a state. The document is read if the caller may read it and it is at most `LARGEST_READ`."""
-    caller.require(Action.READ_METADATA, name)
-    (version, summary), lock = fence.look(store, name, lambda *_: _current(store, name, caller))
+    work.require(Action.READ_METADATA)
+    (version, summary), lock = fence.look(work, _current)
     if version is None:
         return Description(None, lock)
-    return Description(Current(version, noted(version), summary, status_of_current(version, lock)), lock)
+    current = Current(version, parse_metadata(version), summary, status_of_current(version, lock))
+    return Description(current, lock)
 
 
 def deleted_at(store: Store, name: StateName) -> datetime | None:
@@ -56,14 +59,15 @@ def deleted_at(store: Store, name: StateName) -> datetime | None:
     return newest.last_modified if newest and newest.is_delete_marker else None
 
 
-def _current(store: Store, name: StateName, caller: Caller) -> tuple[ObjectVersion | None, Summary | None]:
-    if caller.may(Action.READ, name):
-        found = store.read_at_most(name.state_key, LARGEST_READ)
-        if found is None:
+def _current(work: Work) -> tuple[ObjectVersion | None, Summary | None]:
+    key = work.name.state_key
+    if work.caller.may(Action.READ, work.name):
+        stored = work.store.read_at_most(key, LARGEST_READ)
+        if stored is None:
             return None, None
-        if isinstance(found, Object):
+        if isinstance(stored, Object):
             try:
-                return found.version, document.summary(found.body)
+                return stored.version, document.summary(stored.body)
             except InvalidState:
-                return found.version, None
-    return store.read_version(name.state_key), None
+                return stored.version, None
+    return work.store.read_version(key), None

@@ -8,21 +8,21 @@
 - A verb releases exactly its own lock object, even if the verb fails.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from holdfast import audit
-from holdfast.access import Caller
 from holdfast.errors import HoldfastError, OutcomeUnknown
-from holdfast.names import StateName
-from holdfast.s3.retention import Retention
-from holdfast.s3.store import IfAbsent, IfMatch, ObjectVersion, Store, Stored
-from holdfast.state import declared, guards, locks
+from holdfast.s3.objects import IfAbsent, IfMatch, ObjectVersion, Stored
+from holdfast.state import acquiring, declared, guards, held
 from holdfast.state.current_state import CurrentState, version_metadata
 from holdfast.state.document import StateDocument
+from holdfast.state.held import HeldLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import HeldLock, LockIdentity
+from holdfast.work import Work
 
 _RELEASE_SECONDS: Final = 3.0
 """The least time for the release of a verb's own lock, even if the verb took long."""
@@ -30,86 +30,101 @@ _RELEASE_SECONDS: Final = 3.0
 _S = TypeVar("_S")
 
 
-def look(
-    store: Store, name: StateName, read_state: Callable[[Store, StateName], _S]
-) -> tuple[_S, HeldLock | None]:
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """What a verb writes as the next version of a state.
+
+    Attributes:
+        document: the revision and the client's version, for the metadata.
+        body: the state document; stored byte for byte.
+        notes: further metadata of the verb: `upload`, or `restored-from` and `reason`.
+        sha256: the hash of the body.
+    """
+
+    document: StateDocument
+    body: bytes
+    notes: Mapping[str, str] = field(default_factory=dict)
+    sha256: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha256", hashlib.sha256(self.body).hexdigest())
+
+
+def look(work: Work, read_state: Callable[[Work], _S]) -> tuple[_S, HeldLock | None]:
     """Read the state, then the lock.
 
     Args:
         read_state: reads the part of the state that the verb needs. Only a write may read it from the cache.
     """
-    state = read_state(store, name)
-    lock = locks.read(store, name)
+    state = read_state(work)
+    lock = held.read(work.store, work.name)
     return state, lock
 
 
 def put_fenced(
-    store: Store,
-    name: StateName,
-    new: StateDocument,
-    body: bytes,
+    work: Work,
+    new: NewVersion,
     seen: tuple[CurrentState | None, HeldLock | None],
-    caller: Caller,
     check_lock: Callable[[HeldLock | None], None],
-    *,
-    sha256: str,
-    retention: Retention | None,
-    notes: Mapping[str, str] | None = None,
 ) -> ObjectVersion | None:
     """Write a version that replaces the current version in `seen`, then read the lock again.
+
+    The team's retention is not set for a probe, which is removed later.
 
     Args:
         seen: the result of `look`.
         check_lock: raises an error if the lock has changed; then the write is not acknowledged.
-        retention: ignored for a probe, which is removed later.
 
     Returns:
         The new version; None if the version in `seen` is no longer current. Then call `look` again: our own
         first attempt, whose response was lost, may have written the current version.
     """
     current, lock = seen
+    store, name = work.store, work.name
     superseded = guards.last_acknowledged(current, lock)
     stored = store.write(
         name.state_key,
-        body,
+        new.body,
         IfMatch(current.version.etag) if current else IfAbsent(),
-        metadata=version_metadata(new, sha256, superseded, lock, caller, notes),
-        retention=None if name.is_probe else retention,
+        metadata=version_metadata(new.document, new.sha256, superseded, lock, work.caller, new.notes),
+        retention=None if name.is_probe else work.policy.retention,
     )
     if not isinstance(stored, Stored):
         return None
-    check_lock(locks.read(store, name))
+    check_lock(held.read(store, name))
     return stored.version
 
 
-def require_creatable(
-    store: Store,
-    name: StateName,
-    caller: Caller,
-    *,
-    declared_only: bool = False,
-    check_lock: Callable[[HeldLock | None], None] | None = None,
-) -> None:
+def require_creatable(work: Work, check_lock: Callable[[HeldLock | None], None] | None = None) -> None:
     """Raise `NotDeclared` or `Frozen` if no state may be created under a name, which has none.
 
-    It sends one request, with `declared_only` two.
+    It sends one request, and another if names must be declared.
+
+    Args:
+        check_lock: as in `require_not_frozen`.
+    """
+    if work.policy.declared_only:
+        declared.require_record(work)
+    require_not_frozen(work, check_lock)
+
+
+def require_not_frozen(work: Work, check_lock: Callable[[HeldLock | None], None] | None = None) -> None:
+    """Raise `Frozen` if a name, which has no state, matches a frozen pattern.
 
     Args:
         check_lock: raises an error if the lock has changed; None if no PutObject follows. The lock is read
             once more, so that a PutObject is sent only directly after a read of the lock.
     """
     # Imported here, because requests for existing states never need it.
-    from holdfast.state import pattern_freeze
+    from holdfast.state.freezing import record
 
-    if declared_only:
-        declared.require_record(store, name, caller)
-    pattern_freeze.require_not_frozen(store, name, caller)
+    record.require_not_frozen(work)
     if check_lock:
-        check_lock(locks.read(store, name))
+        check_lock(held.read(work.store, work.name))
 
 
 @contextmanager
-def own_lock(store: Store, name: StateName, info: LockInfo, caller: Caller) -> Iterator[LockIdentity]:
+def own_lock(work: Work, info: LockInfo) -> Iterator[LockIdentity]:
     """Acquire a lock for a verb, and release exactly this lock object at the end.
 
     The lock stays if the outcome of a request is unknown. Otherwise the request could take effect under the
@@ -124,7 +139,7 @@ def own_lock(store: Store, name: StateName, info: LockInfo, caller: Caller) -> I
         "it with 'holdfast lock break'."
     )
     try:
-        acquired = locks.acquire_own(store, name, info, caller)
+        acquired = acquiring.acquire_own(work, info)
     except OutcomeUnknown as error:
         error.add_note(may_be_left)
         raise
@@ -134,22 +149,22 @@ def own_lock(store: Store, name: StateName, info: LockInfo, caller: Caller) -> I
         error.add_note(may_be_left)
         raise
     except BaseException as error:  # also an interrupt
-        if failure := _release(store, name, acquired):
+        if failure := _release(work, acquired):
             error.add_note(may_be_left)
             if isinstance(error, HoldfastError) and not isinstance(failure, OutcomeUnknown):
                 reason = failure.message if isinstance(failure, HoldfastError) else audit.failure(failure)
                 error.logged = {**error.logged, "reason": reason}  # a fault of the deployment, or of ours
         raise
-    if failure := _release(store, name, acquired):
+    if failure := _release(work, acquired):
         failure.add_note(may_be_left)
         raise failure
 
 
-def _release(store: Store, name: StateName, acquired: LockIdentity) -> Exception | None:
+def _release(work: Work, acquired: LockIdentity) -> Exception | None:
     """Release a verb's own lock. Return the error of the release; None if it succeeded."""
-    store.prolong(_RELEASE_SECONDS)
+    work.store.budget.prolong(_RELEASE_SECONDS)
     try:
-        locks.release_own(store, name, acquired)
+        held.remove_acquired(work.store, work.name, acquired)
     except Exception as error:  # noqa: BLE001 the caller raises it
         return error
     return None

@@ -14,7 +14,8 @@ from typing import Final
 from holdfast.access import Action, Caller
 from holdfast.errors import InvalidRequest, InvalidState
 from holdfast.names import StateName
-from holdfast.s3.store import Larger, Object, Store
+from holdfast.s3.objects import Larger, Object
+from holdfast.s3.store import Store
 from holdfast.state import catalog, tracked
 from holdfast.state.number import Number
 from holdfast.state.resources import MAX_TOLD, Resource

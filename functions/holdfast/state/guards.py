@@ -6,7 +6,6 @@ These functions send no requests. `write` reads lock and state, calls these func
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.access import Caller
 from holdfast.errors import (
     BaseChanged,
     LineageChanged,
@@ -17,7 +16,8 @@ from holdfast.errors import (
 )
 from holdfast.state.current_state import CurrentState, Superseded
 from holdfast.state.document import Revision, StateDocument
-from holdfast.state.locks import HeldLock, LockIdentity, identity, refusal
+from holdfast.state.held import CommandLock, HeldLock, LockIdentity, identity, refusal
+from holdfast.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,19 @@ COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination stat
 """Lock operations in which the client itself compares serial and lineage, or the user forces the write."""
 
 
-def check_lock(lock: HeldLock | None, lock_id: str | None, caller: Caller, *, require_lock: bool) -> None:
+def check_lock(work: Work, lock: HeldLock | None, lock_id: str | None) -> None:
     """Raise an error unless the caller may write under the lock that was read.
 
     `Locked` is raised also if the client named no lock.
     """
     if lock is not None:
         # The ID alone proves nothing: every refused caller learns it. Nobody writes under a freeze.
-        if lock.freeze or lock.info.id != lock_id or lock.principal != caller.principal:
+        is_frozen = not isinstance(lock, CommandLock)
+        if is_frozen or lock.info.id != lock_id or lock.principal != work.caller.principal:
             raise refusal(lock)
     elif lock_id is not None:
         raise _lock_lost(lock_id)
-    elif require_lock:
+    elif work.policy.require_lock:
         raise LockRequired(
             "This team takes no write without a lock. Run the command without '-lock=false', and set "
             "lock_address and unlock_address in the backend block."

@@ -12,13 +12,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.names import StateName
-from holdfast.s3.store import HistoryEntry, ObjectVersion, Store
+from holdfast.s3.objects import HistoryEntry, ObjectVersion
+from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
-from holdfast.state import guards, locks
-from holdfast.state.current_state import CurrentState, noted
-from holdfast.state.locks import HeldLock
+from holdfast.state import guards, held
+from holdfast.state.current_state import CurrentState, parse_metadata
+from holdfast.state.held import HeldLock
+from holdfast.work import Work
 
 PAGE: Final = 20
 """The most versions and delete markers on a page."""
@@ -44,13 +46,13 @@ class Status(StrEnum):
 class Version:
     """A version of a state, or a delete marker, which has no status.
 
-    `metadata` is the metadata that Holdfast stored, and `noted` is the same metadata, parsed. For a delete
-    marker and another program's version, `metadata` is empty and `noted` is None.
+    `metadata` is the metadata that Holdfast stored, and `state` is the same metadata, parsed. For a delete
+    marker and another program's version, `metadata` is empty and `state` is None.
     """
 
     entry: HistoryEntry
     metadata: Mapping[str, str]
-    noted: CurrentState | None
+    state: CurrentState | None
     status: Status | None
 
 
@@ -77,15 +79,14 @@ class _Newer:
     was_deleted: bool = False
 
 
-def page(
-    store: Store, name: StateName, cursor: str | None, caller: Caller, *, page_size: int = PAGE
-) -> History:
+def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> History:
     """Read a page of the history, without versions that are removed meanwhile.
 
     It takes one request for the list, and one for each version on the page. The first page takes one more, to
     read the lock. A later page takes one more, to read the next newer version.
     """
-    caller.require(Action.READ_HISTORY, name)
+    work.require(Action.READ_HISTORY)
+    store, name = work.store, work.name
     newer, after = _begin(name, cursor)
     entries, last = _list(store, name, after, page_size)
     wanted = [entry.id for entry in entries if not entry.is_delete_marker]
@@ -93,34 +94,34 @@ def page(
         wanted.append(newer.version_id)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         # The lock is read after the list: the current version's status depends on the later lock.
-        lock = pool.submit(locks.read, store, name) if cursor is None else None
+        lock = pool.submit(held.read, store, name) if cursor is None else None
         read = dict(
             zip(wanted, pool.map(lambda each: store.read_version(name.state_key, each), wanted), strict=True)
         )
-        held = lock.result() if lock else None
-    newer.version = _noted(read.get(newer.version_id))
-    versions = list(_judged(entries, read, newer, held))
+        current_lock = lock.result() if lock else None
+    newer.version = _state(read.get(newer.version_id))
+    versions = list(_judged(entries, read, newer, current_lock))
     return History(versions, _cursor(name, last, newer) if last else None)
 
 
 def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
     """Return the outcome of the write of the current version, given the lock that was read after it."""
-    found = noted(version)
-    if found is None:
+    current = parse_metadata(version)
+    if current is None:
         return Status.OTHER_PROGRAM
-    return Status.NEVER_ACKNOWLEDGED if guards.was_never_acknowledged(found, lock) else Status.ACKNOWLEDGED
+    return Status.NEVER_ACKNOWLEDGED if guards.was_never_acknowledged(current, lock) else Status.ACKNOWLEDGED
 
 
 def _list(store: Store, name: StateName, after: str, page_size: int) -> tuple[list[HistoryEntry], str | None]:
     """Return the entries of a page, and the ID after which the next page begins; None on the last page."""
     key = name.state_key
-    found = store.versions_page(key, after=(key, after) if after else None, page_size=page_size)
-    if found is None:
+    page = store.versions_page(key, after=(key, after) if after else None, page_size=page_size)
+    if page is None:
         raise cursors.invalid()
-    entries = [entry for of, entry in found.entries if of == key]
+    entries = [entry for of, entry in page.entries if of == key]
     # Keys come in order, and this key comes before all longer keys that begin with it.
-    ended = found.last is None or len(entries) < len(found.entries) or found.last[0] != key
-    return entries, None if ended or found.last is None else found.last[1]
+    ended = page.last is None or len(entries) < len(page.entries) or page.last[0] != key
+    return entries, None if ended or page.last is None else page.last[1]
 
 
 def _judged(
@@ -136,20 +137,20 @@ def _judged(
             newer.was_deleted = True
             yield Version(entry, {}, None, None)
             continue
-        found = read[entry.id]
-        this = _noted(found)
+        version = read[entry.id]
+        this = _state(version)
         # The order of a version and a delete marker of the same second is unknown.
         since = _second(entry.last_modified)
         until = _second(newer.version.version.last_modified) if newer.version else since
         deleted = newer.was_deleted or any(since <= each <= until for each in deletions)
-        if found is not None:
+        if version is not None:
             if this is None:
                 status = Status.OTHER_PROGRAM
             elif entry.is_current:
-                status = status_of_current(found, lock)
+                status = status_of_current(version, lock)
             else:
                 status = _status(this, newer.version, was_deleted=deleted)
-            yield Version(entry, found.metadata if this else {}, this, status)
+            yield Version(entry, version.metadata if this else {}, this, status)
         newer.version, newer.version_id, newer.was_deleted = this, entry.id, False
 
 
@@ -169,8 +170,8 @@ def _status(this: CurrentState, newer: CurrentState | None, *, was_deleted: bool
     return Status.NEVER_ACKNOWLEDGED
 
 
-def _noted(version: ObjectVersion | None) -> CurrentState | None:
-    return noted(version) if version else None
+def _state(version: ObjectVersion | None) -> CurrentState | None:
+    return parse_metadata(version) if version else None
 
 
 def _second(moment: datetime) -> int:

@@ -14,13 +14,12 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
-from holdfast.access import Caller
 from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, NoVersions
 from holdfast.names import StateName
-from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
 from holdfast.state import history
 from holdfast.state.history import Status, Version
+from holdfast.work import Work
 
 SECONDS: Final = 8.0
 """The time after which a search pauses; the next request continues it."""
@@ -139,23 +138,21 @@ def parse(text: str) -> Reference:
     raise InvalidRequest(_RULE)
 
 
-def resolve(
-    store: Store, name: StateName, reference: Reference, cursor: str | None, caller: Caller
-) -> Resolution:
+def resolve(work: Work, reference: Reference, cursor: str | None) -> Resolution:
     """Search the history of a state for the version that a reference means, for at most `SECONDS`.
 
     `InvalidRequest` is raised also if several versions have the serial, with different content.
     """
     ends = time.monotonic() + SECONDS
-    search, place = _begin(name, reference, cursor)
+    search, place = _begin(work.name, reference, cursor)
     has_begun = place is not None
     while True:
-        page = history.page(store, name, place, caller)
+        page = history.page(work, place)
         if not has_begun and (page.versions or page.next is None):  # S3 may have removed a whole page
             _look_at_newest(search, page.versions[0] if page.versions else None)
             has_begun = True
-        if found := _look(search, iter(page.versions)):
-            return Resolution(found, search.current)
+        if match := _look(search, iter(page.versions)):
+            return Resolution(match, search.current)
         place = page.next
         if place is None:
             return Resolution(_at_end(search), search.current)
@@ -254,9 +251,9 @@ def _match(version: Version) -> Match:
     return Match(
         version.entry.id,
         int(version.entry.last_modified.timestamp()),
-        version.noted.revision.serial if version.noted and version.noted.revision else -1,
+        version.state.revision.serial if version.state and version.state.revision else -1,
         version.status.value if version.status else "",
-        version.noted.sha256 if version.noted else "",
+        version.state.sha256 if version.state else "",
     )
 
 

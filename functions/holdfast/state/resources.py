@@ -5,15 +5,16 @@ from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.errors import InvalidState, NoState, TooLarge, UnreadableVersion
 from holdfast.names import StateName
-from holdfast.s3.store import Larger, Store
+from holdfast.s3.objects import Larger
 from holdfast.state import cursor as cursors
 from holdfast.state import tracked
 from holdfast.state.description import LARGEST_READ
 from holdfast.state.operator import LONGEST_VERSION_ID, no_such_version
 from holdfast.state.tracked import Address, Tracked
+from holdfast.work import Work
 
 PAGE: Final = 1000
 """The most resources on a page."""
@@ -46,15 +47,15 @@ class Resource:
     deposed: str
 
     @classmethod
-    def of(cls, address: Address, found: Tracked) -> "Resource":
+    def of(cls, address: Address, instance: Tracked) -> "Resource":
         return cls(
             str(address)[:LONGEST],
             address.module[:LONGEST],
             address.mode[:LONGEST],
             address.type[:LONGEST],
             address.name[:LONGEST],
-            found.provider[:LONGEST],
-            found.is_tainted,
+            instance.provider[:LONGEST],
+            instance.is_tainted,
             address.deposed[:LONGEST],
         )
 
@@ -77,7 +78,7 @@ class Page:
     next: str | None
 
 
-def page(store: Store, name: StateName, cursor: str | None, caller: Caller, *, page_size: int = PAGE) -> Page:
+def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page:
     """List the resources of the current version, in its order. Later pages are of the first page's version.
 
     Each page takes one request, which reads the whole version.
@@ -87,23 +88,24 @@ def page(store: Store, name: StateName, cursor: str | None, caller: Caller, *, p
         TooLarge: the version is larger than `LARGEST_READ`.
         UnreadableVersion: the version is not a state document of version 4 of the format.
     """
-    caller.require(Action.READ, name)
+    work.require(Action.READ)
+    name = work.name
     version_id, first = _begin(name, cursor)
-    found = store.read_at_most(name.state_key, LARGEST_READ, version_id)
-    if found is None:
+    stored = work.store.read_at_most(name.state_key, LARGEST_READ, version_id)
+    if stored is None:
         raise no_such_version(name, version_id) if version_id else NoState(f"There is no state '{name}'.")
-    if isinstance(found, Larger):
+    if isinstance(stored, Larger):
         raise TooLarge(
-            f"The state has {found.size} bytes; the resources of one of at most {LARGEST_READ} are listed. "
+            f"The state has {stored.size} bytes; the resources of one of at most {LARGEST_READ} are listed. "
             f"Save it with 'holdfast state get {name}', and read it there."
         )
     try:
-        objects = tracked.objects(found.body)
+        objects = tracked.objects(stored.body)
         resources, has_more = _take(islice(objects or (), first, None), page_size)
     except (InvalidState, RecursionError) as error:
         reason = error.message if isinstance(error, InvalidState) else "Its values are nested too deeply."
         raise UnreadableVersion(f"The resources of the state '{name}' cannot be listed. {reason}") from None
-    version_id = found.version.version_id
+    version_id = stored.version.version_id
     next_ = cursors.encode("resources", [name.value, version_id, first + len(resources)])
     return Page(version_id, objects is None, tuple(resources), next_ if has_more else None)
 
@@ -112,10 +114,10 @@ def _take(objects: Iterable[tuple[Address, Tracked]], page_size: int) -> tuple[l
     """Return the resources of a page, and whether others follow."""
     taken: list[Resource] = []
     left = MAX_TOLD
-    for address, found in objects:
+    for address, instance in objects:
         if left <= 0 or len(taken) == page_size:
             return taken, True
-        taken.append(Resource.of(address, found))
+        taken.append(Resource.of(address, instance))
         left -= taken[-1].characters
     return taken, False
 

@@ -6,11 +6,10 @@ a restore under a freeze names the version that the operator saw as current.
 Only the digits of the serial change, because clients refuse a serial that they have seen with other content.
 """
 
-import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.errors import (
     BaseChanged,
     EncryptedState,
@@ -26,13 +25,14 @@ from holdfast.errors import (
     UnreadableVersion,
 )
 from holdfast.names import StateName
-from holdfast.s3.retention import Retention
-from holdfast.s3.store import Larger, Store
-from holdfast.state import document, fence, guards, lock_info, locks
+from holdfast.s3.objects import Larger
+from holdfast.state import document, fence, guards, held, lock_info
 from holdfast.state.current_state import CurrentState, read_current
 from holdfast.state.document import Revision, Source, StateDocument
-from holdfast.state.locks import HeldLock, LockIdentity, refusal
+from holdfast.state.fence import NewVersion
+from holdfast.state.held import HeldFreeze, HeldLock, LockIdentity
 from holdfast.state.operator import check_id, check_reason, check_version_id, no_such_version
+from holdfast.work import Work
 
 OPERATION: Final = lock_info.Verb.RESTORE
 """The operation of a restore's own lock."""
@@ -87,15 +87,7 @@ def how_to_replace(name: StateName, version_id: str) -> str:
     )
 
 
-def restore(
-    store: Store,
-    name: StateName,
-    wanted: Wanted,
-    caller: Caller,
-    *,
-    limit: int,
-    retention: Retention | None,
-) -> Restored:
+def restore(work: Work, wanted: Wanted) -> Restored:
     """Write the content of an earlier version again, with the next serial.
 
     If the lock of the restore may be left, a note of the error says so.
@@ -107,7 +99,7 @@ def restore(
         Frozen, NotFrozen: also if the lock is another freeze than `wanted.freeze_id`, or has ended.
         RestoreOutcomeUnknown: the lock was released or broken meanwhile, or the freeze has ended.
     """
-    caller.require(Action.RESTORE, name)
+    work.require(Action.RESTORE)
     check_id(wanted.command_id)
     check_reason(wanted.reason)
     check_version_id(wanted.version_id)
@@ -117,45 +109,51 @@ def restore(
             "restore can use the same freeze."
         )
     # Read the version before the lock: it never changes, and a wrong request locks nobody out.
-    source = _readable(store, name, wanted.version_id, limit)
+    source = _readable(work, wanted.version_id)
     if wanted.freeze_id is not None:
-        frozen = _own_freeze(store, name, check_id(wanted.freeze_id), caller)
-        return _write_again(store, name, wanted, source, frozen, caller, retention)
+        frozen = _own_freeze(work, check_id(wanted.freeze_id))
+        return _write_again(work, wanted, source, frozen)
     # The command ID lets a retry recognize its lock. A delayed restore never writes under a later one's lock.
     info = lock_info.of_verb(
-        f"{store.bucket}/{name.state_key}?versionId={wanted.version_id}&restore={wanted.command_id}",
-        caller,
+        f"{work.address}?versionId={wanted.version_id}&restore={wanted.command_id}",
+        work.caller,
         operation=OPERATION,
         info=f"holdfast state restore: {wanted.reason}",
     )
-    with fence.own_lock(store, name, info, caller) as acquired:
-        return _write_again(store, name, wanted, source, acquired, caller, retention)
+    with fence.own_lock(work, info) as acquired:
+        return _write_again(work, wanted, source, acquired)
 
 
-def _own_freeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> LockIdentity:
+def _own_freeze(work: Work, freeze_id: str) -> LockIdentity:
     """Return the lock object of the caller's freeze; raise an error unless it holds the state."""
-    held = locks.read(store, name)
-    if held is None:
-        raise NotFrozen(f"The state '{name}' is not frozen. Freeze it first, or restore it without a freeze.")
-    freeze = held.freeze
-    is_own = freeze is not None and freeze.id == freeze_id and held.principal == caller.principal
-    if not is_own or held.is_ended_freeze:
-        raise refusal(held)
-    return held.identity
+    lock = held.read(work.store, work.name)
+    if lock is None:
+        raise NotFrozen(
+            f"The state '{work.name}' is not frozen. Freeze it first, or restore it without a freeze."
+        )
+    is_own = (
+        isinstance(lock, HeldFreeze)
+        and lock.freeze.id == freeze_id
+        and lock.principal == work.caller.principal
+    )
+    if not is_own or lock.is_ended_freeze:
+        raise held.refusal(lock)
+    return lock.identity
 
 
-def _readable(store: Store, name: StateName, version_id: str, limit: int) -> Source:
+def _readable(work: Work, version_id: str) -> Source:
     """Read the version to restore; raise an error if it cannot be written again."""
-    found = store.read_at_most(name.state_key, limit, version_id)
-    if found is None:
-        raise no_such_version(name, version_id)
-    if isinstance(found, Larger):
+    limit = work.policy.largest_state
+    stored = work.store.read_at_most(work.name.state_key, limit, version_id)
+    if stored is None:
+        raise no_such_version(work.name, version_id)
+    if isinstance(stored, Larger):
         raise TooLarge(
-            f"The version {version_id} has {found.size} bytes; this deployment writes states of at most "
+            f"The version {version_id} has {stored.size} bytes; this deployment writes states of at most "
             f"{limit}."
         )
     try:
-        source = Source.parse(found.body)
+        source = Source.parse(stored.body)
     except InvalidState as error:
         raise UnreadableVersion(
             f"The version {version_id} is not a state document, so it is not restored. {error.message}"
@@ -169,15 +167,9 @@ def _readable(store: Store, name: StateName, version_id: str, limit: int) -> Sou
     return source
 
 
-def _write_again(
-    store: Store,
-    name: StateName,
-    wanted: Wanted,
-    source: Source,
-    acquired: LockIdentity,
-    caller: Caller,
-    retention: Retention | None,
-) -> Restored:
+def _write_again(work: Work, wanted: Wanted, source: Source, acquired: LockIdentity) -> Restored:
+    name = work.name
+
     def require_own(lock: HeldLock | None) -> None:
         if lock is None or lock.identity != acquired or lock.is_ended_freeze:
             gone = "somebody broke it, or another try of this very request has ended and released it"
@@ -189,7 +181,7 @@ def _write_again(
             )
 
     for _ in range(_ATTEMPTS):
-        current, lock = fence.look(store, name, read_current)
+        current, lock = fence.look(work, read_current)
         require_own(lock)
         if current is None:
             raise StateDeleted(
@@ -205,30 +197,20 @@ def _write_again(
                 # Another command can have written it under the same freeze.
                 changed=current.lock_id == acquired.info.id and current.version.version_id != wanted.base,
             )
-        new = _following(name, source.document, current, lock, wanted)
-        body = source.with_serial(new.revision.serial)
-        version = fence.put_fenced(
-            store,
-            name,
-            new,
-            body,
-            (current, lock),
-            caller,
-            require_own,
-            sha256=hashlib.sha256(body).hexdigest(),
-            retention=retention,
-            notes={
-                "operation": OPERATION,
-                # The metadata of a freeze is longer; its `who` is `written-by`, too.
-                "who": "" if wanted.freeze_id else caller.principal,
-                "restored-from": wanted.version_id,
-                "reason": wanted.reason,
-            },
-        )
+        following = _following(name, source.document, current, lock, wanted)
+        notes = {
+            "operation": OPERATION,
+            # The metadata of a freeze is longer; its `who` is `written-by`, too.
+            "who": "" if wanted.freeze_id else work.caller.principal,
+            "restored-from": wanted.version_id,
+            "reason": wanted.reason,
+        }
+        new = NewVersion(following, source.with_serial(following.revision.serial), notes)
+        version = fence.put_fenced(work, new, (current, lock), require_own)
         if version:
             return Restored(
                 version.version_id,
-                new.revision,
+                following.revision,
                 wanted.version_id,
                 source.document.revision,
                 current.revision,

@@ -3,11 +3,10 @@
 Unlike `write`, it only creates the state and never replaces a version.
 """
 
-import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.errors import (
     BaseChanged,
     InvalidState,
@@ -18,14 +17,16 @@ from holdfast.errors import (
     UnreadableVersion,
 )
 from holdfast.names import StateName
-from holdfast.s3.retention import Retention
-from holdfast.s3.store import HistoryEntry, ObjectVersion, Store
+from holdfast.s3.objects import HistoryEntry, ObjectVersion
+from holdfast.s3.store import Store
 from holdfast.state import document, fence, lock_info
 from holdfast.state.current_state import read_current
-from holdfast.state.document import Revision, StateDocument
+from holdfast.state.document import Revision
+from holdfast.state.fence import NewVersion
+from holdfast.state.held import HeldLock, LockIdentity, identity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import HeldLock, LockIdentity, identity
 from holdfast.state.operator import check_version_id
+from holdfast.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,7 @@ class Undeleted:
     version_id: str
 
 
-def undelete(
-    store: Store, name: StateName, marker: str, caller: Caller, retention: Retention | None
-) -> Undeleted:
+def undelete(work: Work, marker: str) -> Undeleted:
     """Write the newest version of a deleted state again, under a lock that the undelete acquires.
 
     It undoes one deletion. It only creates, so it never replaces a current state, whichever program wrote
@@ -63,31 +62,31 @@ def undelete(
         UndeleteOutcomeUnknown: the lock was released or broken meanwhile.
         LockLeft: the state is restored, but the lock of the undelete may be left.
     """
-    caller.require(Action.UNDELETE, name)
+    work.require(Action.UNDELETE)
     check_version_id(marker)
     # The same in every attempt of this caller to undo this deletion, so that a retry recognizes its lock.
     info = lock_info.of_verb(
-        f"{store.bucket}/{name.state_key}?versionId={marker}",
-        caller,
+        f"{work.address}?versionId={marker}",
+        work.caller,
         operation=lock_info.Verb.UNDELETE,
         info="holdfast state undelete",
     )
     # Checked before the lock, so that a refused request locks nobody out.
     try:
-        _newest(store, name, marker)
+        _newest(work, marker)
     except BaseChanged:
-        if _made_before(store, name, marker, info) is None:
+        if _made_before(work, marker, info) is None:
             raise
     undeleted: Undeleted | None = None
     try:
-        with fence.own_lock(store, name, info, caller) as acquired:
-            undeleted = _write_again(store, name, marker, acquired, caller, retention)
+        with fence.own_lock(work, info) as acquired:
+            undeleted = _write_again(work, marker, acquired)
     except Exception as error:
         if undeleted is None:
             raise
         raise LockLeft(
-            f"The state '{name}' is restored as version {undeleted.version_id}, but the lock {info.id} of "
-            "this undelete may be left: if it still is held, run 'holdfast lock break'."
+            f"The state '{work.name}' is restored as version {undeleted.version_id}, but the lock {info.id} "
+            "of this undelete may be left: if it still is held, run 'holdfast lock break'."
         ) from error
     return undeleted
 
@@ -113,9 +112,10 @@ def _beneath(store: Store, name: StateName) -> tuple[HistoryEntry, HistoryEntry]
     return None
 
 
-def _newest(store: Store, name: StateName, marker: str) -> HistoryEntry:
+def _newest(work: Work, marker: str) -> HistoryEntry:
     """Return the newest version of a state; raise `BaseChanged` if its newest entry is not `marker`."""
-    history = store.versions(name.state_key)
+    name = work.name
+    history = work.store.versions(name.state_key)
     current = next(history, None)
     if current is not None and not current.is_delete_marker:
         raise _is_current(name, current.id)
@@ -139,59 +139,49 @@ def _is_current(name: StateName, version_id: str) -> BaseChanged:
     )
 
 
-def _write_again(
-    store: Store,
-    name: StateName,
-    marker: str,
-    acquired: LockIdentity,
-    caller: Caller,
-    retention: Retention | None,
-) -> Undeleted:
+def _write_again(work: Work, marker: str, acquired: LockIdentity) -> Undeleted:
     """Write the newest version again, under the acquired lock."""
 
     def require_own(lock: HeldLock | None) -> None:
         if identity(lock) != acquired:
             raise UndeleteOutcomeUnknown(
-                f"The lock of this undelete of '{name}' is gone: somebody broke it, or another try of this "
-                "very request has ended and released it. Look whether the state is there before you run the "
-                "command again."
+                f"The lock of this undelete of '{work.name}' is gone: somebody broke it, or another try of "
+                "this very request has ended and released it. Look whether the state is there before you run "
+                "the command again."
             )
 
     # Read again, because only under the lock no other client can write a newer version.
     try:
-        (newest, body, new), lock = fence.look(store, name, lambda *_: _readable(store, name, marker))
+        (newest, new), lock = fence.look(work, lambda _: _readable(work, marker))
     except BaseChanged:
-        made, lock = fence.look(store, name, lambda *_: _made_before(store, name, marker, acquired.info))
+        made, lock = fence.look(work, lambda _: _made_before(work, marker, acquired.info))
         require_own(lock)
         if made is None:
             raise
         # Its PutObject may have taken effect after a freeze of a pattern listed what there is.
-        fence.require_creatable(store, name, caller)
+        fence.require_not_frozen(work)
         return made
     require_own(lock)
-    fence.require_creatable(store, name, caller, check_lock=require_own)
-    sha256 = hashlib.sha256(body).hexdigest()
-    seen = (None, lock)
-    version = fence.put_fenced(
-        store, name, new, body, seen, caller, require_own, sha256=sha256, retention=retention
-    )
+    fence.require_not_frozen(work, require_own)
+    version = fence.put_fenced(work, new, (None, lock), require_own)
     if version is None:
-        first_try, lock = fence.look(store, name, lambda *_: _of_first_try(store, name, sha256))
+        first_try, lock = fence.look(work, lambda _: _of_first_try(work, new.sha256))
         require_own(lock)
         version = first_try
-    return Undeleted(new.revision, newest.id, newest.last_modified, version.version_id)
+    return Undeleted(new.document.revision, newest.id, newest.last_modified, version.version_id)
 
 
-def _readable(store: Store, name: StateName, marker: str) -> tuple[HistoryEntry, bytes, StateDocument]:
-    """Read the newest version of a state whose newest entry is a delete marker."""
-    newest = _newest(store, name, marker)
-    old = store.read(name.state_key, newest.id)
+def _readable(work: Work, marker: str) -> tuple[HistoryEntry, NewVersion]:
+    """Read the newest version of a state whose newest entry is a delete marker, to write it again."""
+    name = work.name
+    newest = _newest(work, marker)
+    old = work.store.read(name.state_key, newest.id)
     if old is None:
         raise NoVersions(
             f"The version {newest.id} of the state '{name}' was removed just now. Run the command again."
         )
     try:
-        return newest, old.body, document.parse(old.body)
+        return newest, NewVersion(document.parse(old.body), old.body)
     except InvalidState:
         raise UnreadableVersion(
             f"The newest version of the state '{name}', {newest.id}, is not a state document, so it "
@@ -200,27 +190,27 @@ def _readable(store: Store, name: StateName, marker: str) -> tuple[HistoryEntry,
         ) from None
 
 
-def _of_first_try(store: Store, name: StateName, sha256: str) -> ObjectVersion:
+def _of_first_try(work: Work, sha256: str) -> ObjectVersion:
     """Return the current version if our own first attempt, whose response was lost, wrote it.
 
     Raises:
         RacedWriter, BaseChanged: somebody else wrote it, or created and deleted the state meanwhile.
     """
-    current = read_current(store, name)
+    current = read_current(work)
     if current is None:
         raise RacedWriter(
-            f"Somebody made and deleted the state '{name}' while it was being restored. Look at its "
+            f"Somebody made and deleted the state '{work.name}' while it was being restored. Look at its "
             "versions, then run the command again."
         )
     if current.sha256 != sha256:
-        raise _is_current(name, current.version.version_id)
+        raise _is_current(work.name, current.version.version_id)
     return current.version
 
 
-def _made_before(store: Store, name: StateName, marker: str, info: LockInfo) -> Undeleted | None:
+def _made_before(work: Work, marker: str, info: LockInfo) -> Undeleted | None:
     """Return the result of an earlier attempt with this lock info; None if its version is not current."""
-    beneath = _beneath(store, name)
-    current = read_current(store, name) if beneath and beneath[0].id == marker else None
+    beneath = _beneath(work.store, work.name)
+    current = read_current(work) if beneath and beneath[0].id == marker else None
     if not beneath or not current or not current.revision or current.lock_id != info.id:
         return None
     from_version = beneath[1]

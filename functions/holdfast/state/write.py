@@ -4,23 +4,20 @@ Serials alone do not stop a refused writer twice: Terraform raises the serial be
 lower it when the write is refused. So the writer's next attempt has a newer serial.
 """
 
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from holdfast.access import Action, Caller
+from holdfast.access import Action
 from holdfast.errors import Conflict, RacedWriter
-from holdfast.names import StateName
-from holdfast.s3.retention import Retention
-from holdfast.s3.store import Store
 from holdfast.state import document, fence, guards
-from holdfast.state.current_state import CurrentState, read_current
+from holdfast.state.current_state import CurrentState, parse_metadata, read_current
 from holdfast.state.document import Revision, StateDocument
+from holdfast.state.fence import NewVersion
 from holdfast.state.guards import Upload
+from holdfast.state.held import HeldLock, LockIdentity, identity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import HeldLock, LockIdentity, identity
-from holdfast.state.memory import Memory
+from holdfast.work import Work
 
 _ATTEMPTS: Final = 4
 
@@ -44,24 +41,18 @@ class Written:
 
 
 def write(
-    store: Store,
-    name: StateName,
+    work: Work,
     body: bytes,
     lock_id: str | None,
-    caller: Caller,
-    *,
-    require_lock: bool,
-    declared_only: bool = False,
-    retention: Retention | None = None,
-    memory: Memory | None = None,
     upload: Upload | None = None,
     parsed: StateDocument | None = None,
 ) -> Written:
     """Write the state, fenced.
 
+    With a cache, the write first assumes that the cached version is current.
+
     Args:
         body: the state document; stored byte for byte.
-        memory: the process's cache, or None. The write first assumes that the cached version is current.
         upload: the lock and version that the creation of the upload found; None for a write in one request.
         parsed: the result of `document.parse` for this body, if it was parsed before.
 
@@ -69,14 +60,14 @@ def write(
         InvalidState: the body is not a state document, or a probe's document is not empty.
         SerialNotNewer, LineageChanged, UnreadableState: the document does not follow the current state.
     """
-    caller.require(Action.WRITE, name)
-    new = parsed or document.parse(body)
-    if name.is_probe:
+    work.require(Action.WRITE)
+    new = NewVersion(parsed or document.parse(body), body, {"upload": upload.key} if upload else {})
+    revision = new.document.revision
+    if work.name.is_probe:
         document.require_nothing_tracked(body)
-    sha256 = hashlib.sha256(body).hexdigest()
     # Only a locked write uses the cache: an unlocked write is not fenced by a lock, so it reads first.
-    remembered = memory.take(name) if memory and lock_id and not upload else None
-    if remembered and remembered.sha256 == sha256:
+    remembered = _remembered(work) if lock_id and not upload else None
+    if remembered and remembered.sha256 == new.sha256:
         remembered = None  # only the current version shows whether this is a retry
     force = bool(upload and upload.force)
     first: LockIdentity | None = None
@@ -85,13 +76,13 @@ def write(
     def check_same_lock(lock: HeldLock | None) -> None:
         guards.check_same_lock(first, lock, lock_id)
         if lock is None and creates:  # no lock told a freeze of a pattern to wait for this write
-            fence.require_creatable(store, name, caller)
+            fence.require_not_frozen(work)
 
     for attempt in range(_ATTEMPTS + bool(remembered)):
         guess = remembered if attempt == 0 else None
-        current, lock = fence.look(store, name, partial(_current, guess=guess))
+        current, lock = fence.look(work, partial(_current, guess=guess))
         creates = creates or current is None
-        guards.check_lock(lock, lock_id, caller, require_lock=require_lock)
+        guards.check_lock(work, lock, lock_id)
         if attempt == 0:
             first = identity(lock)
         else:  # the lock can be broken, and acquired again by a late request
@@ -99,73 +90,66 @@ def write(
         if upload:
             # Checked first: the same bytes may be current, but written under another lock.
             guards.check_upload_lock(lock, upload)
-        same_bytes = current is not None and current.sha256 == sha256
+        same_bytes = current is not None and current.sha256 == new.sha256
         if current and same_bytes and guards.counts_as_written(current, lock):
             # The lock is not read again: that guards a PutObject, and no PutObject is sent here. The lock was
             # our own when these bytes were read as the current version.
-            if memory:
-                memory.learn(name, current.version)
-            return _found(current, new.revision, current.revision, lock)
+            if work.memory:
+                work.memory.learn(work.name, current.version)
+            return _already_written(current, revision, current.revision, lock)
         if upload:
             guards.check_base(current, lock, upload)
         try:
-            guards.check_not_blank(new, current, lock, force=force)
+            guards.check_not_blank(new.document, current, lock, force=force)
             if not same_bytes:
-                guards.check_succession(new.revision, current, lock, force=force)
+                guards.check_succession(revision, current, lock, force=force)
         except Conflict:
             if guess:
                 continue  # a cached version may be outdated, so it refuses no write
             raise
         if current is None:
-            fence.require_creatable(
-                store, name, caller, declared_only=declared_only, check_lock=check_same_lock
-            )
-        version = fence.put_fenced(
-            store,
-            name,
-            new,
-            body,
-            (current, lock),
-            caller,
-            check_same_lock,
-            sha256=sha256,
-            retention=retention,
-            notes={"upload": upload.key} if upload else None,
-        )
+            fence.require_creatable(work, check_same_lock)
+        version = fence.put_fenced(work, new, (current, lock), check_same_lock)
         if version:
-            if memory:
-                memory.learn(name, version)
+            if work.memory:
+                work.memory.learn(work.name, version)
             superseded = current.revision if current else None
-            held = lock.info if lock else None
-            own = upload.key if upload else ""
-            return Written(new.revision, superseded, version.version_id, held, new_version=True, upload=own)
+            info = lock.info if lock else None
+            key = upload.key if upload else ""
+            return Written(revision, superseded, version.version_id, info, new_version=True, upload=key)
     raise RacedWriter(
         "Somebody else kept writing this state while this write was in progress. Run the command again; "
         "without locking, make sure that nobody else works on this state."
     )
 
 
-def committed(store: Store, name: StateName, upload: Upload, caller: Caller) -> Written | None:
+def committed(work: Work, upload: Upload) -> Written | None:
     """Return the result of an upload's commit if its version is current, else None. Require its lock.
 
     It is for a commit that is retried after the staged objects were deleted.
     """
-    caller.require(Action.WRITE, name)
-    current, lock = fence.look(store, name, read_current)
-    guards.check_lock(lock, upload.lock_id, caller, require_lock=True)
+    work.require(Action.WRITE)
+    current, lock = fence.look(work, read_current)
+    guards.check_lock(work, lock, upload.lock_id)
     guards.check_upload_lock(lock, upload)
     if current is None or current.revision is None or current.upload != upload.key:
         return None
-    return _found(current, current.revision, current.superseded, lock)
+    return _already_written(current, current.revision, current.superseded, lock)
 
 
-def _current(store: Store, name: StateName, guess: CurrentState | None) -> CurrentState | None:
-    return guess or read_current(store, name)
+def _remembered(work: Work) -> CurrentState | None:
+    """Take the cached version, without its content; None if another program wrote it."""
+    version = work.memory.take(work.name) if work.memory else None
+    return parse_metadata(version) if version else None
 
 
-def _found(
+def _current(work: Work, guess: CurrentState | None) -> CurrentState | None:
+    return guess or read_current(work)
+
+
+def _already_written(
     current: CurrentState, revision: Revision, superseded: Revision | None, lock: HeldLock | None
 ) -> Written:
-    held = lock.info if lock else None
+    info = lock.info if lock else None
     version_id = current.version.version_id
-    return Written(revision, superseded, version_id, held, new_version=False, upload=current.upload)
+    return Written(revision, superseded, version_id, info, new_version=False, upload=current.upload)

@@ -73,7 +73,7 @@ _UNDECLARE: Final = "holdfast.cloud.workspaces:undeclare"
 _DELETE_RECORD: Final = "holdfast.cloud.workspaces:_delete_record"
 _UNDELETE: Final = "holdfast.state.undelete:undelete"
 _UNDELETE_AGAIN: Final = "holdfast.state.undelete:_write_again"
-_LEARN: Final = "holdfast.state.memory:Memory.learn"
+_LEARN: Final = "holdfast.memory:Memory.learn"
 _COMMIT: Final = "holdfast.cloud.uploads:commit"
 _DELETE_WORKSPACE: Final = "holdfast.cloud.workspaces:_delete"
 _CHECK_RECORD: Final = "holdfast.cloud.workspaces:_check_record"
@@ -483,7 +483,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "an unlock of a workspace that S3 confirms at its second attempt is refused": _at(
             "cloud-two-applies 100",
-            Condition(_RELEASE_EXACTLY, "removed", "removed is None or len(store.requests) > 2"),
+            Condition(_RELEASE_EXACTLY, "removed", "removed is None or len(store.budget.requests) > 2"),
         ),
         "a repeated delete of a workspace does not ask whether its state was deleted": _at(
             "workspace-delete 010", WithoutOperand(_CHECK_RECORD, "state_key")

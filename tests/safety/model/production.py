@@ -197,7 +197,7 @@ class Production:
         self._clock = Clock()
         for timed in (self._store, import_module("holdfast.s3.retry")):
             vars(timed)["time"] = self._clock
-        self._memory: Any = _noting(import_module("holdfast.state.memory").Memory, self._took)
+        self._memory: Any = _noting(import_module("holdfast.memory").Memory, self._took)
         self._memories: list[dict[str, Any]] = [vars(self._memory())]
         self._as_text = [""]
         self._consulted = self._took_something = False
@@ -327,7 +327,7 @@ class Production:
 
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
         """Read the current version with its document, the lock, the newest delete marker, or the record."""
-        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=self._clock.monotonic() + 15)
+        store = self._store.Store(s3, BUCKET, ACCOUNT, Budget.seconds(15))
         name = self._names.parse(request.state)
         try:
             if request.verb == "see-state":
@@ -348,8 +348,8 @@ class Production:
 
     def _of_cloud(self, request: HttpRequest, s3: "Replay") -> Reply:
         deadline = self._clock.monotonic() + 15
-        store = self._store.Store(s3, BUCKET, ACCOUNT, deadline=deadline)
-        staged = self._store.Store(s3, STAGING_BUCKET, ACCOUNT, deadline=deadline)
+        store = self._store.Store(s3, BUCKET, ACCOUNT, Budget(deadline))
+        staged = self._store.Store(s3, STAGING_BUCKET, ACCOUNT, Budget(deadline))
         caller = self._caller(request)
         cloud = self._cloud
         where = cloud.names.organization_and_workspace(self._names.parse(request.state))

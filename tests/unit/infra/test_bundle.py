@@ -165,9 +165,11 @@ def test_a_bundle_runs_on_arm64(for_aws: Path) -> None:
 
 CALL_S3 = """
 from holdfast.errors import OutcomeUnknown
-from holdfast.s3.store import Store, connect
+from holdfast.s3.budget import Budget
+from holdfast.s3.sdk import connect
+from holdfast.s3.store import Store
 try:
-    Store(connect(), "bucket", "123456789012", deadline=time.monotonic() + 0.1).read("states/a.tfstate")
+    Store(connect(), "bucket", "123456789012", Budget.seconds(0.1)).read("states/a.tfstate")
 except OutcomeUnknown:
     pass
 """

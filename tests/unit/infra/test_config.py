@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from botocore.loaders import create_loader
 
-from holdfast.s3.store import deadline
+from holdfast.s3.budget import deadline
 from infra.alarm_settings import AlarmSettings
 from infra.config import (
     AWS,

@@ -17,10 +17,12 @@ from typing import Any, Final
 from holdfast import json_object
 from holdfast.access import Caller, check_pattern, matches, named
 from holdfast.errors import Frozen, UnreadableRecord
-from holdfast.names import FROZEN_PATTERNS, StateName
-from holdfast.s3.store import IfAbsent, IfMatch, Object, Store, Stored
-from holdfast.state import lock_info, locks
-from holdfast.state.locks import Freeze, HeldLock
+from holdfast.names import FROZEN_PATTERNS
+from holdfast.s3.objects import IfAbsent, IfMatch, Object, Stored
+from holdfast.s3.store import Store
+from holdfast.state import held, lock_info
+from holdfast.state.held import CommandLock, Freeze, HeldLock
+from holdfast.work import Work
 
 _SCHEMA: Final = 1
 
@@ -69,44 +71,44 @@ class PatternFreeze:
         )
 
 
-def require_not_frozen(store: Store, name: StateName, caller: Caller) -> None:
+def require_not_frozen(work: Work) -> None:
     """Raise `Frozen` if a name that has no state matches a frozen pattern, with one request.
 
     The caller's lock that is older than the record is no reason to refuse; reading it takes one request more.
     S3's times are in whole seconds: a lock of the same second counts as younger.
     """
-    if name.is_probe:
+    if work.name.is_probe:
         return
-    found = store.read(FROZEN_PATTERNS)
-    if found is None:
+    stored = work.store.read(FROZEN_PATTERNS)
+    if stored is None:
         return
-    for one in entries(found):
-        if not matches(one.pattern, name) or one.has_ended(found.read_at):
+    for entry in entries(stored):
+        if not matches(entry.pattern, work.name) or entry.has_ended(stored.read_at):
             continue
-        if not _is_older(locks.read(store, name), one, caller):
-            raise one.refusal()
+        if not _is_older(held.read(work.store, work.name), entry, work.caller):
+            raise entry.refusal()
 
 
-def is_stored(store: Store, found: Object | None, of: Iterable[PatternFreeze]) -> bool:
+def is_stored(store: Store, before: Object | None, entries: Iterable[PatternFreeze]) -> bool:
     """Store the record if it has not changed. A new pattern has the time of the object."""
-    document = {"schema": _SCHEMA, "freezes": [one.to_json() for one in of]}
-    condition = IfMatch(found.version.etag) if found else IfAbsent()
+    document = {"schema": _SCHEMA, "freezes": [entry.to_json() for entry in entries]}
+    condition = IfMatch(before.version.etag) if before else IfAbsent()
     stored = store.write(FROZEN_PATTERNS, json.dumps(document).encode(), condition, metadata={})
     return isinstance(stored, Stored)
 
 
-def entries(found: Object | None) -> Sequence[PatternFreeze]:
+def entries(stored: Object | None) -> Sequence[PatternFreeze]:
     """Parse the record.
 
     Raises:
         UnreadableRecord: something in it is not understood, so it may freeze any name.
     """
-    if found is None:
+    if stored is None:
         return []
     try:
-        document: Mapping[str, Any] = json_object.parse(found.body)
+        document: Mapping[str, Any] = json_object.parse(stored.body)
         _check_schema(document)
-        return [_entry(one, found.version.last_modified) for one in document["freezes"]]
+        return [_entry(entry, stored.version.last_modified) for entry in document["freezes"]]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UnreadableRecord(
             f"The object {FROZEN_PATTERNS} in the bucket is not a record of frozen patterns that this "
@@ -137,6 +139,6 @@ def _entry(document: Mapping[str, Any], stored: datetime) -> PatternFreeze:
 
 def _is_older(lock: HeldLock | None, frozen: PatternFreeze, caller: Caller) -> bool:
     """Return whether a lock is the caller's, and was acquired before a pattern was frozen."""
-    if lock is None or lock.freeze is not None or lock.principal != caller.principal:
+    if not isinstance(lock, CommandLock) or lock.principal != caller.principal:
         return False
     return frozen.since is not None and lock.version.last_modified < frozen.since

@@ -1,7 +1,4 @@
-"""Freeze a state by a lock object with a mark, which no force-unlock through the API removes.
-
-The states that match a pattern are frozen one by one; a record refuses those that do not exist yet.
-"""
+"""Freeze a pattern of names: a record refuses states that do not exist, the others are frozen singly."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,71 +9,21 @@ from holdfast.access import Action, Caller, check_pattern
 from holdfast.errors import InvalidRequest, RacedWriter
 from holdfast.names import FROZEN_PATTERNS, MAX_SEGMENTS, RESERVED, StateName
 from holdfast.s3.store import Store
-from holdfast.state import catalog, lock_info, locks, pattern_freeze
+from holdfast.state import catalog
 from holdfast.state import cursor as cursors
-from holdfast.state.locks import Freeze, HeldLock
-from holdfast.state.operator import check_id, check_reason
-from holdfast.state.pattern_freeze import PatternFreeze
+from holdfast.state.freezing import record
+from holdfast.state.freezing.record import PatternFreeze
+from holdfast.state.freezing.states import check
+from holdfast.state.held import Freeze
+from holdfast.state.operator import check_id
 
 MAX_PATTERNS: Final = 100
 
 _ATTEMPTS: Final = 5
 
 
-def freeze(
-    store: Store,
-    name: StateName,
-    freeze_id: str,
-    reason: str,
-    until: datetime | None,
-    caller: Caller,
-    *,
-    now: datetime,
-) -> Freeze:
-    """Freeze a state: nobody can acquire its lock until it is unfrozen or the freeze has ended.
-
-    Args:
-        name: the state's name; it need not exist yet.
-        until: when the freeze ends, in whole seconds and with a time zone; None if it does not end.
-        now: the current time; an earlier `until` is refused. Later, S3's clock decides when the freeze ends.
-
-    Raises:
-        InvalidRequest: also if the name is that of a probe.
-        Frozen: another command froze the state. A freeze cannot be changed: unfreeze first.
-    """
-    caller.require(Action.FREEZE, name)
-    _check(freeze_id, reason, until, now=now)
-    if name.is_probe:
-        raise InvalidRequest("This is a probe of 'holdfast doctor', which removes it; it is not frozen.")
-    info = lock_info.of_freeze(freeze_id, reason, until, caller.principal)
-    frozen = Freeze(freeze_id, reason, until)
-    locks.acquire_own(store, name, info, caller, frozen)
-    return frozen
-
-
-def unfreeze(store: Store, name: StateName, freeze_id: str, caller: Caller) -> HeldLock | None:
-    """Remove the freeze with an ID, and no other lock.
-
-    Returns:
-        The removed freeze; None if the state is no longer locked.
-
-    Raises:
-        NotFrozen: the lock is not a freeze, and is not removed.
-    """
-    caller.require(Action.FREEZE, name)
-    return locks.unfreeze(store, name, check_id(freeze_id))
-
-
 def freeze_pattern(
-    store: Store,
-    pattern: str,
-    freeze_id: str,
-    reason: str,
-    until: datetime | None,
-    caller: Caller,
-    *,
-    now: datetime,
-    cursor: str | None = None,
+    store: Store, caller: Caller, pattern: str, freeze: Freeze, *, now: datetime, cursor: str | None = None
 ) -> tuple[PatternFreeze, Sequence[StateName], str | None]:
     """Freeze a pattern for names that have no state, and return names that are to be frozen one by one.
 
@@ -95,11 +42,9 @@ def freeze_pattern(
     _require(pattern, caller)
     if "**" in pattern:
         raise InvalidRequest("The 'pattern' has '**': everything below a name is 'name/*'.")
-    _check(freeze_id, reason, until, now=now)
+    check(freeze, now=now)
     begun_for, place = _begin(pattern, cursor)
-    wanted_freeze = Freeze(freeze_id, reason, until)
-    wanted = PatternFreeze(pattern, wanted_freeze, caller.principal, None, caller.owner)
-    frozen = _recorded(store, wanted, begun_for)
+    frozen = _recorded(store, PatternFreeze(pattern, freeze, caller.principal, None, caller.owner), begun_for)
     names, rest = catalog.locked_or_stored(store, pattern, place)
     fields = [frozen.freeze.id, pattern, rest[0], quote(rest[1])] if rest else []
     return frozen, names, cursors.encode("freeze", fields) if rest else None
@@ -108,27 +53,29 @@ def freeze_pattern(
 def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
     """Return the frozen patterns whose states the caller may see, all that can match."""
     caller.require_somewhere(Action.READ_METADATA)
-    found = store.read(FROZEN_PATTERNS)
+    stored = store.read(FROZEN_PATTERNS)
     return [
-        one
-        for one in pattern_freeze.entries(found)
-        if found and not one.has_ended(found.read_at) and covers(caller, Action.READ_METADATA, one.pattern)
+        entry
+        for entry in record.entries(stored)
+        if stored
+        and not entry.has_ended(stored.read_at)
+        and covers(caller, Action.READ_METADATA, entry.pattern)
     ]
 
 
-def unfreeze_pattern(store: Store, freeze_id: str, caller: Caller) -> PatternFreeze | None:
+def unfreeze_pattern(store: Store, caller: Caller, freeze_id: str) -> PatternFreeze | None:
     """Remove a pattern from the record; None if it is not there. The frozen states stay frozen."""
     caller.require_somewhere(Action.FREEZE)
     check_id(freeze_id)
     lifted = None
     for _ in range(_ATTEMPTS):
-        found = store.read(FROZEN_PATTERNS)
-        entries = pattern_freeze.entries(found)
-        before, lifted = lifted, next((one for one in entries if one.freeze.id == freeze_id), None)
+        stored = store.read(FROZEN_PATTERNS)
+        entries = record.entries(stored)
+        before, lifted = lifted, next((entry for entry in entries if entry.freeze.id == freeze_id), None)
         if lifted is None:
             return before  # the attempt before took effect, or somebody else's did
         _require(lifted.pattern, caller)
-        if pattern_freeze.is_stored(store, found, [one for one in entries if one is not lifted]):
+        if record.is_stored(store, stored, [entry for entry in entries if entry is not lifted]):
             return lifted
     raise _raced()
 
@@ -150,30 +97,23 @@ def _recorded(store: Store, wanted: PatternFreeze, begun_for: str | None) -> Pat
     would not know the locks that were acquired in between.
     """
     for _ in range(_ATTEMPTS):
-        found = store.read(FROZEN_PATTERNS)
-        # A freeze with this ID is this one, also if it has ended since an attempt before.
+        stored = store.read(FROZEN_PATTERNS)
+        # A freeze with this ID is this one, even if it has ended since an attempt before.
         entries = [
-            one
-            for one in pattern_freeze.entries(found)
-            if one.freeze.id == wanted.freeze.id or not (found and one.has_ended(found.read_at))
+            entry
+            for entry in record.entries(stored)
+            if entry.freeze.id == wanted.freeze.id or not (stored and entry.has_ended(stored.read_at))
         ]
-        there = next((one for one in entries if one.pattern == wanted.pattern), None)
+        there = next((entry for entry in entries if entry.pattern == wanted.pattern), None)
         if begun_for and (there is None or there.freeze.id != begun_for):
             raise RacedWriter(f"The freeze of {wanted.pattern} was lifted meanwhile. Run the command again.")
         if there:
             return there
         if len(entries) >= MAX_PATTERNS:
             raise InvalidRequest(f"At most {MAX_PATTERNS} patterns can be frozen; unfreeze one first.")
-        if pattern_freeze.is_stored(store, found, [*entries, wanted]):
+        if record.is_stored(store, stored, [*entries, wanted]):
             return wanted
     raise _raced()
-
-
-def _check(freeze_id: str, reason: str, until: datetime | None, *, now: datetime) -> None:
-    check_id(freeze_id)
-    check_reason(reason)
-    if until is not None and until <= now:
-        raise InvalidRequest("'until' must be in the future.")
 
 
 def _names_of(pattern: str) -> list[StateName]:

@@ -12,8 +12,7 @@ harmless: the write read its lock again afterwards, so every later holder's lock
 from typing import Final
 
 from holdfast.names import StateName
-from holdfast.s3.store import ObjectVersion, is_unique
-from holdfast.state.current_state import CurrentState, noted
+from holdfast.s3.objects import ObjectVersion, is_unique
 
 LIMIT: Final = 256
 """The most states in the cache; with 2 KB of metadata each they take half a megabyte."""
@@ -23,13 +22,13 @@ class Memory:
     """A process's cache: the last known versions of at most `LIMIT` states, without their content."""
 
     def __init__(self) -> None:
-        self._known: dict[StateName, CurrentState] = {}
+        self._known: dict[StateName, ObjectVersion] = {}
 
     def learn(self, name: StateName, version: ObjectVersion | None) -> None:
         """Replace the cached version of a state by the version that is current now; None for a missing state.
 
-        A version is not cached if its ETag or its ID may belong to another version too, if the object is
-        empty, or if another program than Holdfast wrote it.
+        A version is not cached if its ETag or its ID may belong to another version too, or if the object is
+        empty.
         """
         self._known.pop(name, None)
         if (
@@ -39,13 +38,10 @@ class Memory:
             or not version.size
         ):
             return
-        current = noted(version)
-        if current is None:
-            return
-        self._known[name] = current
+        self._known[name] = version
         if len(self._known) > LIMIT:
             del self._known[next(iter(self._known))]  # the oldest entry
 
-    def take(self, name: StateName) -> CurrentState | None:
+    def take(self, name: StateName) -> ObjectVersion | None:
         """Remove the cached version of a state, and return it; None if no version is cached."""
         return self._known.pop(name, None)

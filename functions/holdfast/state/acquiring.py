@@ -1,0 +1,79 @@
+"""Acquire locks: for a client, and for a verb or a freeze."""
+
+from typing import Final
+
+from holdfast.access import Action
+from holdfast.errors import InvalidLockInfo, OutcomeUnknown
+from holdfast.s3 import object_metadata
+from holdfast.s3.objects import IfAbsent, Stored
+from holdfast.state import declared, held, lock_info
+from holdfast.state.held import Freeze, HeldFreeze, LockIdentity
+from holdfast.state.lock_info import LockInfo
+from holdfast.work import Work
+
+TAGS: Final = {"holdfast": "lock"}
+"""The tag by which a lifecycle rule finds lock versions that could not be removed. A rule can filter by
+prefix and tag, and the keys of locks and states have the same prefix."""
+
+_ATTEMPTS: Final = 5
+
+
+def acquire(work: Work, body: bytes) -> LockIdentity:
+    """Acquire the lock with a client's lock info.
+
+    Raises:
+        InvalidLockInfo: the body is not lock info, or the info of a freeze.
+        Locked: somebody else holds the lock, or the state is frozen.
+    """
+    work.require(Action.LOCK)
+    info = lock_info.parse(body)
+    if info.operation == lock_info.FREEZE:
+        raise InvalidLockInfo(
+            f"The operation '{lock_info.FREEZE}' is not for clients; 'holdfast state freeze' freezes a state."
+        )
+    if work.policy.declared_only:
+        declared.require(work)
+    return acquire_own(work, info)
+
+
+def acquire_own(work: Work, info: LockInfo, freeze: Freeze | None = None) -> LockIdentity:
+    """Acquire the lock, without checking the caller's role. Before that, remove a freeze that has ended.
+
+    Args:
+        freeze: the freeze that the lock is; None for the lock of a command.
+
+    Raises:
+        Locked: somebody else holds the lock, or the state is frozen.
+        OutcomeUnknown: S3 did not decide, or other clients kept acquiring and releasing the lock.
+    """
+    store, name, caller = work.store, work.name, work.caller
+    info = info.at(work.address)
+    metadata = {"locked-by": caller.principal, **(freeze.metadata() if freeze else {})}
+    lifted = ""
+    for _ in range(_ATTEMPTS):
+        # The write only creates: one of several clients acquires the lock, and no lock is replaced.
+        stored = store.write(
+            name.lock_key,
+            info.to_json(),
+            IfAbsent(),
+            metadata=object_metadata.with_owner(metadata, caller.owner),
+            tags=TAGS,
+        )
+        if isinstance(stored, Stored):
+            return LockIdentity(stored.version_id, info, caller.principal, lifted)
+        # The precondition failed: our own first attempt, whose response was lost, or somebody else's lock.
+        lock = held.read(store, name)
+        if lock is None:
+            continue  # released in between
+        # Before the end of a freeze is looked at: our own freeze can have ended since an attempt before.
+        if lock.was_acquired_with(info, caller) and _id(lock.freeze) == _id(freeze):
+            return lock.identity
+        if not isinstance(lock, HeldFreeze) or not lock.is_ended_freeze:
+            raise held.refusal(lock)
+        held.lift(store, name, lock)
+        lifted = lock.freeze.id
+    raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")
+
+
+def _id(freeze: Freeze | None) -> str | None:
+    return freeze.id if freeze else None

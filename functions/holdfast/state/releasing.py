@@ -1,0 +1,70 @@
+"""Release the caller's own lock. A release that names another lock, or none, is a force-unlock."""
+
+from dataclasses import dataclass
+
+from holdfast.access import Action
+from holdfast.errors import LockNotMatched
+from holdfast.state import held, lock_info, removing
+from holdfast.state.held import CommandLock
+from holdfast.state.lock_info import LockInfo
+from holdfast.state.removing import ForceUnlocked
+from holdfast.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The caller's lock is no longer held."""
+
+    lock_id: str | None
+    marker_created: bool = False
+
+
+def release(work: Work, body: bytes, lock_id: str | None = None) -> Released | ForceUnlocked:
+    """Release the caller's lock, or force-unlock.
+
+    The body decides: the document that acquired the lock releases it. An empty body (Terraform's
+    `force-unlock`), an ID alone (OpenTofu's), or the ID with another document or caller is a force-unlock.
+    The result is `Released` even if the lock is already gone and somebody else has locked the state since.
+
+    Args:
+        lock_id: the ID in the query. With an empty body it is an ID alone, as scripts send it to GitLab.
+
+    Raises:
+        InvalidLockInfo: the body is not lock info, or its ID differs from the ID in the query.
+        NotAllowed: the caller may not unlock, or may not remove this lock by force.
+        UnlockOutcomeUnknown: the outcome of a force-unlock without an ID is unknown.
+    """
+    work.require(Action.UNLOCK)
+    received = lock_info.of_release(body, lock_id)
+    if received is None:
+        return removing.force_unlock_unnamed(work)
+    info = received.at(work.address)
+    lock = held.read(work.store, work.name)
+    if lock is None:
+        return Released(info.id)  # a retry, or somebody removed the lock
+    if isinstance(lock, CommandLock) and lock.was_acquired_with(info, work.caller):
+        return Released(info.id, held.remove(work.store, work.name, lock))
+    if info.id != lock.info.id and not received.names_only_its_id:
+        return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
+    # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
+    return removing.force_unlock_named(work, lock, info.id)
+
+
+def release_exactly(work: Work, info: LockInfo) -> Released:
+    """Release the lock that was acquired with this document, and never force-unlock.
+
+    A released lock leaves nothing in the bucket. So the retry of a release cannot be told from the release of
+    a lock that somebody removed or nobody acquired.
+
+    Raises:
+        LockNotMatched: no lock is held, or another lock, which stays.
+    """
+    work.require(Action.UNLOCK)
+    lock = held.read(work.store, work.name)
+    if lock is None:
+        raise LockNotMatched(
+            "The workspace is not locked; its lock was already released or somebody removed it."
+        )
+    if not isinstance(lock, CommandLock) or not lock.was_acquired_with(info.at(work.address), work.caller):
+        raise removing.next_holder(f"The lock {info.id} is gone", lock)
+    return Released(info.id, held.remove(work.store, work.name, lock))
