@@ -18,9 +18,10 @@ from constructs import Construct
 from holdfast import audit, watching
 from holdfast import team as names
 from infra.api import ROUTES, Api
-from infra.config import Target, TeamConfig
+from infra.config import Target
 from infra.functions import FUNCTIONS
 from infra.lambdas import SUBSCRIPTION, Functions
+from infra.team_settings import TeamConfig
 
 ALARM_METRIC_PRICE: Final = 0.10
 """Dollars a month for each metric of an alarm."""

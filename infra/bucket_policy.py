@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 
 from holdfast.cloud.staging import UPLOAD_SECONDS
 from infra import keys
-from infra.config import TeamConfig
+from infra.team_settings import TeamConfig
 
 # All keys of one condition must match. A negated comparison also matches a missing header, hence the `Null`
 # beside it.

@@ -18,7 +18,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.names import RESERVED
-from infra.config import ConfigError, TeamConfig, load_teams, team_named
+from infra.config import ConfigError, load_teams, team_named
+from infra.team_settings import TeamConfig
 from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.private_file import write_private

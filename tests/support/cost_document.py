@@ -12,9 +12,9 @@ from holdfast.watching import Metric
 from infra.alarm_settings import AlarmSettings
 from infra.alarms import ALARM_METRIC_PRICE, CUSTOM_METRIC_PRICE
 from infra.alarms import price as alarms_price
-from infra.config import FEW_RATE, Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from infra.keep_warm import MINUTES
+from infra.team_settings import FEW_RATE, Memory, TeamConfig, Throttling
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
 _RUNS: Final = (100, 1_000, 10_000)

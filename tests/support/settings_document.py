@@ -1,12 +1,12 @@
-"""The two tables of `settings.md`: every setting of a team, from the declarations in infra/config.py."""
+"""The two tables of `settings.md`: every setting of a team, from infra/team_settings.py."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict
 from typing import Any
 
-from infra.config import TeamConfig
 from infra.settings import NamedTexts, Setting, Table, Texts, as_toml, settings_of
+from infra.team_settings import TeamConfig
 from tests.support.pages import page
 
 PATH = page("settings.md")

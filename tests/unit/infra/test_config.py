@@ -11,28 +11,23 @@ from botocore.loaders import create_loader
 
 from holdfast.s3.store import deadline
 from infra.alarm_settings import AlarmSettings
-from infra.config import (
-    AWS,
+from infra.config import AWS, ConfigError, above_quota, load_teams, local, read_target
+from infra.domain_settings import DomainSettings
+from infra.functions import FUNCTIONS
+from infra.notify_settings import AuditArchive, Notify
+from infra.settings import SettingError, Texts, settings_of, text
+from infra.team_settings import (
     GONE,
     LARGEST_STATE_MB,
     LOG_RETENTION_DAYS,
     AccessLogs,
-    ConfigError,
     History,
     Memory,
     Replica,
     Retention,
     TeamConfig,
     Throttling,
-    above_quota,
-    load_teams,
-    local,
-    read_target,
 )
-from infra.domain_settings import DomainSettings
-from infra.functions import FUNCTIONS
-from infra.notify_settings import AuditArchive, Notify
-from infra.settings import SettingError, Texts, settings_of, text
 
 ROOT = Path(__file__).resolve().parents[3]
 CERTIFICATE = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
 from infra.domain_settings import DomainSettings
+from infra.team_settings import TeamConfig
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 DOMAIN = DomainSettings(

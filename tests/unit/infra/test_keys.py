@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
 from infra.functions import ROLES
+from infra.team_settings import TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 from tests.unit.infra.test_bucket_policy import TLS, encrypted

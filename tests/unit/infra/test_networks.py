@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.config import (
-    AWS,
-    ENVIRONMENT_BYTES,
-    LONGEST_NETWORKS,
-    ConfigError,
-    Retention,
-    TeamConfig,
-    load_teams,
-)
+from infra.config import AWS, ConfigError, load_teams
+from infra.team_settings import ENVIRONMENT_BYTES, LONGEST_NETWORKS, Retention, TeamConfig
 from infra.teams_lock import ELSEWHERE, TeamsLock, check_loopback
 from tests.support.iam_policy import Request, bucket_policy, evaluate
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized

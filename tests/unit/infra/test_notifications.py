@@ -10,9 +10,10 @@ import pytest
 
 from audit_trail.events import archived, received
 from holdfast.audit import NOTIFIED, Event
-from infra.config import AWS, ConfigError, TeamConfig, check_places, load_teams
+from infra.config import AWS, ConfigError, check_places, load_teams
 from infra.keys import ARCHIVED
 from infra.notify_settings import AuditArchive, Notify
+from infra.team_settings import TeamConfig
 from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.test_audit_events import WRITTEN, delivery
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from holdfast import team as names
-from infra.config import AWS, History, Replica, TeamConfig
+from infra.config import AWS
+from infra.team_settings import History, Replica, TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import Synthesize, Synthesized
 

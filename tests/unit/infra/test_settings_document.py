@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.team import NAME_RULE
-from infra.config import TeamConfig, load_teams
+from infra.config import load_teams
 from infra.settings import settings_of
+from infra.team_settings import TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support.settings_document import PATH, settings_document
 

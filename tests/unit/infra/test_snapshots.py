@@ -7,7 +7,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
+from infra.team_settings import TeamConfig
 from tests.conftest import GeneratedFile
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from infra.config import AWS, History, Retention, TeamConfig, Throttling
+from infra.config import AWS
 from infra.lambdas import policy_of
+from infra.team_settings import History, Retention, TeamConfig, Throttling
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 

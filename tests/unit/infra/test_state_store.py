@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
 from infra.lambdas import Bundles
+from infra.team_settings import TeamConfig
 from infra.team_stack import IMPORT, team_stacks
 from tests.support.iam_policy import resolved
 from tests.support.pages import page, text
