@@ -106,8 +106,8 @@ class Synthesized:
             for role in self.resources("AWS::IAM::Role").values()
             if role["Properties"].get("Description", "").startswith(f"Holdfast {name} of team ")
         )
-        found: dict[str, Any] = role
-        return found
+        properties: dict[str, Any] = role
+        return properties
 
     def role_arn(self, name: str) -> str:
         """The ARN of a role that has a name of its own."""

@@ -230,11 +230,11 @@ def sent(case: Case, team: str) -> Request:
 
 def denials(policies: Mapping[str, Sequence[Statement]], case: Case) -> dict[str, frozenset[str]]:
     """Return which statements deny a request, in which teams' buckets."""
-    found: dict[str, set[str]] = {}
+    teams_of: dict[str, set[str]] = {}
     for team, statements in policies.items():
         for statement in matching(statements, sent(case, team)):
-            found.setdefault(statement["Sid"], set()).add(team)
-    return {sid: frozenset(teams) for sid, teams in found.items()}
+            teams_of.setdefault(statement["Sid"], set()).add(team)
+    return {sid: frozenset(teams) for sid, teams in teams_of.items()}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

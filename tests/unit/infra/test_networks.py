@@ -105,9 +105,9 @@ def test_a_presigned_address_is_denied_elsewhere_in_both_buckets(
     for stack in (default, settled):
         policy = bucket_policy(stack.template, bucket)
         resource = next(
-            one["Resource"]
-            for one in policy
-            if one["Sid"] in ("RefuseOldSignatures", "RefuseOtherEncryption")
+            statement["Resource"]
+            for statement in policy
+            if statement["Sid"] in ("RefuseOldSignatures", "RefuseOtherEncryption")
         )
         for source in (*INSIDE, *OUTSIDE):
             for kind in (PRESIGNED, "REST-HEADER"):

@@ -120,7 +120,11 @@ def test_what_cdk_import_brings_back_refers_to_nothing_else(
         if resource.get("DeletionPolicy", "Delete") != "Delete"
     }
 
-    needed = {name for one in imported.values() for name in (*references(one), *one.get("DependsOn", ()))}
+    needed = {
+        name
+        for resource in imported.values()
+        for name in (*references(resource), *resource.get("DependsOn", ()))
+    }
 
     assert "StateBucket" in imported
     assert {name for name in needed if not name.startswith("AWS::")} <= imported.keys()
