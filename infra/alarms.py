@@ -18,9 +18,10 @@ from constructs import Construct
 from holdfast import audit, watching
 from holdfast import team as names
 from infra.api import ROUTES, Api
-from infra.config import Target, TeamConfig
+from infra.config import Target
 from infra.functions import FUNCTIONS
 from infra.lambdas import SUBSCRIPTION, Functions
+from infra.team_settings import TeamConfig
 
 ALARM_METRIC_PRICE: Final = 0.10
 """Dollars a month for each metric of an alarm."""
@@ -80,8 +81,8 @@ def alarms_of(team: TeamConfig, api_id: str, named: Mapping[str, str]) -> tuple[
     if team.alarms is None:
         return ()
     behind_the_api = {"authorizer", *(route.function for route in ROUTES)}
-    others = [one for one in named if one not in behind_the_api and one != "audit_trail"]
-    found = [
+    others = [name for name in named if name not in behind_the_api and name != "audit_trail"]
+    alarms = [
         AlarmSpec(
             name="api",
             says="The API answered at least 3 requests with 5xx within 15 minutes.",
@@ -109,18 +110,18 @@ def alarms_of(team: TeamConfig, api_id: str, named: Mapping[str, str]) -> tuple[
         ),
     ]
     if others:
-        found.append(
+        alarms.append(
             AlarmSpec(
                 name="functions",
                 says="A function that is not behind the API failed or was throttled.",
-                metrics=tuple(metric for one in others for metric in _failures(named[one])),
+                metrics=tuple(metric for name in others for metric in _failures(named[name])),
                 above=0,
                 seconds=_HOUR,
             )
         )
     if team.watch:
-        found += _of_watch(team, team.alarms.oldest_lock, team.alarms.oldest_lock_seconds)
-    return tuple(found)
+        alarms += _of_watch(team, team.alarms.oldest_lock, team.alarms.oldest_lock_seconds)
+    return tuple(alarms)
 
 
 def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpec]:

@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 
 from holdfast.cloud.staging import UPLOAD_SECONDS
 from infra import keys
-from infra.config import TeamConfig
+from infra.team_settings import TeamConfig
 
 # All keys of one condition must match. A negated comparison also matches a missing header, hence the `Null`
 # beside it.
@@ -34,8 +34,8 @@ def deny_statements(
     """Return the deny statements of a team's state bucket, except the statements about TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
-        bucket.arn_for_objects(f"{keys.folder(one)}*")
-        for one in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES, keys.FREEZES)
+        bucket.arn_for_objects(f"{keys.folder(kind)}*")
+        for kind in (keys.TOKENS, keys.TRUST, keys.SESSIONS, keys.WORKSPACES, keys.FREEZES)
     ]
 
     def blind(sid: str, resources: Sequence[str]) -> iam.PolicyStatement:
@@ -117,14 +117,14 @@ def _deny_other_encryption(
         plain: whether S3's own keys are the bucket's default.
     """
     objects = [bucket.arn_for_objects("*")]
-    asked = {"Null": {_ENCRYPTION: "false"}}
+    with_header = {"Null": {_ENCRYPTION: "false"}}
     algorithms = [*(["AES256"] if plain else []), *(["aws:kms"] if key_arns else [])]
     statements = [
         _deny(
             "RefuseOtherEncryption",
             "s3:PutObject",
             objects,
-            {**asked, "StringNotEquals": {_ENCRYPTION: _one_or_all(algorithms)}},
+            {**with_header, "StringNotEquals": {_ENCRYPTION: _one_or_all(algorithms)}},
         ),
         _deny(
             "RefuseKeysOfTheClient",
@@ -144,7 +144,7 @@ def _deny_other_encryption(
                 "s3:PutObject",
                 objects,
                 {
-                    **({"StringEquals": {_ENCRYPTION: "aws:kms"}} if plain else asked),
+                    **({"StringEquals": {_ENCRYPTION: "aws:kms"}} if plain else with_header),
                     "StringNotEquals": other,
                 },
             )

@@ -1,461 +1,31 @@
-"""Parse and validate teams.toml and the CDK context: the teams, their settings, and the target."""
+"""Read and check what is deployed, and where: teams.toml, and the target in the CDK context."""
 
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from botocore.loaders import create_loader
-
 from holdfast import networks
 from holdfast import team as names
-from holdfast.s3.retention import MAX_DAYS
-from infra.alarm_settings import TOPIC, AlarmSettings
-from infra.domain_settings import CERTIFICATE, DomainSettings
-from infra.functions import FunctionSpec, RoleSpec
-from infra.notify_settings import AuditArchive, Notify
-from infra.settings import (
-    NamedTexts,
-    SettingError,
-    Table,
-    Texts,
-    as_toml,
-    flag,
-    one_of,
-    read_settings,
-    setting,
-    text,
-    whole_number,
-    word,
-    word_of,
-)
+from infra.alarm_settings import TOPIC
+from infra.domain_settings import CERTIFICATE
+from infra.regions import default_quota, partitions
+from infra.settings import SettingError, as_toml, read_settings
+from infra.team_settings import ADMINISTRATOR, GONE, KMS_KEY, LOCAL_ACCOUNT, TeamConfig
+
+_MEMORY_OF_A_FUNCTION: Final = 128
+_MEMORY_OF_A_STATE: Final = 4
+"""A commit or a restore needs these megabytes plus this many times its state's size; see `limits.md`."""
 
 
 class ConfigError(Exception):
     """A setting is invalid. The message is one line with the setting, its team, and what is allowed."""
 
 
-# --- settings of a team ---------------------------------------------------------------------------
-
-
-@cache
-def _partitions() -> Mapping[str, str]:
-    """Return the partition of each AWS region that the installed botocore knows."""
-    endpoints: Mapping[str, Any] = create_loader().load_data("endpoints")
-    return {
-        region: partition["partition"]
-        for partition in endpoints["partitions"]
-        for region in partition["regions"]
-    }
-
-
-LOCAL_ACCOUNT = "000000000000"
-"""The only account of the local AWS; no account of AWS has this number."""
-
-_DEFAULT_QUOTA, _SMALLER_QUOTA = (10000, 5000), (2500, 1250)
-"""Requests a second, and requests at once, of all APIs of an account in a region (API Gateway's quotas)."""
-_WITH_SMALLER_QUOTA = frozenset(
-    {
-        *("af-south-1", "ap-south-2", "ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-7"),
-        *("ca-west-1", "eu-central-2", "eu-south-1", "eu-south-2", "il-central-1", "me-central-1"),
-        "mx-central-1",
-    }
-)
-
-_NEVER = "Another value creates another stack, with an empty store."
-_STAY = "Existing logs are not moved."
-_TWO_DEPLOYMENTS = "Change keys [in two deployments](keys.md#change-the-key)."
-_OLD_TOO = "The new value also applies to existing logs."
-
-# The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
-LOG_RETENTION_DAYS = (
-    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180),
-    *(365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),
-)
-
-# S3's rules; the endings are reserved for its aliases and other kinds of buckets.
-_BUCKET_NAME = re.compile(
-    r"(?!xn--|sthree-|amzn-s3-demo-)(?!.*\.\.)(?![0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$)"
-    r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!\.mrap)(?<!--x-s3)(?<!--table-s3)"
-)
-
-
-# An alias is no key: a bucket's policy compares keys, and an alias may lead to another one tomorrow.
-_KMS_KEY = re.compile(
-    r"arn:(?P<partition>aws(-[a-z]+)*):kms:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):[0-9]{12}:key/"
-    r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
-)
-_KMS_KEY_WRITTEN = 'as in "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"'
-
-_ADMINISTRATOR = re.compile(
-    r"arn:(?P<partition>aws(-[a-z]+)*):iam::(?P<account>[0-9]{12}):(role|user)(/[\w+=,.@-]+)+", re.ASCII
-)
-
-# The characters that all services with a stack's tags accept.
-_TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
-_TAG_VALUE = re.compile(r"[\w .:/=+@-]{1,256}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
-    """For how long S3 Object Lock protects every state version from being deleted."""
-
-    mode: Literal["governance", "compliance"] = setting(
-        word("governance", "compliance"),
-        "With `governance` the bucket policy denies lifting retention; with `compliance` nobody can lift it.",
-    )
-    days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
-    bucket_default: bool = setting(
-        flag(),
-        'S3 protects every object, also locks, tokens and objects that `backend "s3"` writes.',
-        default=False,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """When S3 removes old state versions."""
-
-    days: int = setting(
-        whole_number(1, 36500),
-        "S3 removes a version this many days after the next was written; at least `retention.days`.",
-    )
-    keep_versions: int = setting(
-        whole_number(1, 100),
-        "S3 keeps this many noncurrent versions of each state at any age.",
-        default=100,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttling:
-    """The request limits of the API. A request above them gets 429, which Terraform retries."""
-
-    rate: int = setting(whole_number(1, 10000), "Accepted requests a second.", default=100)
-    burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)
-
-
-FEW_RATE, FEW_BURST = 10, 20
-"""The same of each route that neither a sign-in nor an apply needs."""
-FIND_RATE, FIND_BURST = 1, 2
-"""The same of searches, each of which holds an execution of the function for some seconds."""
-
-_WHOLE_VCPU = 1769
-"""The megabytes at which a function has one vCPU; processor time is proportional to memory."""
-
-
-def _megabytes(sentence: str) -> Any:
-    return setting(whole_number(256, 10240), sentence, default=_WHOLE_VCPU)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """The memory of each function, in megabytes."""
-
-    backend: int = _megabytes('MB for `backend "http"`.')
-    cloud: int = _megabytes('MB for `cloud {}` and `backend "remote"`.')
-    management: int = _megabytes("MB for operators' requests.")
-    authorizer: int = _megabytes("MB for [credentials and sessions](limits.md#memory-of-the-authorizer).")
-
-    def of(self, spec: FunctionSpec) -> int:
-        return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
-
-
-_MEMORY_OF_A_FUNCTION = 128
-_MEMORY_OF_A_STATE = 4
-"""A commit or a restore needs these megabytes plus this many times its state's size; see `limits.md`."""
-LARGEST_STATE_MB = 300
-"""The most that `max_state_mb` allows.
-
-A commit reads a state from S3 and writes it again, at an assumed 50 MB a second, and needs at most 8 ms of
-processor time for each megabyte (measured). With 300 MB this takes 14.4 s. Then the lock is read again, and
-requests to S3 begin within 15 s (`holdfast.s3.store`).
-"""
-
-
-# The characters of addresses; the library says what is wrong with their order.
-_NETWORK = re.compile("(?=.*[.:])[0-9A-Fa-f.:/]{2,60}")
-
-ENVIRONMENT_BYTES = 4096
-"""The most that AWS Lambda accepts as names and values of a function's variables."""
-_OTHER_VARIABLES = 1096
-"""Bytes for the other variables of the functions that get the networks; a test counts them."""
-LONGEST_NETWORKS = ENVIRONMENT_BYTES - _OTHER_VARIABLES
-"""The most characters of a team's networks, with a comma between two.
-
-A bucket policy, of at most 20 KB, has room for more: a test makes the longest one.
-"""
-
-
-def _check_networks(texts: Sequence[str]) -> None:
-    networks.check(texts)
-    if (length := len(",".join(texts))) > LONGEST_NETWORKS:
-        raise ValueError(
-            f"has {length} characters with commas between them, and a function has room for "
-            f"{LONGEST_NETWORKS}; write fewer or wider networks"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessLogs:
-    """The destination of S3's server access logs."""
-
-    bucket: str = setting(
-        text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
-        "The bucket is in the same account and region, without Object Lock and KMS, and [lets S3 write]"
-        "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
-    )
-    prefix: str = setting(
-        text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
-        "The logs' names begin with this prefix.",
-        default="",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replica:
-    """The replica of the state bucket."""
-
-    region: str = setting(
-        word_of('an AWS region in quotes, as in "eu-west-1"', _partitions),
-        "The replica is in this region of the same partition, which is also bootstrapped.",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamConfig:
-    """A team; its name is part of the names of its stack, its bucket and its log groups."""
-
-    name: str
-    account: str | None = setting(
-        text(
-            'the 12 digits of an AWS account in quotes, as in "123456789012"',
-            re.compile(f"(?!{LOCAL_ACCOUNT})[0-9]{{12}}").fullmatch,
-        ),
-        "The stack is in this AWS account.",
-        deployed=_NEVER,
-        unset="from your credentials",
-        default=None,
-    )
-    region: str | None = setting(
-        word_of('an AWS region in quotes, as in "eu-central-1"', _partitions),
-        "The stack is in this AWS region.",
-        deployed=_NEVER,
-        unset="from your credentials",
-        default=None,
-    )
-    require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
-    new_states: Literal["any", "declared"] = setting(
-        word("any", "declared"),
-        "With `declared`, a name without a state is refused until `holdfast state create` declares it.",
-        default="any",
-    )
-    own_locks: Literal["named", "any", False] = setting(
-        word("named", "any", False),
-        "The [own locks](../use/access.md#own-locks) that a `writer` may remove.",
-        default="named",
-    )
-    native_clients: bool = setting(
-        flag(),
-        'The bucket accepts the writes of `backend "s3"`, which have no condition.',
-        default=False,
-    )
-    max_state_mb: int = setting(
-        whole_number(1, LARGEST_STATE_MB),
-        'The largest state in MB, except for `backend "http"`; a higher value may need '
-        "[more `memory`](limits.md#states-through-cloud).",
-        default=100,
-    )
-    retention: Retention | None = setting(
-        Table(Retention, '{ mode = "governance", days = 30 }'),
-        "S3 Object Lock protects every state version from deletion.",
-        deployed="A version keeps the retention that it was written with.",
-        unset="none",
-        default=None,
-    )
-    history: History | None = setting(
-        Table(History, "{ days = 365, keep_versions = 100 }"),
-        "S3 removes old state versions, except the newest `keep_versions`.",
-        deployed="S3 removes old versions for good within two days, or when their retention ends.",
-        unset="every version stays",
-        default=None,
-    )
-    key: str = setting(
-        text(
-            f'"kms", "s3" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
-            lambda key: key in ("kms", "s3") or _KMS_KEY.fullmatch(key),
-        ),
-        "The stack's KMS key, S3's own keys or [your key](keys.md) encrypts states and records.",
-        deployed=_TWO_DEPLOYMENTS,
-        default="kms",
-    )
-    previous_keys: tuple[str, ...] = setting(
-        Texts(
-            '["kms", "arn:aws:kms:…:key/…"]',
-            text(
-                f'"kms" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
-                lambda key: key == "kms" or _KMS_KEY.fullmatch(key),
-            ),
-            most=5,
-        ),
-        "The functions may also use these keys.",
-        deployed=_TWO_DEPLOYMENTS,
-        unset="none",
-        default=(),
-    )
-    key_administrators: tuple[str, ...] = setting(
-        Texts(
-            '["arn:aws:iam::123456789012:role/security"]',
-            text(
-                'the ARN of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
-                _ADMINISTRATOR.fullmatch,
-            ),
-            most=10,
-        ),
-        "Only they, and deployments, [administer](keys.md#administrators) the stack's KMS key.",
-        unset="all of the account",
-        default=(),
-    )
-    replica: Replica | None = setting(
-        Table(Replica, '{ region = "eu-west-1" }'),
-        "S3 copies what is written to the state bucket to [a replica](recovery.md#prepare-a-replica); needs "
-        "`account` and `region`.",
-        deployed="Earlier objects are not copied.",
-        unset="none",
-        default=None,
-    )
-    access_logs: AccessLogs | None = setting(
-        Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
-        "S3 writes its server access logs to this bucket.",
-        deployed=_STAY,
-        unset="the stack's own bucket",
-        default=None,
-    )
-    log_retention: int = setting(
-        one_of(LOG_RETENTION_DAYS),
-        "Logs, except the audit trail, are kept for this many days.",
-        deployed=_OLD_TOO,
-        default=90,
-    )
-    audit_retention: int = setting(
-        one_of(LOG_RETENTION_DAYS),
-        "The audit trail is kept for this many days.",
-        deployed=_OLD_TOO,
-        default=365,
-    )
-    audit_archive: AuditArchive | None = setting(
-        Table(AuditArchive, "{ days = 365 }"),
-        "[A bucket under Object Lock](audit.md#the-archive) keeps the audit trail.",
-        unset="none",
-        default=None,
-    )
-    notify: Notify | None = setting(
-        Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
-        "An SNS topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
-        unset="none",
-        default=None,
-    )
-    throttling: Throttling = setting(
-        Table(Throttling, as_toml(asdict(Throttling()))),
-        "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
-        default=Throttling(),
-    )
-    memory: Memory = setting(
-        Table(Memory, as_toml(asdict(Memory()))),
-        f"Memory of the functions in MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
-        default=Memory(),
-    )
-    keep_warm: bool = setting(
-        flag(),
-        "A schedule invokes authorizer and backend every five minutes, so that "
-        "[fewer commands wait for a start](../understand/speed.md#cold-start).",
-        default=True,
-    )
-    console: bool = setting(
-        flag(),
-        "The API serves [the console](console.md) at `/console/`, a page that shows the team's states.",
-        default=True,
-    )
-    domain: DomainSettings | None = setting(
-        Table(
-            DomainSettings,
-            '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
-            '1a2b3c4d-1111-4222-8333-444455556666" }',
-        ),
-        "The API has your domain.",
-        deployed="[Change the address of each client](networks.md#a-domain-of-your-own).",
-        unset="none",
-        default=None,
-    )
-    watch: bool = setting(
-        flag(),
-        "A function looks hourly for [old locks and other findings](watching.md#watch), and writes metrics.",
-        default=False,
-    )
-    alarms: AlarmSettings | None = setting(
-        Table(
-            AlarmSettings,
-            '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
-        ),
-        "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
-        unset="none",
-        default=None,
-    )
-    networks: tuple[str, ...] = setting(
-        Texts(
-            '["203.0.113.0/24", "198.51.100.0/24"]',
-            values=text('a network in quotes, as in "203.0.113.0/24"', _NETWORK.fullmatch),
-            most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
-            check=_check_networks,
-        ),
-        "Credentials and presigned addresses are accepted [from these networks](networks.md) only; networks "
-        "of IPv6 have no effect.",
-        deployed="The first deployment of a list needs `-c address=`.",
-        unset="every address",
-        default=(),
-    )
-    tags: Mapping[str, str] = setting(
-        NamedTexts(
-            '{ cost-center = "42" }',
-            names=text(
-                "1 to 128 letters, digits, spaces and . : / = + - @ _, "
-                'without "aws:" in front, and not "holdfast:team"',
-                _TAG_KEY.fullmatch,
-            ),
-            # Most services accept an empty value, but CloudFormation does not.
-            values=text(
-                "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes", _TAG_VALUE.fullmatch
-            ),
-            # A stack has at most 50 tags, including holdfast:team.
-            most=48,
-        ),
-        "All resources of the stack get these tags and `holdfast:team`.",
-        unset="none",
-        default_factory=dict,
-    )
-
-    @property
-    def kms_keys(self) -> tuple[str, ...]:
-        """Return the KMS keys that the functions may use, in an order that does not depend on `key`."""
-        return tuple(sorted({self.key, *self.previous_keys} - {"s3"}))
-
-    def has(self, spec: RoleSpec) -> bool:
-        """Return whether the team has a function or a role."""
-        return not spec.setting or bool(getattr(self, spec.setting))
-
-
-GONE: Final[Mapping[str, str]] = {
-    "dynamodb_lock": "no lock is an item of a DynamoDB table, and clients share locks through use_lockfile "
-    "(docs/start/moving.md); remove the line",
-    "snap_start": "no function starts from a snapshot; remove the line",
-    "token_trail": "the audit trail has the changes of tokens and trust records, and a trail of your own may "
-    "have the reads (docs/operate/audit.md); remove the line",
-}
-"""The name of each setting of an earlier release -> what happens instead, and what to do."""
+# --- teams.toml -----------------------------------------------------------------------------------
 
 
 def load_teams(path: Path) -> tuple[TeamConfig, ...]:
@@ -565,7 +135,7 @@ def _check_replica(path: Path, team: TeamConfig, region: str) -> None:
             f"{path}: team '{team.name}': replica.region = \"{region}\" is the team's own region, with which "
             "it would be lost; write another region"
         )
-    partition, own = _partitions()[region], _partitions()[team.region]
+    partition, own = partitions()[region], partitions()[team.region]
     if partition != own:
         raise ConfigError(
             f"{path}: team '{team.name}': replica.region = \"{region}\" is in the partition {partition}, to "
@@ -587,7 +157,7 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
         _check_arns(team, path)
         _check_keys(team, path)
         # The credentials may be for a region that the installed botocore does not know.
-        partition = _partitions().get(team.region or "")
+        partition = partitions().get(team.region or "")
         if partition is None:
             continue
         if team.account:
@@ -602,17 +172,17 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
 
 def _check_arns(team: TeamConfig, path: Path) -> None:
     """Check that what a team's ARNs name is in the team's account, region and partition."""
-    partition = _partitions().get(team.region or "")
+    partition = partitions().get(team.region or "")
     named = {
         "notify.topic": team.notify and TOPIC.fullmatch(team.notify.topic),
         "alarms.topic": team.alarms and TOPIC.fullmatch(team.alarms.topic),
         "domain.certificate": team.domain and CERTIFICATE.fullmatch(team.domain.certificate),
     }
-    for name, found in named.items():
+    for name, match in named.items():
         for part, own in (("region", team.region), ("account", team.account), ("partition", partition)):
-            if found and own and found[part] != own:
+            if match and own and match[part] != own:
                 raise ConfigError(
-                    f"{path}: team '{team.name}': {name} is in the {part} {found[part]}, but the team is in "
+                    f"{path}: team '{team.name}': {name} is in the {part} {match[part]}, but the team is in "
                     f"{own}; write the ARN of one in the {part} {own}"
                 )
 
@@ -630,20 +200,20 @@ def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
 
 def _check_keys(team: TeamConfig, path: Path) -> None:
     """Check that a team's keys and their administrators are where S3 and KMS can use them."""
-    partition = _partitions().get(team.region or "")
+    partition = partitions().get(team.region or "")
     for key in team.kms_keys:
-        if (found := _KMS_KEY.fullmatch(key)) is None or team.region is None:
+        if (match := KMS_KEY.fullmatch(key)) is None or team.region is None:
             continue
-        if found["region"] != team.region or found["partition"] != (partition or found["partition"]):
+        if match["region"] != team.region or match["partition"] != (partition or match["partition"]):
             raise ConfigError(
                 f"{path}: team '{team.name}': {key} is not in {team.region}, and S3 uses keys of the "
                 "bucket's own region; write the ARN of a key there"
             )
     for administrator in team.key_administrators:
-        found = _ADMINISTRATOR.fullmatch(administrator)
-        assert found is not None  # noqa: S101 checked when it was read
-        if found["account"] != (team.account or found["account"]) or (
-            found["partition"] != (partition or found["partition"])
+        match = ADMINISTRATOR.fullmatch(administrator)
+        assert match is not None  # noqa: S101 checked when it was read
+        if match["account"] != (team.account or match["account"]) or (
+            match["partition"] != (partition or match["partition"])
         ):
             raise ConfigError(
                 f"{path}: team '{team.name}': key_administrators has {administrator}, and KMS lets no other "
@@ -652,11 +222,8 @@ def _check_keys(team: TeamConfig, path: Path) -> None:
 
 
 def above_quota(team: TeamConfig) -> str | None:
-    """Return a warning if a team's `throttling` is above its region's default quota, else None.
-
-    AWS raises quotas on request.
-    """
-    rate, burst = _SMALLER_QUOTA if team.region in _WITH_SMALLER_QUOTA else _DEFAULT_QUOTA
+    """Return a warning if a team's `throttling` is above its region's default quota, else None."""
+    rate, burst = default_quota(team.region)
     if team.throttling.rate <= rate and team.throttling.burst <= burst:
         return None
     return (

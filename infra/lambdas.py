@@ -18,7 +18,7 @@ from holdfast.audit import audit_log_group, function_log_group
 from holdfast.policy import VARIABLES, Deployment, Policy
 from holdfast.s3 import retention as object_lock
 from infra.bundle import Bundle
-from infra.config import Target, TeamConfig
+from infra.config import Target
 from infra.functions import (
     AUDIT_ARCHIVE,
     AUDIT_TRAIL,
@@ -37,6 +37,7 @@ from infra.functions import (
     RoleSpec,
 )
 from infra.state_store import Staging, StateStore, audit_archive, fix_logical_id
+from infra.team_settings import TeamConfig
 
 _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
     "governance": "GOVERNANCE",

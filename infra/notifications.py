@@ -11,9 +11,9 @@ from constructs import Construct
 
 from holdfast.audit import Event
 from infra import keys
-from infra.config import TeamConfig
 from infra.lambdas import Functions
 from infra.state_store import StateStore, bucket_name
+from infra.team_settings import TeamConfig
 
 NAMESPACE: Final = "Holdfast"
 REFUSED: Final = 10

@@ -16,8 +16,9 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from holdfast import team as names
-from infra.config import Replica, Target, TeamConfig
+from infra.config import Target
 from infra.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
+from infra.team_settings import Replica, TeamConfig
 
 _EVERY_OBJECT = "S3 copies every object of the bucket."
 

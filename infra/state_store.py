@@ -18,9 +18,9 @@ from infra.bucket_policy import (
     deny_old_tls,
     deny_statements,
 )
-from infra.config import History, Retention, TeamConfig
 from infra.key_policy import key_policy
 from infra.notify_settings import AuditArchive
+from infra.team_settings import History, Retention, TeamConfig
 
 
 class StateStore(Construct):

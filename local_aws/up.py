@@ -18,7 +18,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.names import RESERVED
-from infra.config import ConfigError, TeamConfig, load_teams, team_named
+from infra.config import ConfigError, load_teams, team_named
+from infra.team_settings import TeamConfig
 from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.private_file import write_private
@@ -91,9 +92,9 @@ def steps(
     return [each for each in Step if needed[each]]
 
 
-def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
+def requested_teams(requested: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
     """Return the teams that the user named, as `all` or as names separated by blanks or commas."""
-    names = frozenset(re.findall(r"[^\s,]+", asked or ""))
+    names = frozenset(re.findall(r"[^\s,]+", requested or ""))
     try:
         for name in sorted(names - {_EVERY_TEAM}):
             team_named(name, teams, _TEAMS_FILE)
@@ -102,8 +103,10 @@ def asked_teams(asked: str | None, teams: Sequence[TeamConfig]) -> frozenset[str
     return frozenset(team.name for team in teams) if _EVERY_TEAM in names else names
 
 
-def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
-    """Return the first team, the deployed teams and the asked teams, in the order of teams.toml.
+def teams_to_deploy(
+    known: Sequence[str], deployed: Iterable[str], requested: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the first team, the deployed teams and the requested teams, in the order of teams.toml.
 
     `known` are all teams of teams.toml, at least one. `LocalAwsError` if it lacks a deployed team.
     """
@@ -113,24 +116,24 @@ def teams_to_deploy(known: Sequence[str], deployed: Iterable[str], asked: Iterab
             f"The team {gone[0]} is deployed here and is no longer in teams.toml: "
             f"write [teams.{gone[0]}] again. A renamed team is a new one with an empty store."
         )
-    wanted = {known[0], *deployed, *asked}
+    wanted = {known[0], *deployed, *requested}
     return tuple(team for team in known if team in wanted)
 
 
 def up(home: Home, port: int | None, teams: str | None = None) -> None:
     """Start the local AWS, deploy to it, print what to do next, and leave the server running.
 
-    A port of None is the port used last, or else 4566. `teams` (see `asked_teams`) are deployed in addition
-    to the first team of teams.toml and the teams that are deployed already.
+    A port of None is the port used last, or else 4566. `teams` (see `requested_teams`) are deployed in
+    addition to the first team of teams.toml and the teams that are deployed already.
     """
     configured = _configured_teams()
-    asked = asked_teams(teams, configured)
+    requested = requested_teams(teams, configured)
     known = [team.name for team in configured]
     wanted_port = port or home.port() or DEFAULT_PORT
     with home.alone():
         if not home.aws_data.exists():
             home.forget()
-        wanted = teams_to_deploy(known, home.deployed_teams(), asked)
+        wanted = teams_to_deploy(known, home.deployed_teams(), requested)
         running = find_running(home.aws_data)
         if running is None or running.port != wanted_port:
             check_port_free(wanted_port)
@@ -152,7 +155,9 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
 
 def takes_declared_names_alone(team: str) -> bool:
     """Return whether a team's names must be declared before the first write (`new_states = "declared"`)."""
-    return any(one.name == team and one.new_states == "declared" for one in _configured_teams())
+    return any(
+        configured.name == team and configured.new_states == "declared" for configured in _configured_teams()
+    )
 
 
 def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -267,8 +272,10 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
         if connection:
             print(f"The team {team.name} does not know the token in connection.json.")
         with step("Creating a token (holdfast token create)"):
-            said = ["--role", "maintainer", "--scope", "*", "--description", "made by make up", "--json"]
-            printed = holdfast("token", "create", "--team", team.name, *said, environment=aws.environment())
+            options = ["--role", "maintainer", "--scope", "*", "--description", "made by make up", "--json"]
+            printed = holdfast(
+                "token", "create", "--team", team.name, *options, environment=aws.environment()
+            )
         made = json.loads(printed)
         connection = Connection(team.api_address, made["id"], made["secret"])
         if not _is_taken(connection, aws):

@@ -10,7 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from gateway.function import WARM_UP
-from infra.config import TeamConfig, load_teams
+from infra.config import load_teams
+from infra.team_settings import TeamConfig
 from local_aws.server import LocalAws
 from tests.e2e.conftest import TEAMS, TEAMS_FILE
 from tests.support import access_commands, documents
@@ -39,10 +40,10 @@ def retention(team: Team, key: str, version_id: str | None = None) -> Mapping[st
 
 def assert_retained_for_a_day(team: Team, key: str, before: datetime, version_id: str | None = None) -> None:
     """Check that a version written since `before` is under the teams' retention."""
-    found = retention(team, key, version_id)
-    assert found is not None
-    assert found["Mode"] == "GOVERNANCE"
-    assert before + DAY - CLOCKS < found["RetainUntilDate"] < datetime.now(UTC) + DAY + CLOCKS
+    stored = retention(team, key, version_id)
+    assert stored is not None
+    assert stored["Mode"] == "GOVERNANCE"
+    assert before + DAY - CLOCKS < stored["RetainUntilDate"] < datetime.now(UTC) + DAY + CLOCKS
 
 
 def test_the_teams_differ_in_every_setting_but_those_that_their_file_names() -> None:
@@ -70,9 +71,9 @@ def test_a_schedule_invokes_what_the_api_invokes_and_the_function_sends_and_logs
     targets = {
         target["Id"].lower(): target for target in schedules.list_targets_by_rule(Rule=rule)["Targets"]
     }
-    apis = [one["ApiId"] for one in api.get_apis()["Items"]]
-    invoked = [item for one in apis for item in api.get_integrations(ApiId=one)["Items"]]
-    authorizers = [item for one in apis for item in api.get_authorizers(ApiId=one)["Items"]]
+    apis = [item["ApiId"] for item in api.get_apis()["Items"]]
+    invoked = [item for api_id in apis for item in api.get_integrations(ApiId=api_id)["Items"]]
+    authorizers = [item for api_id in apis for item in api.get_authorizers(ApiId=api_id)["Items"]]
 
     for function, target in targets.items():
         role = roles["strict", function]

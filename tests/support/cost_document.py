@@ -12,9 +12,9 @@ from holdfast.watching import Metric
 from infra.alarm_settings import AlarmSettings
 from infra.alarms import ALARM_METRIC_PRICE, CUSTOM_METRIC_PRICE
 from infra.alarms import price as alarms_price
-from infra.config import FEW_RATE, Memory, TeamConfig, Throttling
 from infra.functions import FUNCTIONS
 from infra.keep_warm import MINUTES
+from infra.team_settings import FEW_RATE, Memory, TeamConfig, Throttling
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
 _RUNS: Final = (100, 1_000, 10_000)
@@ -182,11 +182,11 @@ def _ten_minutes(memory: Memory) -> float:
     """
     saved, verified = 30, 10
     requests = saved * WRITE + verified * _VERIFY
-    asked = sum(_PUT if method == "PUT" else _GET for method in requests) + len(requests) * _KEY_REQUEST
+    s3_cost = sum(_PUT if method == "PUT" else _GET for method in requests) + len(requests) * _KEY_REQUEST
     warm = _WARM_MS / 1000 * (saved * memory.backend + verified * memory.authorizer)
     audit = (saved + verified) * _AUDIT_WARM_SECONDS * _AUDIT_MEGABYTES
     invocations = _AND_ITS_AUDIT * (saved + verified)
-    return saved * _API_REQUEST + invocations * _INVOCATION + asked + (warm + audit) / 1024 * GB_SECOND
+    return saved * _API_REQUEST + invocations * _INVOCATION + s3_cost + (warm + audit) / 1024 * GB_SECOND
 
 
 def _operators(memory: Memory) -> float:
@@ -200,11 +200,11 @@ def _operators(memory: Memory) -> float:
 def cloud_cents() -> float:
     """Return what 100 runs cost with `cloud {}`, in a CI job whose ID token is its token; without the key."""
     http = month(100)
-    asked = sum((Counter(s3) for _, s3 in CLOUD), Counter[str]())
+    s3_requests = sum((Counter(s3) for _, s3 in CLOUD), Counter[str]())
     api = sum(requests for requests, _ in CLOUD)
     logs = http.logs * api / sum(1 + len(command) for command in (_PLAN, _APPLY))
     functions = sum(functions_price(requests, session=False) for requests, _ in CLOUD)
-    requests = api_price(api) + functions + s3_price(asked) + kms_price(asked)
+    requests = api_price(api) + functions + s3_price(s3_requests) + kms_price(s3_requests)
     return 100 * (100 * requests + logs + http.out + http.versions)
 
 

@@ -1,12 +1,12 @@
-"""The two tables of `settings.md`: every setting of a team, from the declarations in infra/config.py."""
+"""The two tables of `settings.md`: every setting of a team, from infra/team_settings.py."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict
 from typing import Any
 
-from infra.config import TeamConfig
 from infra.settings import NamedTexts, Setting, Table, Texts, as_toml, settings_of
+from infra.team_settings import TeamConfig
 from tests.support.pages import page
 
 PATH = page("settings.md")
@@ -25,46 +25,48 @@ def _table() -> Iterator[str]:
     yield "| Setting | Write | Default | Meaning |"
     yield "| --- | --- | --- | --- |"
     first: dict[str, str] = {}
-    for name, one, field in _settings(TeamConfig):
-        written = _written(one)
+    for name, setting, field in _settings(TeamConfig):
+        written = _written(setting)
         if written.count(",") > 9 and first.setdefault(written, name) != name:
             written = f"as for `{first[written]}`"
-        yield f"| `{name}` | {written} | {_default(one, field)} | {one.sentence} |"
+        yield f"| `{name}` | {written} | {_default(setting, field)} | {setting.sentence} |"
 
 
 def _changes() -> Iterator[str]:
     yield "| Setting | On a deployed team |"
     yield "| --- | --- |"
     alike: dict[str, list[str]] = {}
-    for name, one, _ in _settings(TeamConfig):
-        if one.deployed:
-            alike.setdefault(one.deployed, []).append(f"`{name}`")
+    for name, setting, _ in _settings(TeamConfig):
+        if setting.deployed:
+            alike.setdefault(setting.deployed, []).append(f"`{name}`")
     for sentence, names in alike.items():
         yield f"| {', '.join(names)} | {sentence} |"
 
 
 def _settings(table: type, prefix: str = "") -> Iterator[tuple[str, Setting, Field[Any]]]:
-    for name, (one, field) in settings_of(table).items():
-        yield f"{prefix}{name}", one, field
-        if isinstance(one.kind, Table):
-            yield from _settings(one.kind.members, f"{prefix}{name}.")
+    for name, (setting, field) in settings_of(table).items():
+        yield f"{prefix}{name}", setting, field
+        if isinstance(setting.kind, Table):
+            yield from _settings(setting.kind.members, f"{prefix}{name}.")
 
 
-def _written(one: Setting) -> str:
-    match one.kind:
+def _written(setting: Setting) -> str:
+    match setting.kind:
         case Table(example=example) | NamedTexts(example=example) | Texts(example=example):
             return f"`{example}`"
         case _:
-            written = one.kind.written.replace("true or false", "flag").removeprefix("a whole number from ")
+            written = setting.kind.written.replace("true or false", "flag").removeprefix(
+                "a whole number from "
+            )
             return re.sub(r"\b(the|an) .*, as in ", "", written)
 
 
-def _default(one: Setting, field: Field[Any]) -> str:
-    if one.default:
-        return one.default
+def _default(setting: Setting, field: Field[Any]) -> str:
+    if setting.default:
+        return setting.default
     if field.default is MISSING:
         return "required"
-    if isinstance(one.kind, Table):
+    if isinstance(setting.kind, Table):
         default = as_toml(asdict(field.default))
-        return "the same" if default == one.kind.example else f"`{default}`"
+        return "the same" if default == setting.kind.example else f"`{default}`"
     return f"`{as_toml(field.default)}`"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from holdfast.team import CREDENTIALS_CACHED
-from infra.config import TeamConfig
 from infra.functions import FUNCTIONS
 from infra.settings import Table, as_toml, settings_of
+from infra.team_settings import TeamConfig
 from tests.support.pages import ROOT, text
 from tests.unit.test_documents import BY_HAND
 
@@ -73,14 +73,14 @@ def lines(paths: Iterator[Path] | list[Path]) -> Iterator[Place]:
 
 
 DOCUMENTS: Final = [place for place in lines(BY_HAND) if place.path.name != "CHANGELOG.md"]
-MARKS: Final = [(place, *said) for place in DOCUMENTS for said in MARKED.findall(place.line)]
+MARKS: Final = [(place, *mark) for place in DOCUMENTS for mark in MARKED.findall(place.line)]
 
 
 def test_every_marked_number_is_that_of_the_code() -> None:
     wrong = [
-        f"{place} says {said}, {name} is {shown(name, unit)}"
-        for place, said, name, unit in MARKS
-        if said.replace(",", "") != shown(name, unit)
+        f"{place} says {number}, {name} is {shown(name, unit)}"
+        for place, number, name, unit in MARKS
+        if number.replace(",", "") != shown(name, unit)
     ]
 
     assert MARKS
@@ -89,10 +89,10 @@ def test_every_marked_number_is_that_of_the_code() -> None:
 
 def test_every_sentence_that_calls_a_value_the_default_names_it() -> None:
     wrong = [
-        f"{place} says {name} = {said}, the default is {as_toml(SETTINGS[name])}"
+        f"{place} says {name} = {value}, the default is {as_toml(SETTINGS[name])}"
         for place in DOCUMENTS
-        for name, said in ASSIGNED.findall(place.line)
-        if name in SETTINGS and said != as_toml(SETTINGS[name])
+        for name, value in ASSIGNED.findall(place.line)
+        if name in SETTINGS and value != as_toml(SETTINGS[name])
     ]
 
     assert not wrong, "\n" + "\n".join(wrong)
@@ -101,10 +101,10 @@ def test_every_sentence_that_calls_a_value_the_default_names_it() -> None:
 def test_every_place_says_how_long_a_revocation_takes() -> None:
     product = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))
     wrong = [
-        f"{place} says {said} seconds, CREDENTIALS_CACHED is {CREDENTIALS_CACHED}"
+        f"{place} says {seconds} seconds, CREDENTIALS_CACHED is {CREDENTIALS_CACHED}"
         for place in [*DOCUMENTS, *lines(product)]
-        for said in WITHIN.findall(place.line)
-        if timedelta(seconds=int(said)) != CREDENTIALS_CACHED
+        for seconds in WITHIN.findall(place.line)
+        if timedelta(seconds=int(seconds)) != CREDENTIALS_CACHED
     ]
 
     assert not wrong, "\n" + "\n".join(wrong)
@@ -117,11 +117,11 @@ def test_a_number_beside_the_name_of_its_setting_or_beside_the_word_default_is_m
             continue
         number = re.compile(rf"(?<![\w.,-])(?<!to ){default}(?![\w.]|,\d|<!--)")
         names = "|".join({name, name.partition(".")[0], name.rpartition(".")[2]})
-        said = re.compile(rf"`({names})\b" if default < SMALL else rf"`({names})\b|\bdefaults?\b")
+        mention = re.compile(rf"`({names})\b" if default < SMALL else rf"`({names})\b|\bdefaults?\b")
         unmarked += [
             f"{place} says {default}: mark it with <!-- {name} -->, or move it away from the word"
             for place in DOCUMENTS
-            if number.search(place.line) and said.search(place.line)
+            if number.search(place.line) and mention.search(place.line)
         ]
 
     assert not unmarked, "\n" + "\n".join(unmarked)

@@ -15,13 +15,13 @@ from typing import Any, Literal
 
 import pytest
 
-from infra.config import TeamConfig
+from infra.team_settings import TeamConfig
 from local_aws import up as local_aws_up
 from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.server import ROOT, LocalAws
-from local_aws.up import Step, asked_teams, steps, teams_to_deploy
+from local_aws.up import Step, requested_teams, steps, teams_to_deploy
 from tests.support.free_port import free_port
 from tests.support.front_door import FrontDoor
 
@@ -42,7 +42,7 @@ NOTHING_DEPLOYED = {"finished": False, "deployed": False, "bootstrapped": False}
 
 
 @pytest.mark.parametrize(
-    ("found", "done"),
+    ("difference", "done"),
     [
         pytest.param({}, [], id="everything is as it should be"),
         pytest.param({"running_port": None}, [START], id="stopped or crashed"),
@@ -72,8 +72,8 @@ NOTHING_DEPLOYED = {"finished": False, "deployed": False, "bootstrapped": False}
         ),
     ],
 )
-def test_it_does_what_is_needed_and_no_more(found: Mapping[str, Any], done: list[Step]) -> None:
-    assert steps(**{**AS_IT_SHOULD_BE, **found}) == done
+def test_it_does_what_is_needed_and_no_more(difference: Mapping[str, Any], done: list[Step]) -> None:
+    assert steps(**{**AS_IT_SHOULD_BE, **difference}) == done
 
 
 def test_data_that_somebody_may_use_is_never_wiped() -> None:
@@ -161,7 +161,7 @@ def test_deployed_teams_are_known_by_their_buckets_when_the_record_is_gone(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("asked", "means"),
+    ("requested", "means"),
     [
         (None, set()),
         ("", set()),
@@ -172,13 +172,13 @@ def test_deployed_teams_are_known_by_their_buckets_when_the_record_is_gone(tmp_p
         ("payments all", {"platform", "payments", "ops"}),
     ],
 )
-def test_teams_are_asked_for_by_name_or_all_at_once(asked: str | None, means: set[str]) -> None:
+def test_teams_are_asked_for_by_name_or_all_at_once(requested: str | None, means: set[str]) -> None:
     teams = [TeamConfig(name=name) for name in ("platform", "payments", "ops")]
-    assert asked_teams(asked, teams) == means
+    assert requested_teams(requested, teams) == means
 
 
 @pytest.mark.parametrize(
-    ("deployed", "asked", "wanted"),
+    ("deployed", "requested", "wanted"),
     [
         pytest.param([], [], ["platform"], id="a fresh folder: the first"),
         pytest.param([], ["ops"], ["platform", "ops"], id="the first, whose token is made, beside others"),
@@ -190,9 +190,9 @@ def test_teams_are_asked_for_by_name_or_all_at_once(asked: str | None, means: se
     ],
 )
 def test_the_first_team_the_deployed_ones_and_those_asked_for_are_deployed_in_the_files_order(
-    deployed: list[str], asked: list[str], wanted: list[str]
+    deployed: list[str], requested: list[str], wanted: list[str]
 ) -> None:
-    assert teams_to_deploy(["platform", "payments", "ops"], deployed, asked) == tuple(wanted)
+    assert teams_to_deploy(["platform", "payments", "ops"], deployed, requested) == tuple(wanted)
 
 
 def test_a_renamed_team_is_said_in_one_line_before_anything_is_started(tmp_path: Path) -> None:
@@ -230,10 +230,10 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(tmp_path)
-    asked = []
+    calls = []
 
     def command(*arguments: str, environment: dict[str, str] | None = None) -> str:
-        asked.append((arguments, environment))
+        calls.append((arguments, environment))
         return json.dumps({"id": "new", "secret": "hush"})
 
     def is_taken(connection: Connection, _: LocalAws) -> bool:
@@ -258,7 +258,7 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     assert stat.S_IMODE(home.cloud_config.stat().st_mode) == 0o600
     shell = ["sh", "-euc", '. "$0"; echo "$HOLDFAST_TEAM $HOLDFAST_ADDRESS"', str(home.aws_env)]
     assert subprocess.check_output(shell, text=True) == f"payments {PAYMENTS.api_address}\n"
-    [(made, _)] = [call for call in asked if call[0][0] == "token"]
+    [(made, _)] = [call for call in calls if call[0][0] == "token"]
     assert made[made.index("--team") + 1] == "payments"
 
 
@@ -368,8 +368,8 @@ def test_a_file_instead_of_a_folder_is_said_in_one_line(tmp_path: Path, command:
 
 def test_what_the_sdk_raises_is_said_in_one_line(tmp_path: Path) -> None:
     aws = LocalAws(free_port(), tmp_path)
-    said = r"^The local AWS did not .*http://127.0.0.1.* See .*server.log$"
-    with pytest.raises(LocalAwsError, match=said), said_plainly(aws):
+    message = r"^The local AWS did not .*http://127.0.0.1.* See .*server.log$"
+    with pytest.raises(LocalAwsError, match=message), said_plainly(aws):
         s3_client(aws).list_buckets()
 
 

@@ -15,23 +15,12 @@ from aws_cdk import App
 
 from infra.alarm_settings import AlarmSettings
 from infra.bundle import Bundle
-from infra.config import (
-    AWS,
-    AccessLogs,
-    History,
-    Memory,
-    Replica,
-    Retention,
-    Target,
-    TeamConfig,
-    Throttling,
-    load_teams,
-    local,
-)
+from infra.config import AWS, Target, load_teams, local
 from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
 from infra.notify_settings import AuditArchive, Notify
+from infra.team_settings import AccessLogs, History, Memory, Replica, Retention, TeamConfig, Throttling
 from infra.team_stack import team_stacks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,8 +106,8 @@ class Synthesized:
             for role in self.resources("AWS::IAM::Role").values()
             if role["Properties"].get("Description", "").startswith(f"Holdfast {name} of team ")
         )
-        found: dict[str, Any] = role
-        return found
+        properties: dict[str, Any] = role
+        return properties
 
     def role_arn(self, name: str) -> str:
         """The ARN of a role that has a name of its own."""

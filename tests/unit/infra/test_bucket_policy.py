@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from infra.config import AWS, Retention, TeamConfig
+from infra.config import AWS
+from infra.team_settings import Retention, TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
 from tests.unit.infra.conftest import Synthesize
 
@@ -229,11 +230,11 @@ def sent(case: Case, team: str) -> Request:
 
 def denials(policies: Mapping[str, Sequence[Statement]], case: Case) -> dict[str, frozenset[str]]:
     """Return which statements deny a request, in which teams' buckets."""
-    found: dict[str, set[str]] = {}
+    teams_of: dict[str, set[str]] = {}
     for team, statements in policies.items():
         for statement in matching(statements, sent(case, team)):
-            found.setdefault(statement["Sid"], set()).add(team)
-    return {sid: frozenset(teams) for sid, teams in found.items()}
+            teams_of.setdefault(statement["Sid"], set()).add(team)
+    return {sid: frozenset(teams) for sid, teams in teams_of.items()}
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -11,28 +11,23 @@ from botocore.loaders import create_loader
 
 from holdfast.s3.budget import deadline
 from infra.alarm_settings import AlarmSettings
-from infra.config import (
-    AWS,
+from infra.config import AWS, ConfigError, above_quota, load_teams, local, read_target
+from infra.domain_settings import DomainSettings
+from infra.functions import FUNCTIONS
+from infra.notify_settings import AuditArchive, Notify
+from infra.settings import SettingError, Texts, settings_of, text
+from infra.team_settings import (
     GONE,
     LARGEST_STATE_MB,
     LOG_RETENTION_DAYS,
     AccessLogs,
-    ConfigError,
     History,
     Memory,
     Replica,
     Retention,
     TeamConfig,
     Throttling,
-    above_quota,
-    load_teams,
-    local,
-    read_target,
 )
-from infra.domain_settings import DomainSettings
-from infra.functions import FUNCTIONS
-from infra.notify_settings import AuditArchive, Notify
-from infra.settings import SettingError, Texts, settings_of, text
 
 ROOT = Path(__file__).resolve().parents[3]
 CERTIFICATE = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
@@ -121,9 +116,9 @@ def test_a_key_is_of_the_region_and_its_administrators_are_of_the_account(
 def test_more_requests_than_the_quota_of_the_region_are_told(
     region: str | None, rate: int, burst: int, quota: str | None
 ) -> None:
-    said = above_quota(TeamConfig(name="a", region=region, throttling=Throttling(rate=rate, burst=burst)))
-    assert (said is None) == (quota is None)
-    assert (quota or "") in (said or "")
+    warning = above_quota(TeamConfig(name="a", region=region, throttling=Throttling(rate=rate, burst=burst)))
+    assert (warning is None) == (quota is None)
+    assert (quota or "") in (warning or "")
 
 
 def test_thirteen_regions_have_the_smaller_quota() -> None:
@@ -493,8 +488,8 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
             )
         ),
         *(
-            not_allowed("alarms.oldest_lock", f'"{one}"', 'minutes, hours or days, as in "30m", "1h" or "2d"')
-            for one in ("0h", "90s", "1.5h", "h", "-1h")
+            not_allowed("alarms.oldest_lock", f'"{age}"', 'minutes, hours or days, as in "30m", "1h" or "2d"')
+            for age in ("0h", "90s", "1.5h", "h", "-1h")
         ),
         not_allowed("alarms.slow", "99", "a whole number from 100 to 25000"),
         ("alarms.slow = 100", f"alarms.topic is missing; write {TOPIC}"),

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
 from infra.domain_settings import DomainSettings
+from infra.team_settings import TeamConfig
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 DOMAIN = DomainSettings(
@@ -26,7 +27,7 @@ def test_the_root_of_the_domain_leads_to_the_api_and_its_own_address_is_off(sett
     }
     assert mapping == {"ApiId": f"<{api}>", "DomainName": f"<{domain}>", "Stage": "$default"}
     assert settled.template["Resources"][api]["Properties"]["DisableExecuteApiEndpoint"] is True
-    outputs = {name: settled.resolve(one["Value"]) for name, one in settled.template["Outputs"].items()}
+    outputs = {name: settled.resolve(output["Value"]) for name, output in settled.template["Outputs"].items()}
     assert outputs["ApiAddress"] == "https://states.example.com"
     assert outputs["DomainTarget"] == f"<{domain}.RegionalDomainName>"
     assert outputs["DomainTargetZone"] == f"<{domain}.RegionalHostedZoneId>"

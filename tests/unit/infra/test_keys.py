@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
 from infra.functions import ROLES
+from infra.team_settings import TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 from tests.unit.infra.test_bucket_policy import TLS, encrypted
@@ -46,8 +47,8 @@ def default_key(stack: Synthesized, bucket: str) -> str | None:
     (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     by_default = resolved(stack.template, rule["ServerSideEncryptionByDefault"])
     assert by_default["SSEAlgorithm"] == ("aws:kms" if "KMSMasterKeyID" in by_default else "AES256")
-    found: str | None = by_default.get("KMSMasterKeyID")
-    return found
+    key: str | None = by_default.get("KMSMasterKeyID")
+    return key
 
 
 def refused(before: Synthesized, after: Synthesized) -> Iterator[str]:
@@ -69,15 +70,17 @@ def refused(before: Synthesized, after: Synthesized) -> Iterator[str]:
         }
         writes, reads = (
             any(
-                statement.get("Action") and one in statement["Action"] and arn in str(statement["Resource"])
+                statement.get("Action")
+                and action in statement["Action"]
+                and arn in str(statement["Resource"])
                 for statement in statements
             )
-            for one in ("s3:PutObject", "s3:GetObject")
+            for action in ("s3:PutObject", "s3:GetObject")
         )
         # Whatever was written until now is under one of the two defaults.
         needed = {("kms:GenerateDataKey", default_key(of_bucket, bucket))} if writes else set()
         if reads:
-            needed |= {("kms:Decrypt", default_key(one, bucket)) for one in (before, of_bucket)}
+            needed |= {("kms:Decrypt", default_key(stack, bucket)) for stack in (before, of_bucket)}
         for action, key in needed:
             if key and evaluate(statements, Request(action, key, context=context)) != "allow":
                 yield f"{spec.name}: {action} with {key} in {bucket}"
@@ -96,7 +99,7 @@ def test_in_one_deployment_a_writer_would_be_refused(
     deployments: dict[str, list[Synthesized]], change: str
 ) -> None:
     first, *_, last = deployments[change]
-    assert any("backend: kms:GenerateDataKey" in one for one in refused(first, last))
+    assert any("backend: kms:GenerateDataKey" in refusal for refusal in refused(first, last))
 
 
 @pytest.mark.parametrize("change", ["own to A", "A to B", "A to own"])
@@ -122,8 +125,8 @@ def test_a_client_may_name_the_keys_of_the_team_and_no_other(
             context = {**TLS, **encrypted(algorithm, named)}
             return evaluate(policy, Request("s3:PutObject", where, context=context)) == "nothing"
 
-        usable = {OWN if one == "kms" else one for one in (key, *previous)} - {"s3"}
-        assert {one for one in (OWN, A, B, FOREIGN, None) if may("aws:kms", one)} == usable
+        usable = {OWN if each == "kms" else each for each in (key, *previous)} - {"s3"}
+        assert {each for each in (OWN, A, B, FOREIGN, None) if may("aws:kms", each)} == usable
         assert may("AES256") is (key == "s3")
         assert not may("aws:kms:dsse", A)
 
@@ -175,7 +178,7 @@ def test_iam_decides_who_uses_the_key_and_only_the_named_administer_it(
     key_policy: list[Statement], principal: str, allowed: set[str]
 ) -> None:
     actions = USE | END | CHANGE | {"kms:CreateGrant"}
-    assert {one for one in actions if may(key_policy, one, principal)} == allowed
+    assert {action for action in actions if may(key_policy, action, principal)} == allowed
 
 
 @pytest.mark.parametrize(
@@ -189,13 +192,15 @@ def test_a_role_or_user_that_was_created_again_has_what_it_had(
         json.dumps(key_policy).replace(json.dumps({"AWS": principal}), f'{{"AWS": "{STALE}"}}')
     )
 
-    assert {one for one in END | CHANGE if may(stored, one, principal)} == allowed
+    assert {action for action in END | CHANGE if may(stored, action, principal)} == allowed
 
 
 def test_the_lockout_check_of_kms_need_not_evaluate_a_condition(key_policy: list[Statement]) -> None:
     plain = [statement for statement in key_policy if "Condition" not in statement]
 
-    assert {one for one in USE | END | CHANGE if may(plain, one, DEPLOYING)} == USE | {"kms:PutKeyPolicy"}
+    assert {action for action in USE | END | CHANGE if may(plain, action, DEPLOYING)} == USE | {
+        "kms:PutKeyPolicy"
+    }
 
 
 def test_no_other_policy_of_a_resource_has_a_role_or_user_as_principal(synthesize: Synthesize) -> None:
@@ -219,8 +224,8 @@ def statements_of(value: Any) -> Iterator[dict[str, Any]]:
         if "Effect" in value:
             yield value
         value = list(value.values())
-    for one in value if isinstance(value, list) else ():
-        yield from statements_of(one)
+    for member in value if isinstance(value, list) else ():
+        yield from statements_of(member)
 
 
 def listed(value: str | list[str]) -> list[str]:

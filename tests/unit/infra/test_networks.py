@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.config import (
-    AWS,
-    ENVIRONMENT_BYTES,
-    LONGEST_NETWORKS,
-    ConfigError,
-    Retention,
-    TeamConfig,
-    load_teams,
-)
+from infra.config import AWS, ConfigError, load_teams
+from infra.team_settings import ENVIRONMENT_BYTES, LONGEST_NETWORKS, Retention, TeamConfig
 from infra.teams_lock import ELSEWHERE, TeamsLock, check_loopback
 from tests.support.iam_policy import Request, bucket_policy, evaluate
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
@@ -112,9 +105,9 @@ def test_a_presigned_address_is_denied_elsewhere_in_both_buckets(
     for stack in (default, settled):
         policy = bucket_policy(stack.template, bucket)
         resource = next(
-            one["Resource"]
-            for one in policy
-            if one["Sid"] in ("RefuseOldSignatures", "RefuseOtherEncryption")
+            statement["Resource"]
+            for statement in policy
+            if statement["Sid"] in ("RefuseOldSignatures", "RefuseOtherEncryption")
         )
         for source in (*INSIDE, *OUTSIDE):
             for kind in (PRESIGNED, "REST-HEADER"):

@@ -10,9 +10,10 @@ import pytest
 
 from audit_trail.events import archived, received
 from holdfast.audit import NOTIFIED, Event
-from infra.config import AWS, ConfigError, TeamConfig, check_places, load_teams
+from infra.config import AWS, ConfigError, check_places, load_teams
 from infra.keys import ARCHIVED
 from infra.notify_settings import AuditArchive, Notify
+from infra.team_settings import TeamConfig
 from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.test_audit_events import WRITTEN, delivery
 
@@ -115,11 +116,13 @@ def assert_told_of_changed_records(stack: Synthesized) -> None:
     told = properties["NotificationConfiguration"]["LambdaConfigurations"]
     (permission,) = (
         logical_id
-        for logical_id, one in stack.resources("AWS::Lambda::Permission").items()
-        if one["Properties"]["Principal"] == "s3.amazonaws.com"
+        for logical_id, resource in stack.resources("AWS::Lambda::Permission").items()
+        if resource["Properties"]["Principal"] == "s3.amazonaws.com"
     )
 
-    assert [(one["Function"], one["Event"], one["Filter"]["S3Key"]["Rules"][0]["Value"]) for one in told] == [
+    assert [
+        (rule["Function"], rule["Event"], rule["Filter"]["S3Key"]["Rules"][0]["Value"]) for rule in told
+    ] == [
         (f"<{name}.Arn>", f"s3:{kind}:*", folder)
         for folder in ("tokens/", "trust/")
         for kind in ("ObjectCreated", "ObjectRemoved")
@@ -133,8 +136,10 @@ def assert_told_of_changed_records(stack: Synthesized) -> None:
 
 def test_ten_refused_sign_ins_in_a_minute_ring_at_most_once_in_five_minutes(notified: Synthesized) -> None:
     """The local AWS makes no metric of a filter, so the pattern is compared with an event here."""
-    (filter_,) = (one["Properties"] for one in notified.resources("AWS::Logs::MetricFilter").values())
-    (alarm,) = (one["Properties"] for one in notified.resources("AWS::CloudWatch::Alarm").values())
+    (filter_,) = (
+        resource["Properties"] for resource in notified.resources("AWS::Logs::MetricFilter").values()
+    )
+    (alarm,) = (resource["Properties"] for resource in notified.resources("AWS::CloudWatch::Alarm").values())
     (transformation,) = filter_["MetricTransformations"]
 
     assert filter_["LogGroupName"] == {"Ref": "Audit"}

@@ -7,9 +7,10 @@ from typing import Final
 
 import pytest
 
-from infra.config import AWS, Retention, TeamConfig
+from infra.config import AWS
 from infra.functions import METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
 from infra.notify_settings import AuditArchive, Notify
+from infra.team_settings import Retention, TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed
@@ -62,7 +63,7 @@ BY_ARN: Final = {
 
 def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
     """Return the permissions of each role."""
-    found = {}
+    of_role = {}
     for spec in ROLES:
         if spec.setting and f"{spec.construct_id}Role" not in str(stack.template["Resources"].keys()):
             continue
@@ -73,11 +74,11 @@ def permissions(stack: Synthesized) -> Mapping[str, list[Permission]]:
             stack.role_arn("transfers"): f"<{TRANSFERS_ROLE.resource}>",
             "*": f"<{METRICS.resource}>",
         }
-        found[spec.name] = [
+        of_role[spec.name] = [
             (action, names.get(on) or next((place for kind, place in BY_ARN.items() if kind in on), on))
             for action, on in allowed(stack.resolve(policy["PolicyDocument"]["Statement"]))
         ]
-    return found
+    return of_role
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +95,8 @@ def test_no_team_has_a_permission_that_the_document_leaves_out(
     settled: Synthesized,
 ) -> None:
     for stack in (*stacks.values(), settled):
-        for function, found in permissions(stack).items():
-            assert set(found) <= set(roles[FULL.name][function])
+        for function, needed in permissions(stack).items():
+            assert set(needed) <= set(roles[FULL.name][function])
 
 
 @pytest.mark.generated

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from holdfast import team as names
-from infra.config import AWS, History, Replica, TeamConfig
+from infra.config import AWS
+from infra.team_settings import History, Replica, TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
@@ -26,8 +27,8 @@ def made(synthesize: Synthesize) -> dict[str, Synthesized]:
 
 
 def bucket(stack: Synthesized) -> dict[str, Any]:
-    found: dict[str, Any] = stack.resolve(stack.template["Resources"]["StateBucket"]["Properties"])
-    return found
+    properties: dict[str, Any] = stack.resolve(stack.template["Resources"]["StateBucket"]["Properties"])
+    return properties
 
 
 def test_the_replica_is_what_a_stack_of_the_team_in_that_region_imports(
@@ -39,10 +40,10 @@ def test_the_replica_is_what_a_stack_of_the_team_in_that_region_imports(
     of_both = [bucket(stack) for stack in (replica, moved)]
     assert of_both[0].pop("BucketName") == THERE_BUCKET
     assert of_both[1].pop("BucketName") == THERE_BUCKET.replace("copied", "moved")
-    for one in of_both:
-        one.pop("LoggingConfiguration", None)
-        one.pop("NotificationConfiguration", None)  # an import leaves it out
-        one.pop("Tags", None)
+    for properties in of_both:
+        properties.pop("LoggingConfiguration", None)
+        properties.pop("NotificationConfiguration", None)  # an import leaves it out
+        properties.pop("Tags", None)
     assert of_both[0] == of_both[1]
     for name in ("StateBucket", "StateKey"):
         ours, theirs = (stack.template["Resources"][name] for stack in (replica, moved))
@@ -127,7 +128,7 @@ def by_s3(region: str, name: str, service: str | None = None) -> dict[str, Any]:
 
 def test_the_key_of_the_replica_is_for_s3_there_and_the_bucket(made: dict[str, Synthesized]) -> None:
     statements = permissions(made["HoldfastReplica-copied"])
-    [key] = {one["Resource"] for one in statements if one["Sid"] == "Encrypt"}
+    [key] = {statement["Resource"] for statement in statements if statement["Sid"] == "Encrypt"}
 
     for region, name, effect in (
         (THERE, THERE_BUCKET, "allow"),
@@ -172,14 +173,14 @@ def test_the_role_decrypts_by_its_own_policy_under_every_key_of_the_bucket(
     def may(key: str, *context: str) -> bool:
         return evaluate(statements, Request("kms:Decrypt", key, ROLE, by_s3(*context))) == "allow"
 
-    for one in under:
-        assert may(one, REGION, HERE_BUCKET)
-        assert may(one, REGION, f"{HERE_BUCKET}/states/a.tfstate")
-        assert not may(one, REGION, f"{HERE_BUCKET}-other")
-        assert not may(one, THERE, HERE_BUCKET)
-        assert not may(one, REGION, HERE_BUCKET, "lambda.amazonaws.com")
-    for one in NEVER | {FOREIGN} - under | (set() if OWN in under else {OWN, BROUGHT} - under):
-        assert not may(one, REGION, HERE_BUCKET)
+    for arn in under:
+        assert may(arn, REGION, HERE_BUCKET)
+        assert may(arn, REGION, f"{HERE_BUCKET}/states/a.tfstate")
+        assert not may(arn, REGION, f"{HERE_BUCKET}-other")
+        assert not may(arn, THERE, HERE_BUCKET)
+        assert not may(arn, REGION, HERE_BUCKET, "lambda.amazonaws.com")
+    for arn in NEVER | {FOREIGN} - under | (set() if OWN in under else {OWN, BROUGHT} - under):
+        assert not may(arn, REGION, HERE_BUCKET)
     for made in stacks["Holdfast-copied"].resources("AWS::KMS::Key").values():
         policy = resolved(stacks["Holdfast-copied"].template, made["Properties"]["KeyPolicy"]["Statement"])
         assert ROLE not in str(policy)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.team import NAME_RULE
-from infra.config import TeamConfig, load_teams
+from infra.config import load_teams
 from infra.settings import settings_of
+from infra.team_settings import TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support.settings_document import PATH, settings_document
 
@@ -46,7 +47,9 @@ def test_each_setting_that_changes_in_another_way_than_most_has_a_row_that_says_
     _, _, changes = settings_document().partition("| Setting | On a deployed team |")
     named = re.findall(r"`([a-z_.]+)`", " ".join(re.findall(r"^\| (`.*?) \| ", changes, re.MULTILINE)))
 
-    assert sorted(named) == sorted(name for name, (one, _) in settings_of(TeamConfig).items() if one.deployed)
+    assert sorted(named) == sorted(
+        name for name, (setting, _) in settings_of(TeamConfig).items() if setting.deployed
+    )
 
 
 def test_the_example_is_a_teams_file_that_is_taken(tmp_path: Path) -> None:

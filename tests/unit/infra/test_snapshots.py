@@ -7,7 +7,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
+from infra.team_settings import TeamConfig
 from tests.conftest import GeneratedFile
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
@@ -61,11 +62,13 @@ def test_the_template_is_the_reviewed_one(
     generated_file(SNAPSHOTS / f"{team}.yaml", snapshot(stack))
 
 
-def changed(one: Any, other: Any, path: str = "") -> dict[str, Any]:
+def changed(template: Any, other: Any, path: str = "") -> dict[str, Any]:
     """Return the other template's value at each path where two templates differ."""
-    if not (isinstance(one, dict) and isinstance(other, dict)):
-        return {} if one == other else {path: other}
-    parts = [changed(one.get(key), other.get(key), f"{path}/{key}") for key in sorted({*one, *other})]
+    if not (isinstance(template, dict) and isinstance(other, dict)):
+        return {} if template == other else {path: other}
+    parts = [
+        changed(template.get(key), other.get(key), f"{path}/{key}") for key in sorted({*template, *other})
+    ]
     return {path: value for part in parts for path, value in part.items()}
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from infra.config import AWS, History, Retention, TeamConfig, Throttling
+from infra.config import AWS
 from infra.lambdas import policy_of
+from infra.team_settings import History, Retention, TeamConfig, Throttling
 from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
 
 
@@ -71,11 +72,13 @@ def test_the_health_tells_the_version_of_the_backend_once_the_backend_has_it(def
 
 
 def test_the_functions_that_could_have_snap_start_have_it_no_more(stack: Synthesized) -> None:
-    functions = [one["Properties"] for one in stack.resources("AWS::Lambda::Function").values()]
-    without = {one["Handler"].partition(".")[0] for one in functions if "SnapStart" in one}
+    functions = [resource["Properties"] for resource in stack.resources("AWS::Lambda::Function").values()]
+    without = {function["Handler"].partition(".")[0] for function in functions if "SnapStart" in function}
 
     assert without == {"terraform_http", "cloud", "management", "authorizer", "session_exchange"}
-    assert [one["SnapStart"] for one in functions if "SnapStart" in one] == [{"ApplyOn": "None"}] * 5
+    assert [function["SnapStart"] for function in functions if "SnapStart" in function] == [
+        {"ApplyOn": "None"}
+    ] * 5
 
 
 @pytest.mark.parametrize(
@@ -179,12 +182,12 @@ def test_two_teams_share_nothing(stacks: dict[str, Synthesized]) -> None:
         assert not any("Export" in output for output in stack.template["Outputs"].values())
 
 
-def differing_paths(one: Any, other: Any, path: str = "") -> Iterator[str]:
+def differing_paths(template: Any, other: Any, path: str = "") -> Iterator[str]:
     """The paths at which two templates differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}):
-            yield from differing_paths(one.get(key), other.get(key), f"{path}/{key}")
-    elif one != other:
+    if isinstance(template, dict) and isinstance(other, dict):
+        for key in sorted({*template, *other}):
+            yield from differing_paths(template.get(key), other.get(key), f"{path}/{key}")
+    elif template != other:
         yield path
 
 

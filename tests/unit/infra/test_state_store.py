@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from infra.config import AWS, TeamConfig
+from infra.config import AWS
 from infra.lambdas import Bundles
+from infra.team_settings import TeamConfig
 from infra.team_stack import IMPORT, team_stacks
 from tests.support.iam_policy import resolved
 from tests.support.pages import page, text
@@ -119,7 +120,11 @@ def test_what_cdk_import_brings_back_refers_to_nothing_else(
         if resource.get("DeletionPolicy", "Delete") != "Delete"
     }
 
-    needed = {name for one in imported.values() for name in (*references(one), *one.get("DependsOn", ()))}
+    needed = {
+        name
+        for resource in imported.values()
+        for name in (*references(resource), *resource.get("DependsOn", ()))
+    }
 
     assert "StateBucket" in imported
     assert {name for name in needed if not name.startswith("AWS::")} <= imported.keys()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.config import ConfigError, Retention, TeamConfig
+from infra.config import ConfigError
+from infra.team_settings import Retention, TeamConfig
 from infra.teams_lock import TeamsLock, placed
 
 PAYMENTS = TeamConfig(name="payments", account="123456789012", region="eu-central-1")

@@ -13,7 +13,8 @@ import urllib3
 
 from holdfast.identity.credentials import IdToken
 from holdfast_cli.api import sessions
-from infra.config import AWS, TeamConfig, Throttling
+from infra.config import AWS
+from infra.team_settings import TeamConfig, Throttling
 from tests.support import api_stub
 from tests.support.api_stub import made, session
 from tests.support.aws_gateway import AwsGateway
@@ -39,9 +40,11 @@ class Route(NamedTuple):
 
 
 def routes(stack: Synthesized) -> Iterator[Route]:
-    resources = {name: one.get("Properties", {}) for name, one in stack.template["Resources"].items()}
-    for name, one in stack.resources("AWS::ApiGatewayV2::Route").items():
-        route = one["Properties"]
+    resources = {
+        name: resource.get("Properties", {}) for name, resource in stack.template["Resources"].items()
+    }
+    for name, resource in stack.resources("AWS::ApiGatewayV2::Route").items():
+        route = resource["Properties"]
         (integration,) = (part["Ref"] for part in route["Target"]["Fn::Join"][1] if isinstance(part, dict))
         alias = resources[resources[integration]["IntegrationUri"]["Ref"]]
         handler = resources[alias["FunctionName"]["Ref"]]["Handler"]
@@ -70,15 +73,15 @@ def test_a_route_has_the_limits_of_what_it_is_for_and_exists_before_they_are_set
 ) -> None:
     stack: Synthesized = request.getfixturevalue(name)
     throttle = Throttle(stack.template)
-    found = list(routes(stack))
+    of_api = list(routes(stack))
 
-    assert {route.key: throttle.own.get(route.key) for route in found} == {
-        route.key: ruled(route, throttle.stage) for route in found
+    assert {route.key: throttle.own.get(route.key) for route in of_api} == {
+        route.key: ruled(route, throttle.stage) for route in of_api
     }
-    assert throttle.own.keys() <= {route.key for route in found}
+    assert throttle.own.keys() <= {route.key for route in of_api}
     # API Gateway refuses settings of a route that does not exist yet.
     awaited = stack.only("AWS::ApiGatewayV2::Stage")["DependsOn"]
-    assert {route.resource for route in found if route.key in throttle.own} <= set(awaited)
+    assert {route.resource for route in of_api if route.key in throttle.own} <= set(awaited)
 
 
 def test_a_bucket_is_full_at_first_and_fills_at_the_rate_to_the_burst_and_not_above(

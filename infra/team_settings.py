@@ -1,0 +1,421 @@
+"""The settings of a team: each is a field of `TeamConfig`, or of a table in it.
+
+`infra.config` reads them, and checks what concerns more than one setting or team.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from holdfast import networks
+from holdfast.s3.retention import MAX_DAYS
+from infra.alarm_settings import AlarmSettings
+from infra.domain_settings import DomainSettings
+from infra.functions import FunctionSpec, RoleSpec
+from infra.notify_settings import AuditArchive, Notify
+from infra.regions import partitions
+from infra.settings import (
+    NamedTexts,
+    Table,
+    Texts,
+    as_toml,
+    flag,
+    one_of,
+    setting,
+    text,
+    whole_number,
+    word,
+    word_of,
+)
+
+LOCAL_ACCOUNT = "000000000000"
+"""The only account of the local AWS; no account of AWS has this number."""
+
+_NEVER = "Another value creates another stack, with an empty store."
+_STAY = "Existing logs are not moved."
+_TWO_DEPLOYMENTS = "Change keys [in two deployments](keys.md#change-the-key)."
+_OLD_TOO = "The new value also applies to existing logs."
+
+# The values that CloudWatch Logs accepts. CDK and botocore have them only in texts; a test compares them.
+LOG_RETENTION_DAYS = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180),
+    *(365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),
+)
+
+# S3's rules; the endings are reserved for its aliases and other kinds of buckets.
+_BUCKET_NAME = re.compile(
+    r"(?!xn--|sthree-|amzn-s3-demo-)(?!.*\.\.)(?![0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$)"
+    r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!\.mrap)(?<!--x-s3)(?<!--table-s3)"
+)
+
+
+# An alias is no key: a bucket's policy compares keys, and an alias may lead to another one tomorrow.
+KMS_KEY = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):kms:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):[0-9]{12}:key/"
+    r"(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+)
+_KMS_KEY_WRITTEN = 'as in "arn:aws:kms:eu-central-1:123456789012:key/1a2b3c4d-1111-4222-8333-444455556666"'
+
+ADMINISTRATOR = re.compile(
+    r"arn:(?P<partition>aws(-[a-z]+)*):iam::(?P<account>[0-9]{12}):(role|user)(/[\w+=,.@-]+)+", re.ASCII
+)
+
+# The characters that all services with a stack's tags accept.
+_TAG_KEY = re.compile(r"(?!(?i:aws:|holdfast:team$))[\w .:/=+@-]{1,128}")
+_TAG_VALUE = re.compile(r"[\w .:/=+@-]{1,256}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """For how long S3 Object Lock protects every state version from being deleted."""
+
+    mode: Literal["governance", "compliance"] = setting(
+        word("governance", "compliance"),
+        "With `governance` the bucket policy denies lifting retention; with `compliance` nobody can lift it.",
+    )
+    days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
+    bucket_default: bool = setting(
+        flag(),
+        'S3 protects every object, also locks, tokens and objects that `backend "s3"` writes.',
+        default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """When S3 removes old state versions."""
+
+    days: int = setting(
+        whole_number(1, 36500),
+        "S3 removes a version this many days after the next was written; at least `retention.days`.",
+    )
+    keep_versions: int = setting(
+        whole_number(1, 100),
+        "S3 keeps this many noncurrent versions of each state at any age.",
+        default=100,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttling:
+    """The request limits of the API. A request above them gets 429, which Terraform retries."""
+
+    rate: int = setting(whole_number(1, 10000), "Accepted requests a second.", default=100)
+    burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)
+
+
+FEW_RATE, FEW_BURST = 10, 20
+"""The same of each route that neither a sign-in nor an apply needs."""
+FIND_RATE, FIND_BURST = 1, 2
+"""The same of searches, each of which holds an execution of the function for some seconds."""
+
+_WHOLE_VCPU = 1769
+"""The megabytes at which a function has one vCPU; processor time is proportional to memory."""
+
+
+def _megabytes(sentence: str) -> Any:
+    return setting(whole_number(256, 10240), sentence, default=_WHOLE_VCPU)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The memory of each function, in megabytes."""
+
+    backend: int = _megabytes('MB for `backend "http"`.')
+    cloud: int = _megabytes('MB for `cloud {}` and `backend "remote"`.')
+    management: int = _megabytes("MB for operators' requests.")
+    authorizer: int = _megabytes("MB for [credentials and sessions](limits.md#memory-of-the-authorizer).")
+
+    def of(self, spec: FunctionSpec) -> int:
+        return spec.memory if isinstance(spec.memory, int) else int(getattr(self, spec.memory))
+
+
+LARGEST_STATE_MB = 300
+"""The most that `max_state_mb` allows.
+
+A commit reads a state from S3 and writes it again, at an assumed 50 MB a second, and needs at most 8 ms of
+processor time for each megabyte (measured). With 300 MB this takes 14.4 s. Then the lock is read again, and
+requests to S3 begin within 15 s (`holdfast.s3.store`).
+"""
+
+
+# The characters of addresses; the library says what is wrong with their order.
+_NETWORK = re.compile("(?=.*[.:])[0-9A-Fa-f.:/]{2,60}")
+
+ENVIRONMENT_BYTES = 4096
+"""The most that AWS Lambda accepts as names and values of a function's variables."""
+_OTHER_VARIABLES = 1096
+"""Bytes for the other variables of the functions that get the networks; a test counts them."""
+LONGEST_NETWORKS = ENVIRONMENT_BYTES - _OTHER_VARIABLES
+"""The most characters of a team's networks, with a comma between two.
+
+A bucket policy, of at most 20 KB, has room for more: a test makes the longest one.
+"""
+
+
+def _check_networks(texts: Sequence[str]) -> None:
+    networks.check(texts)
+    if (length := len(",".join(texts))) > LONGEST_NETWORKS:
+        raise ValueError(
+            f"has {length} characters with commas between them, and a function has room for "
+            f"{LONGEST_NETWORKS}; write fewer or wider networks"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessLogs:
+    """The destination of S3's server access logs."""
+
+    bucket: str = setting(
+        text('the name of a bucket, as in "acme-s3-logs"', _BUCKET_NAME.fullmatch),
+        "The bucket is in the same account and region, without Object Lock and KMS, and [lets S3 write]"
+        "(https://docs.aws.amazon.com/AmazonS3/latest/userguide/enable-server-access-logging.html).",
+    )
+    prefix: str = setting(
+        text("at most 512 letters, digits and signs of ASCII", re.compile("[ -~]{0,512}").fullmatch),
+        "The logs' names begin with this prefix.",
+        default="",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """The replica of the state bucket."""
+
+    region: str = setting(
+        word_of('an AWS region in quotes, as in "eu-west-1"', partitions),
+        "The replica is in this region of the same partition, which is also bootstrapped.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamConfig:
+    """A team; its name is part of the names of its stack, its bucket and its log groups."""
+
+    name: str
+    account: str | None = setting(
+        text(
+            'the 12 digits of an AWS account in quotes, as in "123456789012"',
+            re.compile(f"(?!{LOCAL_ACCOUNT})[0-9]{{12}}").fullmatch,
+        ),
+        "The stack is in this AWS account.",
+        deployed=_NEVER,
+        unset="from your credentials",
+        default=None,
+    )
+    region: str | None = setting(
+        word_of('an AWS region in quotes, as in "eu-central-1"', partitions),
+        "The stack is in this AWS region.",
+        deployed=_NEVER,
+        unset="from your credentials",
+        default=None,
+    )
+    require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
+    new_states: Literal["any", "declared"] = setting(
+        word("any", "declared"),
+        "With `declared`, a name without a state is refused until `holdfast state create` declares it.",
+        default="any",
+    )
+    own_locks: Literal["named", "any", False] = setting(
+        word("named", "any", False),
+        "The [own locks](../use/access.md#own-locks) that a `writer` may remove.",
+        default="named",
+    )
+    native_clients: bool = setting(
+        flag(),
+        'The bucket accepts the writes of `backend "s3"`, which have no condition.',
+        default=False,
+    )
+    max_state_mb: int = setting(
+        whole_number(1, LARGEST_STATE_MB),
+        'The largest state in MB, except for `backend "http"`; a higher value may need '
+        "[more `memory`](limits.md#states-through-cloud).",
+        default=100,
+    )
+    retention: Retention | None = setting(
+        Table(Retention, '{ mode = "governance", days = 30 }'),
+        "S3 Object Lock protects every state version from deletion.",
+        deployed="A version keeps the retention that it was written with.",
+        unset="none",
+        default=None,
+    )
+    history: History | None = setting(
+        Table(History, "{ days = 365, keep_versions = 100 }"),
+        "S3 removes old state versions, except the newest `keep_versions`.",
+        deployed="S3 removes old versions for good within two days, or when their retention ends.",
+        unset="every version stays",
+        default=None,
+    )
+    key: str = setting(
+        text(
+            f'"kms", "s3" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
+            lambda key: key in ("kms", "s3") or KMS_KEY.fullmatch(key),
+        ),
+        "The stack's KMS key, S3's own keys or [your key](keys.md) encrypts states and records.",
+        deployed=_TWO_DEPLOYMENTS,
+        default="kms",
+    )
+    previous_keys: tuple[str, ...] = setting(
+        Texts(
+            '["kms", "arn:aws:kms:…:key/…"]',
+            text(
+                f'"kms" or the ARN of a KMS key, {_KMS_KEY_WRITTEN}',
+                lambda key: key == "kms" or KMS_KEY.fullmatch(key),
+            ),
+            most=5,
+        ),
+        "The functions may also use these keys.",
+        deployed=_TWO_DEPLOYMENTS,
+        unset="none",
+        default=(),
+    )
+    key_administrators: tuple[str, ...] = setting(
+        Texts(
+            '["arn:aws:iam::123456789012:role/security"]',
+            text(
+                'the ARN of a role or a user, as in "arn:aws:iam::123456789012:role/security"',
+                ADMINISTRATOR.fullmatch,
+            ),
+            most=10,
+        ),
+        "Only they, and deployments, [administer](keys.md#administrators) the stack's KMS key.",
+        unset="all of the account",
+        default=(),
+    )
+    replica: Replica | None = setting(
+        Table(Replica, '{ region = "eu-west-1" }'),
+        "S3 copies what is written to the state bucket to [a replica](recovery.md#prepare-a-replica); needs "
+        "`account` and `region`.",
+        deployed="Earlier objects are not copied.",
+        unset="none",
+        default=None,
+    )
+    access_logs: AccessLogs | None = setting(
+        Table(AccessLogs, '{ bucket = "acme-s3-logs", prefix = "holdfast/" }'),
+        "S3 writes its server access logs to this bucket.",
+        deployed=_STAY,
+        unset="the stack's own bucket",
+        default=None,
+    )
+    log_retention: int = setting(
+        one_of(LOG_RETENTION_DAYS),
+        "Logs, except the audit trail, are kept for this many days.",
+        deployed=_OLD_TOO,
+        default=90,
+    )
+    audit_retention: int = setting(
+        one_of(LOG_RETENTION_DAYS),
+        "The audit trail is kept for this many days.",
+        deployed=_OLD_TOO,
+        default=365,
+    )
+    audit_archive: AuditArchive | None = setting(
+        Table(AuditArchive, "{ days = 365 }"),
+        "[A bucket under Object Lock](audit.md#the-archive) keeps the audit trail.",
+        unset="none",
+        default=None,
+    )
+    notify: Notify | None = setting(
+        Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
+        "An SNS topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        unset="none",
+        default=None,
+    )
+    throttling: Throttling = setting(
+        Table(Throttling, as_toml(asdict(Throttling()))),
+        "The API accepts this many requests; some routes have [other limits](limits.md#limits-of-routes).",
+        default=Throttling(),
+    )
+    memory: Memory = setting(
+        Table(Memory, as_toml(asdict(Memory()))),
+        f"Memory of the functions in MB; {_WHOLE_VCPU} are one vCPU; new AWS accounts may allow only 3008.",
+        default=Memory(),
+    )
+    keep_warm: bool = setting(
+        flag(),
+        "A schedule invokes authorizer and backend every five minutes, so that "
+        "[fewer commands wait for a start](../understand/speed.md#cold-start).",
+        default=True,
+    )
+    console: bool = setting(
+        flag(),
+        "The API serves [the console](console.md) at `/console/`, a page that shows the team's states.",
+        default=True,
+    )
+    domain: DomainSettings | None = setting(
+        Table(
+            DomainSettings,
+            '{ name = "states.example.com", certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/'
+            '1a2b3c4d-1111-4222-8333-444455556666" }',
+        ),
+        "The API has your domain.",
+        deployed="[Change the address of each client](networks.md#a-domain-of-your-own).",
+        unset="none",
+        default=None,
+    )
+    watch: bool = setting(
+        flag(),
+        "A function looks hourly for [old locks and other findings](watching.md#watch), and writes metrics.",
+        default=False,
+    )
+    alarms: AlarmSettings | None = setting(
+        Table(
+            AlarmSettings,
+            '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
+        ),
+        "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
+        unset="none",
+        default=None,
+    )
+    networks: tuple[str, ...] = setting(
+        Texts(
+            '["203.0.113.0/24", "198.51.100.0/24"]',
+            values=text('a network in quotes, as in "203.0.113.0/24"', _NETWORK.fullmatch),
+            most=LONGEST_NETWORKS // len("1.0.0.0/8,"),
+            check=_check_networks,
+        ),
+        "Credentials and presigned addresses are accepted [from these networks](networks.md) only; networks "
+        "of IPv6 have no effect.",
+        deployed="The first deployment of a list needs `-c address=`.",
+        unset="every address",
+        default=(),
+    )
+    tags: Mapping[str, str] = setting(
+        NamedTexts(
+            '{ cost-center = "42" }',
+            names=text(
+                "1 to 128 letters, digits, spaces and . : / = + - @ _, "
+                'without "aws:" in front, and not "holdfast:team"',
+                _TAG_KEY.fullmatch,
+            ),
+            # Most services accept an empty value, but CloudFormation does not.
+            values=text(
+                "1 to 256 letters, digits, spaces and . : / = + - @ _ in quotes", _TAG_VALUE.fullmatch
+            ),
+            # A stack has at most 50 tags, including holdfast:team.
+            most=48,
+        ),
+        "All resources of the stack get these tags and `holdfast:team`.",
+        unset="none",
+        default_factory=dict,
+    )
+
+    @property
+    def kms_keys(self) -> tuple[str, ...]:
+        """Return the KMS keys that the functions may use, in an order that does not depend on `key`."""
+        return tuple(sorted({self.key, *self.previous_keys} - {"s3"}))
+
+    def has(self, spec: RoleSpec) -> bool:
+        """Return whether the team has a function or a role."""
+        return not spec.setting or bool(getattr(self, spec.setting))
+
+
+GONE: Final[Mapping[str, str]] = {
+    "dynamodb_lock": "no lock is an item of a DynamoDB table, and clients share locks through use_lockfile "
+    "(docs/start/moving.md); remove the line",
+    "snap_start": "no function starts from a snapshot; remove the line",
+    "token_trail": "the audit trail has the changes of tokens and trust records, and a trail of your own may "
+    "have the reads (docs/operate/audit.md); remove the line",
+}
+"""The name of each setting of an earlier release -> what happens instead, and what to do."""
