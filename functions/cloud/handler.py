@@ -13,11 +13,11 @@ from cloud import documents
 from gateway import bent, downloads, function, logged, payload, requests
 from gateway.payload import Payload
 from gateway.responses import Response, respond
-from gateway.router import ANY_CALLER, Route, Router, Target
+from gateway.router import ANY_CALLER, Route, Router, by_id, by_name, text
 from holdfast.access import Action, named
 from holdfast.audit import Event
 from holdfast.cloud import locking, staging, uploads, versions, workspaces
-from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
+from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId, parse_version
 from holdfast.cloud.names import organization_and_workspace, require_organization, state_name
 from holdfast.errors import (
     Absent,
@@ -390,24 +390,6 @@ def _of_outputs(request: Request, document: bytes, said: Mapping[str, Any]) -> R
     return Response(Payload(encoded.text, is_base64=encoded.is_base64, headers=headers), said)
 
 
-def _decode(parameters: Mapping[str, str]) -> Target:
-    which: WorkspaceId | VersionId | UploadId | OutputId
-    match parameters:
-        case {"organization": organization, "workspace": workspace}:
-            return Target(state_name(organization, workspace), (organization, workspace))
-        case {"organization": organization}:
-            return Target(arguments=(organization,))
-        case {"workspace_id": text}:
-            which = WorkspaceId.parse(text)
-        case {"version_id": text}:
-            which = UploadId.parse(text) if text.startswith("upload-") else VersionId.parse(text)
-        case {"output_id": text}:
-            which = OutputId.parse(text)
-        case _:
-            return Target()
-    return Target(which.name, (which,))
-
-
 def _refuse(_: str) -> HoldfastError:
     return UnknownRoute(
         "This API keeps states: organizations, workspaces, locks, state versions and outputs. It has no "
@@ -494,4 +476,11 @@ _ROUTES: Final = [
         needs=Action.READ_OUTPUTS,
     ),
 ]
-_ROUTER: Final = Router(_ROUTES, _decode, _refuse, prefix="/api/v2")
+_KINDS: Final = {
+    "organization": text,
+    "organization workspace": by_name(state_name, passed=True),
+    "workspace_id": by_id(WorkspaceId.parse),
+    "version_id": by_id(parse_version),
+    "output_id": by_id(OutputId.parse),
+}
+_ROUTER: Final = Router(_ROUTES, _KINDS, _refuse, prefix="/api/v2")

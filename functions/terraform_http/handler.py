@@ -1,11 +1,11 @@
 """The protocol of `backend "http"`. It only translates events and the library's results."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway import bent, function, logged, nearest_route, payload, requests
 from gateway.responses import Response, respond
-from gateway.router import Route, Router, Target
+from gateway.router import Route, Router, by_name
 from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
@@ -132,10 +132,6 @@ def _release(request: Request) -> Response:
             return Response(logged=logged.of_removed(removed), event=Event.LOCK_FORCE_UNLOCKED)
 
 
-def _decode(parameters: Mapping[str, str]) -> Target:
-    return Target(names.parse(parameters["name"]))
-
-
 def _on_lock(path: str, acquiring: str, releasing: str) -> list[Route[Response]]:
     return [
         Route(path, acquiring, _acquire, Event.LOCK_ACQUIRED, needs=Action.LOCK),
@@ -166,6 +162,6 @@ _ROUTER: Final = Router(
         # AWS does not document that the body of a DELETE is kept.
         _releasing("/unlocks/{name+}", "POST UNLOCK"),
     ],
-    _decode,
+    {"name": by_name(names.parse)},
     lambda path: UnknownRoute(nearest_route.advice(path)),
 )
