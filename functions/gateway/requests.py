@@ -30,6 +30,7 @@ class Request:
     store: Store
     authenticated: Authenticated | None = field(init=False)
     target: Target = field(init=False, default_factory=Target)
+    _query: Mapping[str, str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         authorizer = self.event["requestContext"].get("authorizer") or {}
@@ -95,12 +96,14 @@ class Request:
     @property
     def query(self) -> Mapping[str, str]:
         """The query's parameters, decoded by the gateway; `InvalidRequest` if a parameter is not Unicode."""
-        found: Mapping[str, str] = self.event.get("queryStringParameters") or {}
-        try:
-            json_object.check_unicode(dict(found))
-        except ValueError as error:
-            raise InvalidRequest(f"The query {error}.") from None
-        return found
+        if self._query is None:
+            query = self.event.get("queryStringParameters") or {}
+            try:
+                json_object.check_unicode(dict(query))
+            except ValueError as error:
+                raise InvalidRequest(f"The query {error}.") from None
+            self._query = query
+        return self._query
 
     def check_query(self, known: Collection[str]) -> None:
         """Ignore unknown parameters. A subclass raises an error for a parameter that must be in `known`."""

@@ -79,7 +79,7 @@ class Target(NamedTuple):
 
 
 Kind = Callable[..., Target]
-"""What the parameters of a path are: decodes their texts, which it gets in the order of the path.
+"""A decoder of a path's parameters, called with their texts in the order of the path.
 
 It raises `HoldfastError` for invalid texts.
 """

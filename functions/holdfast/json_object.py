@@ -46,9 +46,9 @@ def parse_unique(body: bytes) -> dict[str, Any]:
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal has_repeated
-        found = dict(pairs)
-        has_repeated = has_repeated or len(found) < len(pairs)
-        return found
+        members = dict(pairs)
+        has_repeated = has_repeated or len(members) < len(pairs)
+        return members
 
     document = _parsed(body, unique)
     if has_repeated:

@@ -146,3 +146,13 @@ def test_a_document_is_read_once_and_none_of_its_texts_is_read_again(
     monkeypatch.setattr(json_object, "is_unicode", counted("is_unicode", json_object.is_unicode))
     read(body)
     assert passes == ["loads"]
+
+
+def test_the_texts_of_a_query_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = manage_request("GET", "versions/a", query={"cursor": "größe"})
+    request = Request(event, Store(cast("Any", None), "states", "1", deadline=0))
+    checked: list[object] = []
+    monkeypatch.setattr(json_object, "check_unicode", checked.append)
+    assert (request.query, request.parameters) == ({"cursor": "größe"}, {"cursor": "größe"})
+    request.check_query(["cursor"])
+    assert checked == [{"cursor": "größe"}]

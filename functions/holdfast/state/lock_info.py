@@ -27,7 +27,7 @@ FREEZE: Final = "freeze"
 
 _FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
 _INFINITE: Final = (math.inf, -math.inf)
-"""What Python reads a number such as 1e999 as."""
+"""The values of numbers such as 1e999, which are valid JSON."""
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
