@@ -31,13 +31,25 @@ class NotUnicodeError(ValueError):
     """A text of a document holds half of a surrogate pair, so it cannot be encoded as UTF-8."""
 
 
-def parse(body: bytes) -> dict[str, Any]:
-    return _parsed(body)
+def parse(
+    body: bytes, *, of_pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Parse a JSON object; `of_pairs` makes each object of its members, by default the last of each name."""
+    if not body:
+        raise ValueError("is empty")
+    try:
+        document = json.loads(body.decode(), object_pairs_hook=of_pairs, parse_constant=_refuse)
+    # json raises RecursionError for deep nesting, in some versions of Python sooner with a hook.
+    except (ValueError, RecursionError):
+        raise ValueError("is not a JSON document") from None
+    if not isinstance(document, dict):
+        raise ValueError("is not a JSON object")  # noqa: TRY004 a wrong value, not a programming error
+    return document
 
 
 def parse_unicode(body: bytes) -> dict[str, Any]:
     """Parse a JSON object; raise `NotUnicodeError` if one of its texts, at any depth, is not Unicode."""
-    return _of_unicode(body, _parsed(body))
+    return _of_unicode(body, parse(body))
 
 
 def parse_unique(body: bytes) -> dict[str, Any]:
@@ -50,25 +62,10 @@ def parse_unique(body: bytes) -> dict[str, Any]:
         has_repeated = has_repeated or len(members) < len(pairs)
         return members
 
-    document = _parsed(body, unique)
+    document = parse(body, of_pairs=unique)
     if has_repeated:
         raise ValueError("has a member twice")
     return _of_unicode(body, document)
-
-
-def _parsed(
-    body: bytes, of_pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    if not body:
-        raise ValueError("is empty")
-    try:
-        document = json.loads(body.decode(), object_pairs_hook=of_pairs, parse_constant=_refuse)
-    # json raises RecursionError for deep nesting, in some versions of Python sooner with a hook.
-    except (ValueError, RecursionError):
-        raise ValueError("is not a JSON document") from None
-    if not isinstance(document, dict):
-        raise ValueError("is not a JSON object")  # noqa: TRY004 a wrong value, not a programming error
-    return document
 
 
 def _of_unicode(body: bytes, document: dict[str, Any]) -> dict[str, Any]:
