@@ -1,9 +1,8 @@
 """The protocol of `backend "http"`. It only translates events and the library's results."""
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import bent, function, logged, nearest_route, payload, requests
+from gateway import function, logged, nearest_route, payload
 from gateway.responses import Response, respond
 from gateway.router import Route, Router, by_name
 from holdfast import names
@@ -17,6 +16,7 @@ from holdfast.state.document import Mask
 from holdfast.state.memory import Memory
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
+from terraform_http.requests import Request
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -25,29 +25,6 @@ _POLICY: Final = Policy.from_environment("require_lock", "declared_only", "own_l
 
 _memory = Memory()
 _function = function.start()
-
-
-class Request(requests.Request):
-    """A request of the protocol. Clients keep the query of a configured address, so it may be any query."""
-
-    __slots__ = ()
-
-    @property
-    def lock_id(self) -> str | None:
-        """The ID of the lock that the client claims to hold, or that a release names."""
-        return self.query.get("ID")
-
-    def check_query(self, known: Collection[str]) -> None:
-        """Raise an error for an `ID` that is malformed, or not in `known`."""
-        bent.check_lock_id(self.query, self.event.get("rawQueryString") or "", accepted="ID" in known)
-
-    def check_read(self) -> None:
-        """Raise `BentRequest` for a read that was another request."""
-        bent.check_read(self.event["headers"])
-
-    def check_delete(self) -> None:
-        """Raise `BentRequest` for a delete that was another request."""
-        bent.check_delete(self.event["headers"], self.event.get("body") or "")
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
