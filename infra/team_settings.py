@@ -136,7 +136,7 @@ LARGEST_STATE_MB = 300
 
 A commit reads a state from S3 and writes it again, at an assumed 50 MB a second, and needs at most 8 ms of
 processor time for each megabyte (measured). With 300 MB this takes 14.4 s. Then the lock is read again, and
-requests to S3 begin within 15 s (`holdfast.s3.store`).
+requests to S3 begin within 15 s (`holdfast.s3.budget`).
 """
 
 

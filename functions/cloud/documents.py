@@ -23,7 +23,7 @@ from holdfast.cloud.names import organization_and_workspace
 from holdfast.cloud.versions import Outputs, Version
 from holdfast.cloud.workspaces import Wanted, Workspace
 from holdfast.errors import HoldfastError, InvalidDocument, Locked, TooLarge
-from holdfast.state import document
+from holdfast.s3 import object_metadata
 from holdfast.state.document import SERIAL_END, Output, Revision
 
 HEADERS: Final = {
@@ -318,7 +318,7 @@ def new_version(body: bytes) -> NewVersion:
         raise InvalidDocument("The attribute 'serial' must be an integer from 0 to 2^64-1.")
     if md5 is None or not _MD5.fullmatch(md5):
         raise InvalidDocument("The attribute 'md5' must be the MD5 of the state, 32 hexadecimal digits.")
-    if not document.is_lineage(lineage):
+    if not object_metadata.fits(lineage):
         raise InvalidDocument(
             "The attribute 'lineage' must be Unicode text of at most 200 bytes, percent-encoded."
         )
@@ -408,8 +408,7 @@ def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
     if limit is not None and len(body) > limit:
         raise TooLarge(f"The document has {len(body)} bytes; this call takes at most {limit}.")
     try:
-        found = json_object.parse(body)
-        json_object.check_unicode(found)
+        found = json_object.parse_unicode(body)
     except ValueError as broken:
         raise InvalidDocument(f"The body {broken}; send a JSON:API document.") from None
     if "data" not in found:

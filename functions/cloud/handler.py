@@ -4,19 +4,20 @@ It only translates events for the library, and the library's results to response
 404, because clients create an object that they do not find.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from cloud import documents
-from gateway import bent, downloads, function, logged, payload, requests
+from cloud.requests import Request
+from gateway import downloads, function, logged, payload
 from gateway.payload import Payload
 from gateway.responses import Response, respond
-from gateway.router import ANY_CALLER, Route, Router, Target
+from gateway.router import ANY_CALLER, Route, Router, by_id, by_name, text
 from holdfast.access import Action, OwnLocks, named
 from holdfast.audit import Event
 from holdfast.cloud import locking, staging, uploads, versions, workspaces
-from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
+from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId, parse_version
 from holdfast.cloud.names import organization_and_workspace, require_organization, state_name
 from holdfast.errors import (
     Absent,
@@ -32,8 +33,7 @@ from holdfast.errors import (
     UnknownRoute,
 )
 from holdfast.names import StateName
-from holdfast.policy import Deployment, Policy
-from holdfast.s3.store import Store
+from holdfast.policy import Policy
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from holdfast.state.delete import Removed
     from holdfast.state.write import Written
 
-_DEPLOYMENT: Final = Deployment.from_environment("staging_bucket", "api_address")
 
 _API_VERSION: Final = "2.5"
 """The lowest API version that clients accept."""
@@ -50,33 +49,6 @@ _API_VERSION: Final = "2.5"
 _function = function.start(
     Policy.from_environment("largest_state", "declared_only", "own_locks", "retention")
 )
-
-
-class Request(requests.Request):
-    """A request of the protocol."""
-
-    __slots__ = ()
-
-    @property
-    def staging(self) -> Store:
-        """The staging bucket, within the budget of the invocation."""
-        return self.function.store(self.budget, _DEPLOYMENT.staging_bucket)
-
-    @property
-    def api_address(self) -> str:
-        """The API's base URL, without a trailing slash.
-
-        The host name comes from API Gateway's context, because a client can send any host header.
-        """
-        context = self.event["requestContext"]
-        address = _DEPLOYMENT.api_address or "https://{domain}"
-        return address.replace("{api}", context["apiId"]).replace("{domain}", context["domainName"])
-
-    def check_query(self, known: Collection[str]) -> None:
-        """Raise `InvalidDocument` for an unknown parameter, `BentRequest` for a read that was a change."""
-        documents.check_parameters(self.query, known)
-        if self.method == "GET":
-            bent.check_redirected(self.event["headers"])
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
@@ -131,7 +103,7 @@ def _list_workspaces(request: Request, organization: str) -> Response:
     return Response(documents.page(listed, number, size, caller, _own_locks(request)))
 
 
-def _read_workspace(request: Request, *_: str) -> Response:
+def _read_workspace(request: Request) -> Response:
     try:
         return _workspace(request, workspaces.read(request.work))
     except NoWorkspace as error:
@@ -163,12 +135,12 @@ def _change_workspace(request: Request, workspace: WorkspaceId) -> Response:
     return _workspace(request, current)
 
 
-def _delete_workspace(request: Request, *_: str) -> Response:
+def _delete_workspace(request: Request) -> Response:
     return _deleted(workspaces.delete(request.work))
 
 
-def _safe_delete_by_name(request: Request, organization: str, workspace: str) -> Response:
-    return _safe_delete(request, WorkspaceId.mint(state_name(organization, workspace)))
+def _safe_delete_by_name(request: Request) -> Response:
+    return _safe_delete(request, WorkspaceId.mint(request.name))
 
 
 def _safe_delete(request: Request, workspace: WorkspaceId) -> Response:
@@ -292,7 +264,7 @@ def _create_version(request: Request, workspace: WorkspaceId) -> Response:
             work, workspace.lock_id, new.announced, new.md5, force=new.force, body=new.state
         )
     if new.state is None:
-        presigned = downloads.presigned(_DEPLOYMENT.staging_bucket)
+        presigned = downloads.presigned(request.staging.bucket)
         addresses = staging.addresses(presigned, upload, work.caller)
         fields = {"lock_id": upload.lock_id, "serial": upload.serial}
         return Response(documents.upload(upload, *addresses), fields, status=201)
@@ -358,24 +330,6 @@ def _of_outputs(request: Request, document: bytes, fields: Mapping[str, Any]) ->
         ) from None
     headers = {**documents.HEADERS, **encoded.headers}
     return Response(Payload(encoded.text, is_base64=encoded.is_base64, headers=headers), fields)
-
-
-def _decode(parameters: Mapping[str, str]) -> Target:
-    which: WorkspaceId | VersionId | UploadId | OutputId
-    match parameters:
-        case {"organization": organization, "workspace": workspace}:
-            return Target(state_name(organization, workspace), (organization, workspace))
-        case {"organization": organization}:
-            return Target(arguments=(organization,))
-        case {"workspace_id": text}:
-            which = WorkspaceId.parse(text)
-        case {"version_id": text}:
-            which = UploadId.parse(text) if text.startswith("upload-") else VersionId.parse(text)
-        case {"output_id": text}:
-            which = OutputId.parse(text)
-        case _:
-            return Target()
-    return Target(which.name, (which,))
 
 
 def _refuse(_: str) -> HoldfastError:
@@ -464,4 +418,11 @@ _ROUTES: Final = [
         needs=Action.READ_OUTPUTS,
     ),
 ]
-_ROUTER: Final = Router(_ROUTES, _decode, _refuse, prefix="/api/v2")
+_KINDS: Final = {
+    "organization": text,
+    "organization workspace": by_name(state_name),
+    "workspace_id": by_id(WorkspaceId.parse),
+    "version_id": by_id(parse_version),
+    "output_id": by_id(OutputId.parse),
+}
+_ROUTER: Final = Router(_ROUTES, _KINDS, _refuse, prefix="/api/v2")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.headers import JSON, PROTECTED, accepts_gzip
-from gateway.router import PUBLIC, Route, Router, Target, pick
+from gateway.router import PUBLIC, Route, Router, pick, text
 from holdfast.errors import HoldfastError, UnknownRoute
 
 _FILES: Final = Path(__file__).with_name("files")
@@ -44,7 +44,7 @@ def _content(name: str) -> str:
     return base64.b64encode((_FILES / name).read_bytes()).decode()
 
 
-def _file(event: Mapping[str, Any], name: str) -> Response:
+def _file(event: Mapping[str, Any], name: str = _INDEX) -> Response:
     """Return a listed file; raise `UnknownRoute` for any other name."""
     if name not in _listed():
         raise UnknownRoute(
@@ -71,10 +71,6 @@ def _to_index(*_: object) -> Response:
     return {"statusCode": 308, "headers": {**JSON, "Location": "console/"}, "body": ""}
 
 
-def _decode(parameters: Mapping[str, str]) -> Target:
-    return Target(arguments=(parameters.get("path", _INDEX),))
-
-
 _ROUTER: Final = Router(
     [
         Route("/console", "GET HEAD", _to_index, None, needs=PUBLIC),
@@ -82,7 +78,7 @@ _ROUTER: Final = Router(
         Route("/console/", "GET HEAD", _file, None, needs=PUBLIC),
         Route("/console/{path+}", "GET HEAD", _file, None, needs=PUBLIC),
     ],
-    _decode,
+    {"path": text},
 )
 
 

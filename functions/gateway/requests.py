@@ -36,6 +36,7 @@ class Request:
     store: Store = field(init=False)
     authenticated: Authenticated | None = field(init=False)
     target: Target = field(init=False, default_factory=Target)
+    _query: Mapping[str, str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.store = self.function.store(self.budget)
@@ -106,12 +107,14 @@ class Request:
     @property
     def query(self) -> Mapping[str, str]:
         """The query's parameters, decoded by the gateway; `InvalidRequest` if a parameter is not Unicode."""
-        parameters: Mapping[str, str] = self.event.get("queryStringParameters") or {}
-        try:
-            json_object.check_unicode(dict(parameters))
-        except ValueError as error:
-            raise InvalidRequest(f"The query {error}.") from None
-        return parameters
+        if self._query is None:
+            query = self.event.get("queryStringParameters") or {}
+            try:
+                json_object.check_unicode(dict(query))
+            except ValueError as error:
+                raise InvalidRequest(f"The query {error}.") from None
+            self._query = query
+        return self._query
 
     def check_query(self, known: Collection[str]) -> None:
         """Ignore unknown parameters. A subclass raises an error for a parameter that must be in `known`."""

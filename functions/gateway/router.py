@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from holdfast.errors import HoldfastError, MethodNotAllowed, UnknownRoute
 
@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from holdfast.access import Action, Caller
     from holdfast.audit import Event
     from holdfast.names import StateName
+
+    class _OfState(Protocol):
+        """Something of a state."""
+
+        @property
+        def name(self) -> StateName: ...
 
 
 class Anyone(Enum):
@@ -72,6 +78,33 @@ class Target(NamedTuple):
     arguments: tuple[object, ...] = ()
 
 
+Kind = Callable[..., Target]
+"""A decoder of a path's parameters, called with their texts in the order of the path.
+
+It raises `HoldfastError` for invalid texts.
+"""
+
+
+def by_name(parse: Callable[..., "StateName"]) -> Kind:
+    """Return the kind of parameters that name a state. Handlers read the name from the request."""
+    return lambda *texts: Target(parse(*texts))
+
+
+def by_id(parse: Callable[[str], "_OfState"]) -> Kind:
+    """Return the kind of a parameter that is an ID of something of a state. Handlers get the parsed ID."""
+
+    def decode(given: str) -> Target:
+        of_state = parse(given)
+        return Target(of_state.name, (of_state,))
+
+    return decode
+
+
+def text(given: str) -> Target:
+    """Decode a parameter that is any text. Handlers get it."""
+    return Target(arguments=(given,))
+
+
 Verbs = Mapping[str, Route[_R]]
 """The routes of a path, by verb."""
 
@@ -83,19 +116,19 @@ def pick(verbs: Verbs[_R], method: str) -> Route[_R]:
     return verbs[method]
 
 
-def _name_nothing(_: Mapping[str, str]) -> Target:
-    return Target()
-
-
 def _refuse(path: str) -> HoldfastError:
     return UnknownRoute(f"There is no route {path}.")
+
+
+_NO_KINDS: Final[Mapping[str, Kind]] = {}
 
 
 class Router(Generic[_R]):
     """Find the route of a request.
 
     Args:
-        decode: decodes a path's parameters; no other code decodes them.
+        kinds: what the parameters of a path are, by their names in the order of the path, separated by
+            spaces; no other code decodes them. A path without parameters needs none.
         refuse: returns the error for an unknown path.
         prefix: the beginning of the paths of all routes.
         slash: whether a path without parameters may end with a slash.
@@ -104,20 +137,21 @@ class Router(Generic[_R]):
     def __init__(
         self,
         routes: Sequence[Route[_R]],
-        decode: Callable[[Mapping[str, str]], Target] = _name_nothing,
+        kinds: Mapping[str, Kind] = _NO_KINDS,
         refuse: Callable[[str], HoldfastError] = _refuse,
         *,
         prefix: str = "",
         slash: bool = False,
     ) -> None:
         self.routes = [route._replace(path=prefix + route.path) for route in routes]
-        self._decode = decode
         self._refuse = refuse
         verbs: dict[str, dict[str, Route[_R]]] = {}
         for route in self.routes:
             verbs.setdefault(route.path, {}).update(dict.fromkeys(route.verbs.split(), route))
         slashes = {f"{path}/": of_path for path, of_path in verbs.items() if slash and "{" not in path}
-        self._templates = [(path.split("/"), of_path) for path, of_path in {**verbs, **slashes}.items()]
+        self._templates = [
+            (path.split("/"), _kind(path, kinds), of_path) for path, of_path in {**verbs, **slashes}.items()
+        ]
 
     def match(self, event: Mapping[str, Any]) -> tuple[Verbs[_R], Target | HoldfastError]:
         """Return the routes of a request's path, and its decoded target or the error of decoding it.
@@ -132,29 +166,34 @@ class Router(Generic[_R]):
         (rest,) = (event.get("pathParameters") or {"": ""}).values() if greedy else ("",)
         path = beginning + rest
         segments = path.split("/")
-        for template, routes in self._templates:
+        for template, kind, routes in self._templates:
             parameters = _parameters(template, segments)
             if parameters is not None:
                 try:
-                    return routes, self._decode(parameters)
+                    return routes, kind(*parameters)
                 except HoldfastError as error:
                     return routes, error
         raise self._refuse(path)
 
 
-def _parameters(template: Sequence[str], path: Sequence[str]) -> dict[str, str] | None:
-    """Return the parameters of a path by name; None if it does not match the template."""
+def _kind(path: str, kinds: Mapping[str, Kind]) -> Kind:
+    names = [segment.strip("{+}") for segment in path.split("/") if segment.startswith("{")]
+    return kinds[" ".join(names)] if names else Target
+
+
+def _parameters(template: Sequence[str], path: Sequence[str]) -> list[str] | None:
+    """Return the parameters of a path in its order; None if it does not match the template."""
     rest = template[-1].endswith("+}")
     if len(path) != len(template) and not (rest and len(path) > len(template)):
         return None
-    parameters = {}
+    parameters = []
     for position, (wanted, segment) in enumerate(zip(template, path, strict=False)):
         if wanted.endswith("+}"):
-            parameters[wanted[1:-2]] = "/".join(path[position:])
+            parameters.append("/".join(path[position:]))
             if path[position:] == [""]:
                 return None
         elif wanted.startswith("{"):
-            parameters[wanted[1:-1]] = segment
+            parameters.append(segment)
         elif wanted != segment:
             return None
     return parameters

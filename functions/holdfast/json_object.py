@@ -6,7 +6,7 @@ An invalid body raises a `ValueError` whose message completes "The body …".
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, NoReturn
 
 
@@ -15,6 +15,8 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _PIECE: Final = 64 * 1024
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+"""The escape of half of a surrogate pair."""
 _OPENING: Final = re.compile(r"[ \t\n\r]*\{")
 _NAME: Final = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"[ \t\n\r]*:[ \t\n\r]*')
 _COMMA: Final = re.compile(r"[ \t\n\r]*,")
@@ -25,12 +27,19 @@ _SHALLOW: Final = json.JSONDecoder(object_pairs_hook=bool, parse_constant=_refus
 """Replaces a nested object by whether it has members, so that its content is not kept."""
 
 
-def parse(body: bytes) -> dict[str, Any]:
+class NotUnicodeError(ValueError):
+    """A text of a document holds half of a surrogate pair, so it cannot be encoded as UTF-8."""
+
+
+def parse(
+    body: bytes, *, of_pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Parse a JSON object; `of_pairs` makes each object of its members, by default the last of each name."""
     if not body:
         raise ValueError("is empty")
     try:
-        document = json.loads(body.decode(), parse_constant=_refuse)
-    # json raises RecursionError for deep nesting.
+        document = json.loads(body.decode(), object_pairs_hook=of_pairs, parse_constant=_refuse)
+    # json raises RecursionError for deep nesting, in some versions of Python sooner with a hook.
     except (ValueError, RecursionError):
         raise ValueError("is not a JSON document") from None
     if not isinstance(document, dict):
@@ -38,26 +47,42 @@ def parse(body: bytes) -> dict[str, Any]:
     return document
 
 
+def parse_unicode(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object; raise `NotUnicodeError` if one of its texts, at any depth, is not Unicode."""
+    return _of_unicode(body, parse(body))
+
+
 def parse_unique(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object; reject repeated members at any depth, and texts that are not Unicode."""
-    document = parse(body)  # so it is well formed
-    try:
-        json.loads(body.decode(), object_pairs_hook=_unique)
-    except _TwiceError:
-        raise ValueError("has a member twice") from None
-    except RecursionError:  # in some versions of Python the hook raises it at a smaller depth than `parse`
-        raise ValueError("is not a JSON document") from None
-    check_unicode(document)
+    """Parse a JSON object as `parse_unicode` does; reject repeated members at any depth, too."""
+    has_repeated = False
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_repeated
+        members = dict(pairs)
+        has_repeated = has_repeated or len(members) < len(pairs)
+        return members
+
+    document = parse(body, of_pairs=unique)
+    if has_repeated:
+        raise ValueError("has a member twice")
+    return _of_unicode(body, document)
+
+
+def _of_unicode(body: bytes, document: dict[str, Any]) -> dict[str, Any]:
+    # Only such an escape makes half of a pair, and few documents have one. It can also be half of a whole
+    # pair, or follow an escaped backslash.
+    if _HALF.search(body):
+        check_unicode(document)
     return document
 
 
 def check_unicode(document: object) -> None:
-    """Raise `ValueError` unless every text of a parsed document can be encoded as UTF-8."""
+    """Raise `NotUnicodeError` unless every text of a parsed document can be encoded as UTF-8."""
     left = [document]
     while left:
         match left.pop():
             case str(text) if not is_unicode(text):
-                raise ValueError("holds half of a surrogate pair, which is no Unicode text")
+                raise NotUnicodeError("holds half of a surrogate pair, which is no Unicode text")
             case dict(found):
                 left += (*found, *found.values())
             case list(found):
@@ -182,14 +207,3 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-class _TwiceError(Exception):
-    """An object has a repeated member."""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise _TwiceError
-    return found

@@ -74,6 +74,16 @@ def parse(raw: str) -> StateName:
     return StateName(raw)
 
 
+def parse_no_probe(raw: str) -> StateName:
+    """Parse the name of a state on which operators work; raise `InvalidName` for a probe, too."""
+    name = parse(raw)
+    if name.is_probe:  # the management function's IAM role has no access to probes
+        raise InvalidName(
+            "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
+        )
+    return name
+
+
 def split(raw: str) -> list[str]:
     """Split a state name into its segments; raise `InvalidName` for an invalid, but not a reserved name."""
     if len(raw) > MAX_LENGTH:

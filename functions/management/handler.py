@@ -1,7 +1,6 @@
 """The management API. It only translates events for the library, and the library's results to responses."""
 
 import json
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,11 +9,11 @@ from aws_lambda_powertools import Logger
 from gateway import function
 from gateway.log import numbered
 from gateway.responses import respond
-from gateway.router import ANY_CALLER, Route, Router, Target
+from gateway.router import ANY_CALLER, Route, Router, by_name
 from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
-from holdfast.errors import HoldfastError, InvalidName, InvalidRequest, UnknownRoute
+from holdfast.errors import HoldfastError, InvalidRequest, UnknownRoute
 from holdfast.policy import Policy
 from management import activity, changing, differences, documents, finding, reading
 from management.requests import Request
@@ -31,17 +30,6 @@ _function = function.start(Policy.from_environment("largest_state", "own_locks",
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API."""
     return respond(Request(event, _function, _function.budget(context)), _ROUTER, documents.error, _log)
-
-
-def _decode(parameters: Mapping[str, str]) -> Target:
-    if "name" not in parameters:
-        return Target()
-    name = names.parse(parameters["name"])
-    if name.is_probe:  # the function's IAM role has no access to probes
-        raise InvalidName(
-            "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
-        )
-    return Target(name)
 
 
 def _refuse(path: str) -> HoldfastError:
@@ -149,4 +137,6 @@ _ROUTES: Final = [
         "/freeze/{name+}", "DELETE", changing.unfreeze, Event.STATE_UNFROZEN, needs=Action.FREEZE, query="id"
     ),
 ]
-_ROUTER: Final = Router(_ROUTES, _decode, _refuse, prefix="/manage/v1", slash=True)
+_ROUTER: Final = Router(
+    _ROUTES, {"name": by_name(names.parse_no_probe)}, _refuse, prefix="/manage/v1", slash=True
+)

@@ -1,11 +1,10 @@
 """The protocol of `backend "http"`. It only translates events and the library's results."""
 
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway import bent, function, logged, nearest_route, payload, requests
+from gateway import function, logged, nearest_route, payload
 from gateway.responses import Response, respond
-from gateway.router import Route, Router, Target
+from gateway.router import Route, Router, by_name
 from holdfast import names
 from holdfast.access import Action
 from holdfast.audit import Event
@@ -19,6 +18,7 @@ from holdfast.state.read import read, read_outputs
 from holdfast.state.releasing import Released, release
 from holdfast.state.removing import ForceUnlocked
 from holdfast.state.write import write
+from terraform_http.requests import Request
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -26,29 +26,6 @@ if TYPE_CHECKING:
 _function = function.start(
     Policy.from_environment("require_lock", "declared_only", "own_locks", "retention"), Memory()
 )
-
-
-class Request(requests.Request):
-    """A request of the protocol. Clients keep the query of a configured address, so it may be any query."""
-
-    __slots__ = ()
-
-    @property
-    def lock_id(self) -> str | None:
-        """The ID of the lock that the client claims to hold, or that a release names."""
-        return self.query.get("ID")
-
-    def check_query(self, known: Collection[str]) -> None:
-        """Raise an error for an `ID` that is malformed, or not in `known`."""
-        bent.check_lock_id(self.query, self.event.get("rawQueryString") or "", accepted="ID" in known)
-
-    def check_read(self) -> None:
-        """Raise `BentRequest` for a read that was another request."""
-        bent.check_read(self.event["headers"])
-
-    def check_delete(self) -> None:
-        """Raise `BentRequest` for a delete that was another request."""
-        bent.check_delete(self.event["headers"], self.event.get("body") or "")
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
@@ -108,10 +85,6 @@ def _release(request: Request) -> Response:
             return Response(logged=logged.of_removed(removed), event=Event.LOCK_FORCE_UNLOCKED)
 
 
-def _decode(parameters: Mapping[str, str]) -> Target:
-    return Target(names.parse(parameters["name"]))
-
-
 def _on_lock(path: str, acquiring: str, releasing: str) -> list[Route[Response]]:
     return [
         Route(path, acquiring, _acquire, Event.LOCK_ACQUIRED, needs=Action.LOCK),
@@ -142,6 +115,6 @@ _ROUTER: Final = Router(
         # AWS does not document that the body of a DELETE is kept.
         _releasing("/unlocks/{name+}", "POST UNLOCK"),
     ],
-    _decode,
+    {"name": by_name(names.parse)},
     lambda path: UnknownRoute(nearest_route.advice(path)),
 )

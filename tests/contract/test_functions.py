@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from types import FrameType
 from typing import Any, cast
 
 import pytest
@@ -90,6 +91,30 @@ def test_the_life_of_a_state_of_which_every_request_to_s3_names_the_account(back
     assert read["headers"] == JSON
     assert {method for method, _ in requests} == {"GET", "PUT", "DELETE"}
     assert {owner for _, owner in requests} == {ACCOUNT}
+
+
+def test_a_request_enters_the_handlers_module_once_for_the_function_of_its_verb(backend: Handle) -> None:
+    module, entered = backend.__code__.co_filename, []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        caller = frame.f_back
+        if event == "call" and frame.f_code.co_filename == module != (caller and caller.f_code.co_filename):
+            entered.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        for method, route, more in (
+            ("PUT", LOCKS, {"body": LOCK}),
+            ("POST", STATES, {"body": STATE, "lock_id": "one"}),
+            ("GET", STATES, {}),
+            ("GET", OUTPUTS, {"query": {"mask": "all"}}),
+            ("DELETE", LOCKS, {"body": LOCK}),
+        ):
+            assert ask(backend, method, route, caller=OPERATOR, **more)["statusCode"] == 200
+    finally:
+        sys.setprofile(None)
+    functions = ("_acquire", "_write", "_read", "_read_outputs", "_release")
+    assert entered == [name for function in functions for name in ("handle", function)]
 
 
 @pytest.mark.parametrize("is_base64", [True, False])

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.responses import respond
-from gateway.router import Route, Router, Target
+from gateway.router import Route, Router, by_name
 from holdfast import names
 from holdfast.access import Action, Caller
 from holdfast.audit import Event
@@ -26,7 +26,7 @@ ROUTE = Route(
     needs=Action.READ,
     query="from to values",
 )
-ROUTER = Router([ROUTE], lambda parameters: Target(names.parse(parameters["name"])))
+ROUTER = Router([ROUTE], {"name": by_name(names.parse_no_probe)})
 
 Query = Mapping[str, str]
 NO_QUERY: Final[Query] = {}

@@ -60,6 +60,17 @@ def _whole(body: bytes) -> Mapping[str, Any]:
     return {name: json.loads(member.written(body)) for name, member in json_object.members(body).items()}
 
 
+def _unique(body: bytes) -> Mapping[str, Any]:
+    """Read the body once for each rule."""
+    document = json_object.parse(body)
+    is_repeated: list[bool] = []
+    json.loads(body, object_pairs_hook=lambda pairs: is_repeated.append(len(dict(pairs)) < len(pairs)))
+    if any(is_repeated):
+        raise ValueError("has a member twice")
+    json_object.check_unicode(document)
+    return document
+
+
 def _value(value: object) -> object:
     return bool(value) if isinstance(value, list | dict) else value
 
@@ -105,6 +116,7 @@ def _value(value: object) -> object:
 def test_members_are_those_that_a_whole_parse_finds_or_it_is_refused_alike(body: bytes) -> None:
     parsed = _outcome(json_object.parse, body)
     assert _outcome(_whole, body) == parsed
+    assert _outcome(json_object.parse_unique, body) == _outcome(_unique, body)
     if not isinstance(parsed, str):
         values = {name: member.value for name, member in json_object.members(body).items()}
         expected = {name: _value(value) for name, value in parsed.items()}

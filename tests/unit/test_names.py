@@ -79,3 +79,11 @@ def test_a_name_that_only_resembles_a_probes_is_a_states(raw: str) -> None:
     name = names.parse(raw)
     assert not name.is_probe
     assert name.state_key == f"states/{raw}.tfstate"
+
+
+def test_no_operator_works_on_a_probe() -> None:
+    assert names.parse_no_probe("network/prod") == names.parse("network/prod")
+    with pytest.raises(InvalidName, match="no operator works on it"):
+        names.parse_no_probe(f"holdfast-doctor/{ID}")
+    with pytest.raises(InvalidName, match="reserved"):
+        names.parse_no_probe("holdfast-doctor/prod")

@@ -20,6 +20,7 @@ from holdfast.names import StateName
 from holdfast.state.document import SERIAL_END
 from holdfast.state.guards import Upload
 
+_OF_UPLOAD: Final = "upload-"
 _RANDOM: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _LARGEST: Final = 4096
 """Characters of the longest ID. API Gateway accepts 10,240 bytes of request line and headers."""
@@ -92,11 +93,11 @@ class UploadId(Upload):
 
     def __str__(self) -> str:
         where = [self.name.value, self.lock_id, self.lock_version, self.base or ()]
-        return _encode("upload-", [*where, self.serial, self.lineage, self.md5, self.force, self.key])
+        return _encode(_OF_UPLOAD, [*where, self.serial, self.lineage, self.md5, self.force, self.key])
 
     @classmethod
     def parse(cls, text: str) -> "UploadId":
-        name, lock_id, lock_version, base, serial, lineage, md5, force, key = _decode("upload-", text, 9)
+        name, lock_id, lock_version, base, serial, lineage, md5, force, key = _decode(_OF_UPLOAD, text, 9)
         if not isinstance(force, bool) or not isinstance(base, list) or len(base) not in (0, 2):
             raise _invalid()
         return cls(
@@ -110,6 +111,11 @@ class UploadId(Upload):
             force=force,
             key=_random(key),
         )
+
+
+def parse_version(text: str) -> VersionId | UploadId:
+    """Parse the ID of a version, or of the upload that becomes one."""
+    return UploadId.parse(text) if text.startswith(_OF_UPLOAD) else VersionId.parse(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ _MEMBERS: Final = json.JSONDecoder(object_pairs_hook=len)
 """Decodes an object to the number of its members."""
 
 
-def is_lineage(text: str) -> bool:
+def _is_lineage(text: str) -> bool:
     """Return whether a text can be stored as a lineage: Unicode that fits into a metadata value."""
     return object_metadata.fits(text) and json_object.is_unicode(text)
 
@@ -314,7 +314,7 @@ def _read(document: Mapping[str, Any]) -> StateDocument:
     lineage = document.get("lineage", "")
     if not isinstance(lineage, str):
         raise InvalidState("The state's 'lineage' must be text.")
-    if not is_lineage(lineage):
+    if not _is_lineage(lineage):
         raise InvalidState(
             f"The state's 'lineage' must be Unicode text of at most {object_metadata.VALUE_LIMIT} bytes, "
             "percent-encoded."

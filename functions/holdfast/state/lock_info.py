@@ -26,6 +26,8 @@ FREEZE: Final = "freeze"
 """The operation of a freeze, for display. The metadata decides whether a lock is a freeze."""
 
 _FIELDS: Final = ("ID", "Operation", "Info", "Who", "Version", "Created", "Path")
+_INFINITE: Final = (math.inf, -math.inf)
+"""The values of numbers such as 1e999, which are valid JSON."""
 _ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
@@ -136,16 +138,16 @@ def parse(body: bytes) -> LockInfo:
     if len(body) > MAX_BYTES:
         raise TooLarge(f"The lock info has {len(body)} bytes; at most {MAX_BYTES} are accepted.")
     try:
-        document = json_object.parse(body)
+        document = json_object.parse_unicode(body)
+    except json_object.NotUnicodeError:
+        raise _not_plain() from None
     except ValueError as error:
         raise InvalidLockInfo(
             f"The lock info {error}; send the JSON object that Terraform sends, with an ID."
         ) from None
     # The stored document must equal the received document, or its owner could not release the lock.
-    if not all(_is_plain(value) for pair in document.items() for value in pair):
-        raise InvalidLockInfo(
-            "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
-        )
+    if any(isinstance(value, dict | list) or value in _INFINITE for value in document.values()):
+        raise _not_plain()
     if not _has_id(document):
         raise InvalidLockInfo("The lock info has no ID; send a JSON object with a text in 'ID'.")
     if not object_metadata.fits(document["ID"]):
@@ -177,12 +179,10 @@ def _has_id(document: Mapping[str, Any]) -> bool:
     return bool(_text(document, "ID"))
 
 
-def _is_plain(value: object) -> bool:
-    if isinstance(value, str):
-        return json_object.is_unicode(value)
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, bool | int)
+def _not_plain() -> InvalidLockInfo:
+    return InvalidLockInfo(
+        "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
+    )
 
 
 def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
