@@ -25,6 +25,7 @@ class Request:
     """A request, with its parsed event.
 
     Attributes:
+        method: the verb.
         store: the state bucket, within the budget of the invocation.
         authenticated: the caller; None if the authorizer was not invoked, or its context is invalid.
         target: the decoded path; empty before it is decoded.
@@ -33,12 +34,14 @@ class Request:
     event: Mapping[str, Any]
     function: Function
     budget: Budget
+    method: str = field(init=False)
     store: Store = field(init=False)
     authenticated: Authenticated | None = field(init=False)
     target: Target = field(init=False, default_factory=Target)
     _query: Mapping[str, str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        self.method = self.event["requestContext"]["http"]["method"]
         self.store = self.function.store(self.budget)
         authorizer = self.event["requestContext"].get("authorizer") or {}
         self.authenticated = authorizer_context.decode(authorizer.get("lambda"))
@@ -55,12 +58,6 @@ class Request:
     def caller(self) -> Caller:
         """The caller that the authorizer authenticated."""
         return self.require_authenticated().caller
-
-    @property
-    def method(self) -> str:
-        """The verb."""
-        method: str = self.event["requestContext"]["http"]["method"]
-        return method
 
     @property
     def name(self) -> StateName:

@@ -1,7 +1,7 @@
 """State names and the S3 keys that belong to them."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.errors import InvalidName
@@ -29,29 +29,26 @@ class StateName:
 
     A probe is a state that `holdfast doctor` creates to check a deployment, and then removes. Its keys begin
     with `probes/` and have no suffix that the bucket policy protects, so that all versions can be deleted.
+
+    Attributes:
+        lock_key: the key of the lock object; `backend "s3"` with `use_lockfile` uses the same key.
+        record_key: the key of the record that declares the name, and makes a workspace exist.
     """
 
     value: str
+    is_probe: bool = field(init=False, compare=False, repr=False)
+    state_key: str = field(init=False, compare=False, repr=False)
+    lock_key: str = field(init=False, compare=False, repr=False)
+    record_key: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def is_probe(self) -> bool:
-        return self.value.startswith(_PROBE_FOLDER)
-
-    @property
-    def state_key(self) -> str:
-        if self.is_probe:
-            return f"probes/{self.value.removeprefix(_PROBE_FOLDER)}"
-        return f"states/{self.value}.tfstate"
-
-    @property
-    def lock_key(self) -> str:
-        """Return the key of the lock object; `backend "s3"` with `use_lockfile` uses the same key."""
-        return f"{self.state_key}.tflock"
-
-    @property
-    def record_key(self) -> str:
-        """Return the key of the record that declares the name, and makes a workspace exist."""
-        return f"{RECORDS}{self.value}.json"
+    def __post_init__(self) -> None:
+        is_probe = self.value.startswith(_PROBE_FOLDER)
+        probe = f"probes/{self.value.removeprefix(_PROBE_FOLDER)}"
+        state_key = probe if is_probe else f"states/{self.value}.tfstate"
+        object.__setattr__(self, "is_probe", is_probe)
+        object.__setattr__(self, "state_key", state_key)
+        object.__setattr__(self, "lock_key", f"{state_key}.tflock")
+        object.__setattr__(self, "record_key", f"{RECORDS}{self.value}.json")
 
     def __str__(self) -> str:
         return self.value

@@ -64,9 +64,12 @@ def encode(value: str, limit: int | None = VALUE_LIMIT) -> str:
     return cut.rpartition("%")[0] if "%" in cut[-2:] else cut
 
 
-def encode_named(name: str, value: str) -> str:
-    """Percent-encode a metadata value, cut to the limit of its field."""
-    return encode(value, VERSION_FIELDS[name].limit if name in VERSION_FIELDS else VALUE_LIMIT)
+def encode_all(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Percent-encode metadata, each value cut to the limit of its field."""
+    return {
+        name: encode(value, VERSION_FIELDS[name].limit if name in VERSION_FIELDS else VALUE_LIMIT)
+        for name, value in metadata.items()
+    }
 
 
 def with_owner(metadata: Mapping[str, str], owner: str) -> dict[str, str]:
@@ -79,7 +82,7 @@ def with_owner(metadata: Mapping[str, str], owner: str) -> dict[str, str]:
 
 
 def _size(metadata: Mapping[str, str]) -> int:
-    return sum(len(PREFIX) + len(name) + len(encode_named(name, value)) for name, value in metadata.items())
+    return sum(len(PREFIX) + len(name) + len(value) for name, value in encode_all(metadata).items())
 
 
 def fits(value: str) -> bool:

@@ -256,7 +256,7 @@ class Store:
             tags: the object's tags, by which lifecycle rules select it.
             retention: how long S3 protects this version; None means the bucket's default.
         """
-        encoded = {name: object_metadata.encode_named(name, value) for name, value in metadata.items()}
+        encoded = object_metadata.encode_all(metadata)
         request: dict[str, Any] = {
             **self._where,
             "Key": key,

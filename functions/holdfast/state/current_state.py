@@ -119,14 +119,15 @@ def version_metadata(
     Args:
         notes: further metadata of the verb: `upload`, or `restored-from` and `reason`.
     """
+    info = lock.info if lock else None
     metadata = {
         "sha256": sha256,
         "serial": str(new.revision.serial),
         "lineage": new.revision.lineage,
         "terraform-version": new.terraform_version,
-        "lock-id": lock.info.id if lock else "",
-        "who": lock.info.who if lock else "",
-        "operation": lock.info.operation if lock else "",
+        "lock-id": info.id if info else "",
+        "who": info.who if info else "",
+        "operation": info.operation if info else "",
         "written-by": caller.principal,
         **(notes or {}),
     }

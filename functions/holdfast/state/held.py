@@ -68,6 +68,12 @@ class HeldLock:
     identity: LockIdentity
     version: ObjectVersion
     read_at: datetime
+    info: LockInfo = field(init=False, compare=False, repr=False)
+    principal: str | None = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "info", self.identity.info)
+        object.__setattr__(self, "principal", self.identity.principal)
 
     @property
     def freeze(self) -> Freeze | None:
@@ -78,14 +84,6 @@ class HeldLock:
     def is_ended_freeze(self) -> bool:
         """True for a freeze that had ended when it was read, by S3's clock."""
         return False
-
-    @property
-    def info(self) -> LockInfo:
-        return self.identity.info
-
-    @property
-    def principal(self) -> str | None:
-        return self.identity.principal
 
     @property
     def owner(self) -> str:

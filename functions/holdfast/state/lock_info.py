@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -46,28 +46,25 @@ VERBS: Final = frozenset(map(str, Verb))
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """A lock info document with an ID: the JSON object, unknown fields included."""
+    """A lock info document with an ID: the JSON object, unknown fields included.
+
+    Attributes:
+        operation: the client's operation, such as `OperationTypeApply`; empty if it did not send one.
+        who: the user and machine, such as `ada@laptop`; empty if the client did not send them.
+        text: `Info`, a free text of the client; empty if it did not send one.
+    """
 
     document: Mapping[str, Any]
+    id: str = field(init=False, compare=False)
+    operation: str = field(init=False, compare=False)
+    who: str = field(init=False, compare=False)
+    text: str = field(init=False, compare=False)
 
-    @property
-    def id(self) -> str:
-        return str(self.document["ID"])
-
-    @property
-    def operation(self) -> str:
-        """Return the client's operation, such as `OperationTypeApply`; empty if it did not send one."""
-        return _text(self.document, "Operation")
-
-    @property
-    def who(self) -> str:
-        """Return the user and machine, such as `ada@laptop`; empty if the client did not send them."""
-        return _text(self.document, "Who")
-
-    @property
-    def text(self) -> str:
-        """Return `Info`, a free text of the client; empty if it did not send one."""
-        return _text(self.document, "Info")
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", str(self.document["ID"]))
+        object.__setattr__(self, "operation", _text(self.document, "Operation"))
+        object.__setattr__(self, "who", _text(self.document, "Who"))
+        object.__setattr__(self, "text", _text(self.document, "Info"))
 
     @property
     def names_only_its_id(self) -> bool:
