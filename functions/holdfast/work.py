@@ -1,4 +1,4 @@
-"""What a verb works with: one caller at one state, in one request."""
+"""The noun of a request: one caller at one state, with what the verbs need for it."""
 
 from dataclasses import dataclass
 

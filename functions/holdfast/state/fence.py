@@ -32,7 +32,7 @@ _S = TypeVar("_S")
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """What a verb writes as the next version of a state.
+    """The next version of a state, as a verb writes it.
 
     Attributes:
         document: the revision and the client's version, for the metadata.
