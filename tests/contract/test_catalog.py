@@ -7,11 +7,12 @@ import pytest
 from holdfast import names
 from holdfast.access import Action, Caller, Grant, Role, matches
 from holdfast.errors import InvalidRequest, StorageRefused
-from holdfast.state import catalog, locks, walk
+from holdfast.state import acquiring, catalog, walk
 from holdfast.state.catalog import Listed, Page
 from tests.contract.conftest import Bucket, coded, decoded, never_asked
 from tests.support.documents import ADA, lock_info, state
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 NETWORK = Caller("token:network", (Grant(Role.OUTPUTS, ("network/*",)),))
 
@@ -30,7 +31,7 @@ def put(bucket: Bucket, *states: str) -> None:
 
 def lock(bucket: Bucket, *states: str) -> None:
     for name in states:
-        locks.acquire(bucket.direct_store(), names.parse(name), lock_info(f"of {name}"), ADA)
+        acquiring.acquire(work(bucket.direct_store(), names.parse(name), ADA), lock_info(f"of {name}"))
 
 
 def delete(bucket: Bucket, *states: str) -> None:

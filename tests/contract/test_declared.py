@@ -14,7 +14,7 @@ from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import locking, records, workspaces
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import BaseChanged, DeleteOutcomeUnknown, HoldfastError, NotDeclared
-from holdfast.state import declared, locks
+from holdfast.state import acquiring, declared, held
 from holdfast.state.read import read, read_outputs
 from holdfast.state.write import write
 from tests.contract.cloud_api import announced
@@ -22,6 +22,7 @@ from tests.contract.conftest import NAME, PROBE, Answer, Bucket, Handle, Server,
 from tests.support.documents import ADA, OPERATOR, lock_info, state
 from tests.support.events import Context, cloud_request, manage_request, request
 from tests.support.request_budget import ACQUIRE, FIRST_WRITE, LOOK, READ, WRITE
+from tests.support.work import work
 
 BUCKET = "holdfast-declared"
 STATE = "states/network/prod.tfstate"
@@ -159,7 +160,7 @@ def test_cloud_refuses_by_id_what_it_refuses_by_name(api: Api, method: str, call
     workspace = WorkspaceId.mint(names.parse("network/prdo"))
     if data:  # by somebody who acquired the lock before names had to be declared
         store = api.bucket.direct_store()
-        locks.acquire_own(store, workspace.name, locking.lock_info(workspace, ADA), ADA)
+        acquiring.acquire_own(work(store, workspace.name, ADA), locking.lock_info(workspace, ADA))
     refused = api.cloud(method, f"workspaces/{workspace}/{call}", data)
     (error,) = json.loads(refused["body"])["errors"]
     assert (refused["statusCode"], error["code"]) == (423, "not_declared")
@@ -175,7 +176,7 @@ def test_cloud_creates_the_workspace_of_a_state_that_is_there(api: Api) -> None:
 
 
 def nearest(bucket: Bucket, name: str, caller: Caller = ADA) -> list[str]:
-    return declared.nearest(bucket.store(), names.parse(name), caller)
+    return declared.nearest(work(bucket.store(), names.parse(name), caller))
 
 
 def test_the_nearest_names_are_of_states_and_records_in_the_callers_scope(bucket: Bucket) -> None:
@@ -211,15 +212,15 @@ Step = Callable[[Bucket], object]
 
 
 def acquire(bucket: Bucket, name: names.StateName = NAME) -> None:
-    locks.acquire(bucket.store(), name, lock_info("one"), ADA, declared_only=True)
+    acquiring.acquire(work(bucket.store(), name, ADA, declared_only=True), lock_info("one"))
 
 
 def first_write(bucket: Bucket) -> None:
-    write(bucket.store(), NAME, state(1), None, ADA, require_lock=False, declared_only=True)
+    write(work(bucket.store(), NAME, ADA, declared_only=True), state(1), None)
 
 
 def next_write(bucket: Bucket) -> None:
-    write(bucket.store(), NAME, state(2), None, ADA, require_lock=False, declared_only=True)
+    write(work(bucket.store(), NAME, ADA, declared_only=True), state(2), None)
 
 
 def declare(bucket: Bucket) -> None:
@@ -227,8 +228,8 @@ def declare(bucket: Bucket) -> None:
 
 
 def read_it(bucket: Bucket) -> None:
-    read(bucket.store(), NAME, ADA, declared_only=True)
-    read_outputs(bucket.store(), NAME, ADA, declared_only=True)
+    read(work(bucket.store(), NAME, ADA, declared_only=True))
+    read_outputs(work(bucket.store(), NAME, ADA, declared_only=True))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +264,7 @@ def test_a_first_write_under_a_lock_is_refused_if_the_record_is_gone(bucket: Buc
     acquire(bucket)
     bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.record_key)
     with pytest.raises(NotDeclared):
-        write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True, declared_only=True)
+        write(work(bucket.store(), NAME, ADA, require_lock=True, declared_only=True), state(1), "one")
     assert bucket.bodies(NAME.state_key) == []
 
 
@@ -382,10 +383,10 @@ def test_an_undeclare_compares_what_it_finds_under_its_lock(
     assert record
     bucket.proxy.before(*request_, lambda: meanwhile(bucket))
     with pytest.raises(error):
-        workspaces.undeclare(bucket.store(), NAME, record.version_id, OPERATOR)
+        workspaces.undeclare(work(bucket.store(), NAME, OPERATOR), record.version_id)
     bucket.proxy.end_rules()
     assert (records.read(bucket.direct_store(), NAME) is not None) is is_declared
-    assert locks.read(bucket.direct_store(), NAME) is None
+    assert held.read(bucket.direct_store(), NAME) is None
 
 
 def test_a_name_is_suggested_however_many_foreign_names_come_before_it(

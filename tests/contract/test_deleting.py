@@ -21,7 +21,7 @@ from holdfast.errors import (
     UnreadableVersion,
 )
 from holdfast.s3.store import Store
-from holdfast.state import locks
+from holdfast.state import held
 from holdfast.state.delete import Removed, delete
 from holdfast.state.document import Revision
 from holdfast.state.undelete import Undeleted, undelete
@@ -29,12 +29,13 @@ from holdfast.state.write import write
 from tests.contract.conftest import ANOTHER, KEY, LOCK_KEY, NAME, ONE, Team
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, state
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 # --- delete --------------------------------------------------------------------------------------------
 
 
 def delete_as(team: Team, caller: Caller = OPERATOR, *, seconds: float = 20.0) -> Removed:
-    return delete(team.bucket.store(seconds=seconds), NAME, caller)
+    return delete(work(team.bucket.store(seconds=seconds), NAME, caller))
 
 
 def test_a_delete_leaves_the_versions_one_marker_and_no_lock(team: Team) -> None:
@@ -84,9 +85,9 @@ def somebody_elses_delete(team: Team) -> None:
 )
 def test_a_delete_of_nothing_leaves_every_other_lock(team: Team, theirs: Callable[[Team], object]) -> None:
     theirs(team)
-    held = team.held()
+    lock = team.held()
     assert delete_as(team) == Removed(None)
-    assert team.held_lock().identity == (held and held.identity)
+    assert team.held_lock().identity == (lock and lock.identity)
 
 
 def test_a_delete_of_nothing_that_names_a_version_leaves_the_lock_of_another_ones_delete(team: Team) -> None:
@@ -94,9 +95,9 @@ def test_a_delete_of_nothing_that_names_a_version_leaves_the_lock_of_another_one
         team.write_unlocked(state(serial))
     first, latest = team.version_ids()
     a_delete_that_leaves_its_lock(team)
-    for seen, held in ((first, True), (latest, False)):
-        assert delete(team.bucket.store(), NAME, OPERATOR, seen=seen) == Removed(None)
-        assert (team.held() is not None) is held
+    for seen, is_held in ((first, True), (latest, False)):
+        assert delete(work(team.bucket.store(), NAME, OPERATOR), seen=seen) == Removed(None)
+        assert (team.held() is not None) is is_held
 
 
 def test_a_delete_of_nothing_leaves_the_lock_of_a_later_delete_that_is_still_to_come(team: Team) -> None:
@@ -104,9 +105,9 @@ def test_a_delete_of_nothing_leaves_the_lock_of_a_later_delete_that_is_still_to_
         team.write_unlocked(state(1))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Store, "delete", lambda *_: pytest.fail("is not as far as this"))
-            patch.setattr(locks, "release_own", lambda *_: None)
+            patch.setattr(held, "remove_acquired", lambda *_: None)
             with pytest.raises(pytest.fail.Exception):
-                delete(team.bucket.direct_store(), NAME, OPERATOR)
+                delete(team.works(OPERATOR))
 
     team.bucket.proxy.before("GET", LOCK_KEY, a_new_state_and_the_lock_of_its_delete)
     assert delete_as(team) == Removed(None)
@@ -139,7 +140,7 @@ def test_a_delete_has_the_same_lock_id_in_every_try_and_another_for_each_version
 
 
 def undelete_as(team: Team, caller: Caller = OPERATOR, *, marker: str | None = None) -> Undeleted:
-    return undelete(team.bucket.store(), NAME, marker or team.bucket.marker(KEY), caller, None)
+    return undelete(work(team.bucket.store(), NAME, caller), marker or team.bucket.marker(KEY))
 
 
 def test_an_undelete_brings_the_newest_version_back_as_a_new_one_and_notes_who_did(team: Team) -> None:
@@ -193,7 +194,7 @@ def test_a_state_that_was_deleted_twice_comes_back_with_its_last_version(team: T
     team.deleted(state(7))
     team.deleted(encrypted_state(4, "AAAA"))
     longer = names.parse("network/prod.tfstate.old")  # a name that begins with its own
-    write(team.bucket.direct_store(), longer, state(9), None, ADA, require_lock=False)
+    write(work(team.bucket.direct_store(), longer, ADA), state(9), None)
     assert undelete_as(team).revision.serial == 4
     assert team.current() == encrypted_state(4, "AAAA")
 
@@ -203,7 +204,7 @@ def test_a_state_that_is_not_deleted_stays_and_nothing_is_written(team: Team) ->
         team.put_beside(body)
         store = team.bucket.store()
         with pytest.raises(BaseChanged, match="holdfast state restore"):
-            undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
+            undelete(work(store, NAME, OPERATOR), team.bucket.marker(KEY))
         assert set(store.budget.requests) == {"ListObjectVersions"}
     assert team.versions() == [state(5), b""]
     assert team.bucket.history(LOCK_KEY) == []
@@ -299,6 +300,6 @@ def test_an_undelete_whose_release_fails_for_any_other_reason_says_so(
         raise TokenRetrievalError(provider="sso", error_msg="expired")
 
     team.deleted()
-    monkeypatch.setattr(locks, "release_own", session_has_ended)
+    monkeypatch.setattr(held, "remove_acquired", session_has_ended)
     with pytest.raises(LockLeft):
         undelete_as(team)

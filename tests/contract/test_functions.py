@@ -15,7 +15,7 @@ import pytest
 
 from gateway.headers import JSON
 from holdfast.access import Caller, Grant, Role
-from holdfast.state import locks
+from holdfast.state import removing
 from tests.contract.conftest import (
     ACCOUNT,
     ONLY_OUTPUTS,
@@ -618,7 +618,7 @@ def test_a_forced_removal_that_met_the_next_holder_is_in_the_log_with_what_it_re
 def test_a_force_unlock_that_s3_refuses_is_logged_as_an_error_with_the_reason(
     backend: Handle, moto: Server, log: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
+    monkeypatch.setattr(removing, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
     ask(backend, "PUT", LOCKS, caller=ADA, body=LOCK)
     moto.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     answer = ask(backend, "DELETE", LOCKS, caller=OPERATOR, body="")

@@ -6,20 +6,23 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.errors import InvalidRequest, LockLost
-from holdfast.state import history, locks
+from holdfast.state import history
+from holdfast.state.acquiring import acquire
 from holdfast.state.delete import delete
 from holdfast.state.history import Version
+from holdfast.state.releasing import release
 from holdfast.state.restore import Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
 from tests.contract.conftest import KEY, NAME, ONE, READER, TWO, Bucket, coded, decoded, never_asked
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 
 def put(bucket: Bucket, body: bytes) -> None:
     """Write without a lock."""
-    write(bucket.direct_store(), NAME, body, None, ADA, require_lock=False)
+    write(work(bucket.direct_store(), NAME, ADA), body, None)
 
 
 def put_beside(bucket: Bucket, body: bytes) -> None:
@@ -31,21 +34,21 @@ def write_too_late(bucket: Bucket, body: bytes, *, operation: str = "OperationTy
     """Let Ada's PutObject arrive after her lock was broken and Bob acquired it: refused, but stored."""
 
     def break_lock() -> None:
-        locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
-        locks.acquire(bucket.direct_store(), NAME, TWO, BOB)
+        release(work(bucket.direct_store(), NAME, OPERATOR), only_id("one"))
+        acquire(work(bucket.direct_store(), NAME, BOB), TWO)
         time.sleep(1.1)  # S3's times have whole seconds, and within one the write counts
 
-    locks.acquire(bucket.direct_store(), NAME, lock_info("one", operation=operation), ADA)
+    acquire(work(bucket.direct_store(), NAME, ADA), lock_info("one", operation=operation))
     bucket.proxy.before("PUT", KEY, break_lock)
     with pytest.raises(LockLost):
-        write(bucket.store(), NAME, body, "one", ADA, require_lock=True)
+        write(work(bucket.store(), NAME, ADA, require_lock=True), body, "one")
 
 
 def every_page(bucket: Bucket, page_size: int) -> list[Version]:
     versions: list[Version] = []
     cursor = None
     while True:
-        page = history.page(bucket.store(), NAME, cursor, READER, page_size=page_size)
+        page = history.page(work(bucket.store(), NAME, READER), cursor, page_size=page_size)
         assert len(page.versions) <= page_size
         versions += page.versions
         cursor = page.next
@@ -56,8 +59,8 @@ def every_page(bucket: Bucket, page_size: int) -> list[Version]:
 def told(versions: Sequence[Version]) -> list[tuple[int | None, str | None]]:
     """Return the serial of each version, and the status of its write."""
     return [
-        (one.noted.revision.serial if one.noted and one.noted.revision else None, one.status)
-        for one in versions
+        (each.state.revision.serial if each.state and each.state.revision else None, each.status)
+        for each in versions
     ]
 
 
@@ -65,12 +68,12 @@ def test_each_version_says_what_became_of_its_write_wherever_a_page_ends(bucket:
     put(bucket, state(1))
     write_too_late(bucket, state(2, content="ada's"))
     assert told(every_page(bucket, 20)) == [(2, "never_acknowledged"), (1, "acknowledged")]
-    write(bucket.direct_store(), NAME, state(2, content="bob's"), "two", BOB, require_lock=True)
-    locks.release(bucket.direct_store(), NAME, TWO, BOB)
+    write(work(bucket.direct_store(), NAME, BOB, require_lock=True), state(2, content="bob's"), "two")
+    release(work(bucket.direct_store(), NAME, BOB), TWO)
     put_beside(bucket, state(3))
     put(bucket, state(4))
     time.sleep(1.1)  # within a second, S3 does not tell the order of a version and a delete marker
-    delete(bucket.direct_store(), NAME, OPERATOR)
+    delete(work(bucket.direct_store(), NAME, OPERATOR))
     put(bucket, state(1, lineage="another"))
     put(bucket, state(7, lineage="another"))
     for name in ("states/network/prod.tfstate-x.tfstate", f"{KEY}x"):
@@ -100,12 +103,12 @@ def test_each_version_says_what_became_of_its_write_wherever_a_page_ends(bucket:
 def test_a_refused_push_of_the_serial_that_it_replaced_was_never_acknowledged(bucket: Bucket) -> None:
     put(bucket, state(1))
     write_too_late(bucket, state(1, content="pushed with -force"), operation="state-push")
-    write(bucket.direct_store(), NAME, state(2), "two", BOB, require_lock=True)
-    locks.release(bucket.direct_store(), NAME, TWO, BOB)
+    write(work(bucket.direct_store(), NAME, BOB, require_lock=True), state(2), "two")
+    release(work(bucket.direct_store(), NAME, BOB), TWO)
     push = lock_info("one", operation="state-push")
-    locks.acquire(bucket.direct_store(), NAME, push, ADA)
+    acquire(work(bucket.direct_store(), NAME, ADA), push)
     for content in ("pushed", "pushed again"):
-        write(bucket.direct_store(), NAME, state(2, content=content), "one", ADA, require_lock=True)
+        write(work(bucket.direct_store(), NAME, ADA, require_lock=True), state(2, content=content), "one")
     for page_size in (1, 2, 20):
         assert told(every_page(bucket, page_size)) == [
             *[(2, "acknowledged")] * 3,
@@ -115,8 +118,8 @@ def test_a_refused_push_of_the_serial_that_it_replaced_was_never_acknowledged(bu
 
 
 def test_a_version_has_what_its_writer_noted_and_its_size(bucket: Bucket) -> None:
-    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
-    write(bucket.direct_store(), NAME, state(1), "one", ADA, require_lock=True)
+    acquire(work(bucket.direct_store(), NAME, ADA), ONE)
+    write(work(bucket.direct_store(), NAME, ADA, require_lock=True), state(1), "one")
     (version,) = every_page(bucket, 20)
     assert version.entry.size == len(state(1))
     assert version.metadata["who"] == "ada@laptop"
@@ -136,12 +139,12 @@ def test_many_versions_of_one_second_are_all_there_in_order(bucket: Bucket) -> N
 def test_what_was_deleted_undeleted_and_restored_was_acknowledged(bucket: Bucket) -> None:
     put(bucket, state(1))
     first = every_page(bucket, 20)[0].entry.id
-    delete(bucket.direct_store(), NAME, OPERATOR)
+    delete(work(bucket.direct_store(), NAME, OPERATOR))
     # All within the same second, or not.
-    undelete(bucket.direct_store(), NAME, bucket.marker(KEY), OPERATOR, None)
+    undelete(work(bucket.direct_store(), NAME, OPERATOR), bucket.marker(KEY))
     wanted = Wanted(first, "it was better", "0" * 32)
     put(bucket, state(2))
-    restore(bucket.direct_store(), NAME, wanted, OPERATOR, limit=10**6, retention=None)
+    restore(work(bucket.direct_store(), NAME, OPERATOR, largest_state=10**6), wanted)
     for page_size in (1, 2, 20):
         versions = every_page(bucket, page_size)
         assert sorted(told(versions), key=str) == sorted(
@@ -154,7 +157,7 @@ def test_what_was_deleted_undeleted_and_restored_was_acknowledged(bucket: Bucket
 
 def test_a_deleted_state_has_a_history_and_its_last_version_was_acknowledged(bucket: Bucket) -> None:
     put(bucket, state(1))
-    delete(bucket.direct_store(), NAME, OPERATOR)
+    delete(work(bucket.direct_store(), NAME, OPERATOR))
     for page_size in (1, 20):
         versions = every_page(bucket, page_size)
         assert told(versions) == [(None, None), (1, "acknowledged")]
@@ -174,13 +177,13 @@ def test_a_version_that_is_removed_meanwhile_is_left_out_and_nothing_is_said_aga
         )
 
     bucket.proxy.before("GET", NAME.lock_key, remove)
-    first = history.page(bucket.store(), NAME, None, READER, page_size=1)
+    first = history.page(work(bucket.store(), NAME, READER), None, page_size=1)
     assert told(first.versions) == [(3, "acknowledged")]
     assert told(every_page(bucket, 20)) == [(3, "acknowledged"), (1, "acknowledged")]
     assert first.next
     fields = decoded(first.next)
     gone = coded(*fields[:3], removed, *fields[4:])
-    assert told(history.page(bucket.store(), NAME, gone, READER).versions) == [(1, "acknowledged")]
+    assert told(history.page(work(bucket.store(), NAME, READER), gone).versions) == [(1, "acknowledged")]
 
 
 def test_a_page_costs_a_list_a_reading_of_each_version_and_one_more(bucket: Bucket) -> None:
@@ -189,10 +192,10 @@ def test_a_page_costs_a_list_a_reading_of_each_version_and_one_more(bucket: Buck
     put_beside(bucket, state(4))
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
     store = bucket.store()
-    page = history.page(store, NAME, None, READER, page_size=3)
+    page = history.page(work(store, NAME, READER), None, page_size=3)
     assert sorted(store.budget.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
     store = bucket.store()
-    history.page(store, NAME, page.next, READER, page_size=3)
+    history.page(work(store, NAME, READER), page.next, page_size=3)
     assert sorted(store.budget.requests) == [*["GetObject"] * (2 + 1), "ListObjectVersions"]
 
 
@@ -222,4 +225,4 @@ def test_a_history_survives_lost_answers(bucket: Bucket, fault: Fault) -> None:
 )
 def test_a_cursor_that_no_page_gave_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
-        history.page(never_asked(), NAME, cursor, READER)
+        history.page(work(never_asked(), NAME, READER), cursor)

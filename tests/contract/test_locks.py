@@ -14,12 +14,15 @@ from holdfast.errors import (
     OutcomeUnknown,
     UnlockOutcomeUnknown,
 )
-from holdfast.state import locks
-from holdfast.state.locks import ForceUnlocked, Released
+from holdfast.state import held, removing
+from holdfast.state.acquiring import acquire
+from holdfast.state.releasing import Released, release
+from holdfast.state.removing import ForceUnlocked
 from tests.contract.conftest import LOCK_KEY as KEY
 from tests.contract.conftest import NAME, Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 
 def stored_lock(bucket: Bucket) -> dict[str, str] | None:
@@ -37,23 +40,23 @@ def held_id(bucket: Bucket) -> str | None:
 
 def released_and_taken(bucket: Bucket) -> None:
     """The holder releases the lock, and somebody else acquires it."""
-    locks.release(bucket.direct_store(), NAME, lock_info("one"), ADA)
-    locks.acquire(bucket.direct_store(), NAME, lock_info("two", who="bob@desk"), BOB)
+    release(work(bucket.direct_store(), NAME, ADA), lock_info("one"))
+    acquire(work(bucket.direct_store(), NAME, BOB), lock_info("two", who="bob@desk"))
 
 
 def broken_and_taken(bucket: Bucket) -> None:
     """The lock is broken, and somebody else acquires it."""
-    locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
-    locks.acquire(bucket.direct_store(), NAME, lock_info("two"), BOB)
+    release(work(bucket.direct_store(), NAME, OPERATOR), only_id("one"))
+    acquire(work(bucket.direct_store(), NAME, BOB), lock_info("two"))
 
 
 def wait_until_older_than_the_minimum(bucket: Bucket, name: names.StateName) -> None:
     """Wait until the lock is old enough for a force-unlock without an ID, by S3's clock in whole seconds."""
     limit = time.monotonic() + 20
     while time.monotonic() < limit:
-        held = locks.read(bucket.direct_store(), name)
-        assert held is not None
-        if held.read_at - held.version.last_modified > locks.FORCE_UNLOCK_MIN_AGE:
+        lock = held.read(bucket.direct_store(), name)
+        assert lock is not None
+        if lock.read_at - lock.version.last_modified > removing.FORCE_UNLOCK_MIN_AGE:
             return
         time.sleep(0.5)
     pytest.fail("the lock does not grow older")
@@ -63,7 +66,7 @@ def test_a_free_lock_is_acquired_with_one_request_and_stored_as_received_with_it
     bucket: Bucket,
 ) -> None:
     store = bucket.store()
-    acquired = locks.acquire(store, NAME, lock_info("one"), ADA)
+    acquired = acquire(work(store, NAME, ADA), lock_info("one"))
     assert acquired.info.id == "one"
     assert store.budget.requests == ["PutObject"]
     assert stored_lock(bucket) == {**json.loads(lock_info("one")), "Path": f"{bucket.name}/{NAME.state_key}"}
@@ -75,10 +78,10 @@ def test_a_free_lock_is_acquired_with_one_request_and_stored_as_received_with_it
 
 
 def test_a_held_lock_is_refused_with_the_holders_lock_info_after_two_requests(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     store = bucket.store()
     with pytest.raises(Locked) as refused:
-        locks.acquire(store, NAME, lock_info("two", who="bob@desk"), BOB)
+        acquire(work(store, NAME, BOB), lock_info("two", who="bob@desk"))
     assert store.budget.requests == ["PutObject", "GetObject"]
     assert refused.value.body() == {**json.loads(lock_info("one")), "Path": f"{bucket.name}/{NAME.state_key}"}
     assert held_id(bucket) == "one"
@@ -88,43 +91,43 @@ def test_the_same_request_again_is_acquired_again_but_by_nobody_else_and_with_no
     bucket: Bucket,
 ) -> None:
     body = lock_info("one")
-    first = locks.acquire(bucket.store(), NAME, body, ADA)
-    assert locks.acquire(bucket.store(), NAME, body, ADA) == first
+    first = acquire(work(bucket.store(), NAME, ADA), body)
+    assert acquire(work(bucket.store(), NAME, ADA), body) == first
     for other, caller in ((body, BOB), (lock_info("one", operation="OperationTypePlan"), ADA)):
         with pytest.raises(Locked):
-            locks.acquire(bucket.store(), NAME, other, caller)
+            acquire(work(bucket.store(), NAME, caller), other)
 
 
 def test_a_lock_that_is_released_while_it_is_looked_at_is_acquired(bucket: Bucket) -> None:
     theirs = lock_info("one")
-    locks.acquire(bucket.store(), NAME, theirs, BOB)
-    bucket.proxy.before("GET", KEY, lambda: locks.release(bucket.direct_store(), NAME, theirs, BOB))
-    locks.acquire(bucket.store(), NAME, lock_info("two"), ADA)
+    acquire(work(bucket.store(), NAME, BOB), theirs)
+    bucket.proxy.before("GET", KEY, lambda: release(work(bucket.direct_store(), NAME, BOB), theirs))
+    acquire(work(bucket.store(), NAME, ADA), lock_info("two"))
     assert held_id(bucket) == "two"
 
 
 def test_a_lock_object_that_is_no_json_is_a_lock_that_says_so_and_can_be_forced(bucket: Bucket) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=b"\xff not json")
     with pytest.raises(Locked) as refused:
-        locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+        acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     holder = refused.value.body()
     assert holder["ID"].startswith("unreadable-")
     assert "is not a lock info document" in holder["Info"]
     assert f"{bucket.name}/{KEY}" in holder["Info"]
-    locks.release(bucket.store(), NAME, only_id(holder["ID"]), OPERATOR)
+    release(work(bucket.store(), NAME, OPERATOR), only_id(holder["ID"]))
     assert stored_lock(bucket) is None
 
 
 def test_a_release_takes_two_requests_and_repeated_it_leaves_the_next_lock_alone(bucket: Bucket) -> None:
     body = lock_info("one")
-    locks.acquire(bucket.store(), NAME, body, ADA)
+    acquire(work(bucket.store(), NAME, ADA), body)
     store = bucket.store()
-    assert locks.release(store, NAME, body, ADA) == Released("one")
+    assert release(work(store, NAME, ADA), body) == Released("one")
     assert store.budget.requests == ["GetObject", "DeleteObject"]
     assert stored_lock(bucket) is None
-    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
-    locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
-    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
+    assert release(work(bucket.store(), NAME, ADA), body) == Released("one")
+    acquire(work(bucket.store(), NAME, BOB), lock_info("two"))
+    assert release(work(bucket.store(), NAME, ADA), body) == Released("one")
     assert held_id(bucket) == "two"
 
 
@@ -138,20 +141,20 @@ def test_a_release_takes_two_requests_and_repeated_it_leaves_the_next_lock_alone
     ],
 )
 def test_whoever_did_not_take_the_lock_needs_the_permission_to_force_it(bucket: Bucket, body: bytes) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     store = bucket.store()
     with pytest.raises(NotAllowed, match="maintainer"):
-        locks.release(store, NAME, body, BOB)
+        release(work(store, NAME, BOB), body)
     assert store.budget.requests == ([] if body == b"" else ["GetObject"])
     assert held_id(bucket) == "one"
 
 
 def test_opentofus_force_unlock_removes_the_lock_that_it_names(bucket: Bucket) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     with pytest.raises(LockNotMatched, match="one"):
-        locks.release(bucket.store(), NAME, only_id("two"), OPERATOR)
+        release(work(bucket.store(), NAME, OPERATOR), only_id("two"))
     assert held_id(bucket) == "one"
-    outcome = locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+    outcome = release(work(bucket.store(), NAME, OPERATOR), only_id("one"))
     assert isinstance(outcome, ForceUnlocked)
     assert (outcome.info and outcome.info.id, outcome.principal) == ("one", "token:ada")
     assert stored_lock(bucket) is None
@@ -160,53 +163,53 @@ def test_opentofus_force_unlock_removes_the_lock_that_it_names(bucket: Bucket) -
 def test_a_force_unlock_whose_lock_changed_and_then_was_released_has_nothing_left_to_do(
     bucket: Bucket,
 ) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
 
     def released_twice() -> None:
         broken_and_taken(bucket)
         bucket.proxy.before(
-            "GET", KEY, lambda: locks.release(bucket.direct_store(), NAME, lock_info("two"), BOB)
+            "GET", KEY, lambda: release(work(bucket.direct_store(), NAME, BOB), lock_info("two"))
         )
 
     bucket.proxy.before("DELETE", KEY, released_twice)
-    assert isinstance(locks.release(bucket.store(), NAME, only_id("one"), OPERATOR), ForceUnlocked)
+    assert isinstance(release(work(bucket.store(), NAME, OPERATOR), only_id("one")), ForceUnlocked)
     assert stored_lock(bucket) is None
 
 
 def test_terraforms_force_unlock_removes_an_older_lock_but_never_one_taken_since(bucket: Bucket) -> None:
     undisturbed = names.parse("network/undisturbed")
     for name in (undisturbed, NAME):
-        locks.acquire(bucket.store(), name, lock_info("one"), ADA)
+        acquire(work(bucket.store(), name, ADA), lock_info("one"))
     wait_until_older_than_the_minimum(bucket, NAME)
 
     bucket.proxy.before("DELETE", KEY, lambda: released_and_taken(bucket))
     with pytest.raises(LockNotMatched, match=r"one is gone.*bob@desk.*lock ID two.*their lock stays"):
-        locks.release(bucket.store(), NAME, b"", OPERATOR)
+        release(work(bucket.store(), NAME, OPERATOR), b"")
     assert held_id(bucket) == "two"
 
-    assert isinstance(locks.release(bucket.store(), undisturbed, b"", OPERATOR), ForceUnlocked)
+    assert isinstance(release(work(bucket.store(), undisturbed, OPERATOR), b""), ForceUnlocked)
     assert bucket.history(undisturbed.lock_key) == []
 
 
 def test_a_force_unlock_without_an_id_that_stays_undecided_gets_no_status_that_is_repeated(
     bucket: Bucket,
 ) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     wait_until_older_than_the_minimum(bucket, NAME)
     bucket.proxy.fail("DELETE", KEY, Fault.SLOW_DOWN, times=1000)
     with pytest.raises(UnlockOutcomeUnknown) as undecided:
-        locks.release(bucket.store(seconds=0.5), NAME, b"", OPERATOR)
+        release(work(bucket.store(seconds=0.5), NAME, OPERATOR), b"")
     assert undecided.value.status == 409
     assert undecided.value.logged == {"lock_id": "one", "held_by": "token:ada"}
     with pytest.raises(OutcomeUnknown) as named:
-        locks.release(bucket.store(seconds=0.5), NAME, only_id("one"), OPERATOR)
+        release(work(bucket.store(seconds=0.5), NAME, OPERATOR), only_id("one"))
     assert named.value.logged == {"lock_id": "one", "held_by": "token:ada"}
     assert bucket.proxy.end_rules() < 1000
 
 
 @pytest.fixture
 def no_minimum_age(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
+    monkeypatch.setattr(removing, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
 
 
 @pytest.mark.usefixtures("no_minimum_age")
@@ -214,10 +217,10 @@ def no_minimum_age(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_force_unlock_that_worked_and_cannot_be_looked_at_gets_no_status_that_is_repeated_without_an_id(
     bucket: Bucket, body: bytes
 ) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     bucket.proxy.before("DELETE", KEY, lambda: bucket.proxy.fail("GET", KEY, Fault.SLOW_DOWN, times=1000))
     with pytest.raises(OutcomeUnknown if body else UnlockOutcomeUnknown) as undecided:
-        locks.release(bucket.store(seconds=1), NAME, body, OPERATOR)
+        release(work(bucket.store(seconds=1), NAME, OPERATOR), body)
     assert bucket.proxy.end_rules() < 1000
     assert stored_lock(bucket) is None
     assert undecided.value.logged == {"lock_id": "one", "held_by": "token:ada"}
@@ -228,14 +231,14 @@ def test_a_force_unlock_that_worked_and_cannot_be_looked_at_gets_no_status_that_
 def test_a_force_unlock_without_an_id_that_s3_refuses_after_it_worked_gets_no_status_that_is_repeated(
     bucket: Bucket, last: str
 ) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     if last == "DELETE":
         bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)
         bucket.proxy.fail("DELETE", KEY, Fault.DENIED, times=2)
     else:
         bucket.proxy.before("DELETE", KEY, lambda: bucket.proxy.fail("GET", KEY, Fault.DENIED))
     with pytest.raises(UnlockOutcomeUnknown) as undecided:
-        locks.release(bucket.store(), NAME, b"", OPERATOR)
+        release(work(bucket.store(), NAME, OPERATOR), b"")
     assert undecided.value.status == 409
     assert stored_lock(bucket) is None
     assert "AccessDenied" in undecided.value.logged["reason"]
@@ -250,26 +253,26 @@ def test_a_force_unlock_without_an_id_that_s3_refuses_after_it_worked_gets_no_st
     ],
 )
 def test_whatever_is_accepted_as_lock_info_can_be_released(bucket: Bucket, body: bytes) -> None:
-    locks.acquire(bucket.store(), NAME, body, ADA)
+    acquire(work(bucket.store(), NAME, ADA), body)
     assert held_id(bucket) == "one"
-    locks.acquire(bucket.store(), NAME, body, ADA)
-    assert locks.release(bucket.store(), NAME, body, ADA) == Released("one")
+    acquire(work(bucket.store(), NAME, ADA), body)
+    assert release(work(bucket.store(), NAME, ADA), body) == Released("one")
     assert stored_lock(bucket) is None
 
 
 @pytest.mark.parametrize("body", [b"", only_id("one"), lock_info("one")])
 def test_unlocking_what_is_not_locked_succeeds(bucket: Bucket, body: bytes) -> None:
-    assert isinstance(locks.release(bucket.store(), NAME, body, OPERATOR), Released | ForceUnlocked)
+    assert isinstance(release(work(bucket.store(), NAME, OPERATOR), body), Released | ForceUnlocked)
 
 
 def test_a_lock_of_terraforms_own_s3_backend_holds_and_only_a_maintainer_breaks_it(bucket: Bucket) -> None:
     theirs = {**json.loads(lock_info("native")), "Path": f"{bucket.name}/{NAME.state_key}"}
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=json.dumps(theirs).encode())
     with pytest.raises(Locked) as refused:
-        locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+        acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     assert refused.value.body() == theirs
     with pytest.raises(NotAllowed):
-        locks.release(bucket.store(), NAME, json.dumps(theirs).encode(), ADA)
+        release(work(bucket.store(), NAME, ADA), json.dumps(theirs).encode())
     assert held_id(bucket) == "native"
 
 
@@ -278,31 +281,31 @@ def test_a_lock_of_terraforms_own_s3_backend_holds_and_only_a_maintainer_breaks_
 
 def take_over(bucket: Bucket) -> None:
     """Somebody breaks the lock, and a late retry of the first request acquires it again."""
-    locks.release(bucket.direct_store(), NAME, only_id("one"), OPERATOR)
-    locks.acquire(bucket.direct_store(), NAME, lock_info("one"), ADA)
+    release(work(bucket.direct_store(), NAME, OPERATOR), only_id("one"))
+    acquire(work(bucket.direct_store(), NAME, ADA), lock_info("one"))
 
 
 def held_version(bucket: Bucket) -> str | None:
-    held = locks.read(bucket.direct_store(), NAME)
-    return held.identity.version_id if held else None
+    lock = held.read(bucket.direct_store(), NAME)
+    return lock.identity.version_id if lock else None
 
 
 def test_a_lock_that_lies_over_an_old_marker_is_given_back_and_the_marker_stays(bucket: Bucket) -> None:
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=b"{}")
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)
     before = bucket.history(KEY)
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
-    locks.release(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
+    release(work(bucket.store(), NAME, ADA), lock_info("one"))
     assert stored_lock(bucket) is None
     assert bucket.history(KEY) == before
 
 
 def test_an_unconditional_lock_over_another_one_gives_it_back_to_its_holder(bucket: Bucket) -> None:
     # Holdfast never writes this. The removal of the upper version must not read as "not locked".
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=lock_info("two"))
     with pytest.raises(LockNotMatched, match="one"):
-        locks.release(bucket.store(), NAME, only_id("two"), OPERATOR)
+        release(work(bucket.store(), NAME, OPERATOR), only_id("two"))
     assert held_id(bucket) == "one"
 
 
@@ -312,24 +315,24 @@ def test_a_lock_under_retention_is_given_back_all_the_same_and_leaves_a_marker(
 ) -> None:
     bucket.retain_everything()
     caller = ADA if body == lock_info("one") else OPERATOR
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     store = bucket.store()
-    locks.release(store, NAME, body, caller)
+    release(work(store, NAME, caller), body)
     assert store.budget.requests[:3] == ["GetObject", "DeleteObject", "DeleteObject"]
     assert stored_lock(bucket) is None
     assert len(bucket.bodies(KEY)) == bucket.delete_markers(KEY) == 1
-    locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
+    acquire(work(bucket.store(), NAME, BOB), lock_info("two"))
     assert held_id(bucket) == "two"
 
 
 def test_a_lock_under_retention_that_was_taken_since_is_not_removed(bucket: Bucket) -> None:
     bucket.retain_everything()
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
 
     bucket.proxy.before("DELETE", KEY, lambda: None)  # the removal, which is refused
     bucket.proxy.before("DELETE", KEY, lambda: released_and_taken(bucket))
     with pytest.raises(LockNotMatched, match="their lock stays"):
-        locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+        release(work(bucket.store(), NAME, OPERATOR), only_id("one"))
     assert held_id(bucket) == "two"
 
 
@@ -337,27 +340,27 @@ def test_a_lock_under_retention_that_was_taken_since_is_not_removed(bucket: Buck
 def test_a_late_removal_leaves_a_lock_alone_that_was_taken_since_with_the_same_document(
     bucket: Bucket, forced: bool
 ) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     bucket.proxy.before("DELETE", KEY, lambda: take_over(bucket))
     if forced:  # it does not claim that the lock is gone
         with pytest.raises(LockNotMatched, match="their lock stays"):
-            locks.release(bucket.store(), NAME, only_id("one"), OPERATOR)
+            release(work(bucket.store(), NAME, OPERATOR), only_id("one"))
     else:
-        assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
+        assert release(work(bucket.store(), NAME, ADA), lock_info("one")) == Released("one")
     assert held_id(bucket) == "one"
 
 
 def test_a_doubled_release_leaves_a_lock_alone_that_was_taken_since_with_the_same_document(
     bucket: Bucket,
 ) -> None:
-    locks.acquire(bucket.store(), NAME, lock_info("one"), ADA)
+    acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
     first = held_version(bucket)
     assert first is not None
     bucket.proxy.fail("DELETE", KEY, Fault.ANSWER_LOST)  # it took effect, and is sent again
     bucket.proxy.before(
-        "DELETE", KEY, lambda: locks.acquire(bucket.direct_store(), NAME, lock_info("one"), ADA)
+        "DELETE", KEY, lambda: acquire(work(bucket.direct_store(), NAME, ADA), lock_info("one"))
     )
-    assert locks.release(bucket.store(), NAME, lock_info("one"), ADA) == Released("one")
+    assert release(work(bucket.store(), NAME, ADA), lock_info("one")) == Released("one")
     again = held_version(bucket)
     assert again not in (None, first)
     for _ in range(2):  # and once more, by anything that kept it
@@ -368,14 +371,14 @@ def test_a_doubled_release_leaves_a_lock_alone_that_was_taken_since_with_the_sam
 @pytest.mark.parametrize("body", [lock_info("one"), only_id("one")], ids=["release", "force-unlock"])
 def test_without_versioning_a_lock_is_given_back_by_its_etag(unversioned: Bucket, body: bytes) -> None:
     caller = ADA if body == lock_info("one") else OPERATOR
-    locks.acquire(unversioned.store(), NAME, lock_info("one"), ADA)
-    locks.release(unversioned.store(), NAME, body, caller)
+    acquire(work(unversioned.store(), NAME, ADA), lock_info("one"))
+    release(work(unversioned.store(), NAME, caller), body)
     assert stored_lock(unversioned) is None
 
 
 def test_without_versioning_a_lock_that_was_taken_since_stays(unversioned: Bucket) -> None:
-    locks.acquire(unversioned.store(), NAME, lock_info("one"), ADA)
+    acquire(work(unversioned.store(), NAME, ADA), lock_info("one"))
 
     unversioned.proxy.before("DELETE", KEY, lambda: broken_and_taken(unversioned))
-    assert locks.release(unversioned.store(), NAME, lock_info("one"), ADA) == Released("one")
+    assert release(work(unversioned.store(), NAME, ADA), lock_info("one")) == Released("one")
     assert held_id(unversioned) == "two"

@@ -8,18 +8,21 @@ from typing import Any, Final
 
 import pytest
 
+from gateway.function import Function
 from gateway.responses import respond
 from gateway.router import Route, Router, by_name
 from holdfast import names
 from holdfast.access import Action, Caller
 from holdfast.audit import Event
+from holdfast.s3.budget import Budget
 from holdfast.state import diff
 from holdfast.state.delete import delete
 from management import differences, documents
 from management.requests import Request
-from tests.contract.conftest import NAME, READER, Answer, Bucket
+from tests.contract.conftest import ACCOUNT, NAME, READER, Answer, Bucket
 from tests.support.documents import LINEAGE, OPERATOR, encrypted_state, state
 from tests.support.events import manage_request
+from tests.support.work import policy, work
 
 ROUTE = Route(
     *("/manage/v1/diff/{name+}", "GET", differences.respond, Event.STATE_COMPARED),
@@ -37,14 +40,19 @@ def put(bucket: Bucket, body: bytes, name: str = "network/prod") -> str:
     return bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=body)["VersionId"]
 
 
+def to_function(bucket: Bucket, event: Mapping[str, Any]) -> Request:
+    """Return a request to a function of the bucket, through the proxy."""
+    function = Function(bucket.server.proxied, bucket.name, ACCOUNT, policy(), None)
+    return Request(event, function, Budget.seconds(20))
+
+
 def ask(
     bucket: Bucket, query: Query = NO_QUERY, *, caller: Caller = READER, accepts: str = "identity"
 ) -> Answer:
     event = manage_request(
         "GET", "diff/network/prod", caller=caller, query=query, headers={"accept-encoding": accepts}
     )
-    request = Request(event, bucket.store())
-    return respond(request, ROUTER, documents.error)
+    return respond(to_function(bucket, event), ROUTER, documents.error)
 
 
 def found(bucket: Bucket, query: Query = NO_QUERY) -> Any:
@@ -82,13 +90,13 @@ def test_the_version_before_an_old_one_is_found_by_one_request(bucket: Bucket) -
     oldest, old = put(bucket, with_tag(1, "a")), put(bucket, with_tag(2, "b"))
     for serial in range(3, 45):
         put(bucket, with_tag(serial, "c"))
-    store = bucket.store()
-    request = Request(manage_request("GET", "diff/network/prod", caller=READER, query={"to": old}), store)
+    event = manage_request("GET", "diff/network/prod", caller=READER, query={"to": old})
+    request = to_function(bucket, event)
 
     answer = respond(request, ROUTER, documents.error)
 
     assert json.loads(answer["body"])["from"]["version"] == oldest
-    assert store.budget.requests == ["GetObject", "ListObjectVersions", "GetObject"]
+    assert request.budget.requests == ["GetObject", "ListObjectVersions", "GetObject"]
 
 
 def test_it_compares_the_current_version_with_the_one_before_it(bucket: Bucket, log: list[str]) -> None:
@@ -181,7 +189,7 @@ def test_versions_can_be_named_and_delete_markers_are_skipped(bucket: Bucket) ->
 
 def test_a_deleted_state_is_compared_by_its_versions(bucket: Bucket) -> None:
     first, second = put(bucket, with_tag(1, "a")), put(bucket, with_tag(2, "b"))
-    delete(bucket.direct_store(), NAME, OPERATOR)
+    delete(work(bucket.direct_store(), NAME, OPERATOR))
 
     assert refused(bucket)[:2] == (404, "no_state")
     assert found(bucket, {"to": second})["from"]["version"] == first

@@ -12,7 +12,7 @@ import pytest
 from gateway.headers import JSON
 from holdfast import audit
 from holdfast.access import Caller, Grant, Role
-from holdfast.state import locks
+from holdfast.state import acquiring, held
 from holdfast.state.write import write
 from tests.contract.conftest import (
     ACCOUNT,
@@ -30,6 +30,7 @@ from tests.support import access_calls
 from tests.support.documents import ADA, LINEAGE, OPERATOR, state
 from tests.support.events import Context, manage_request
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 BUCKET = "holdfast-management"
 ANOTHER_COMMAND = "f" * 32
@@ -83,13 +84,13 @@ def message(answer: Answer) -> str:
 
 def written(bucket: Bucket, *bodies: bytes) -> list[str]:
     """Write these versions; return their IDs."""
-    store = bucket.direct_store()
-    return [write(store, NAME, body, None, ADA, require_lock=False).version_id for body in bodies]
+    by_ada = work(bucket.direct_store(), NAME, ADA)
+    return [write(by_ada, body, None).version_id for body in bodies]
 
 
 def locked(bucket: Bucket) -> str:
     """Acquire the lock as a client does; return its version."""
-    return locks.acquire(bucket.direct_store(), NAME, ONE, ADA).version_id
+    return acquiring.acquire(work(bucket.direct_store(), NAME, ADA), ONE).version_id
 
 
 def marker(bucket: Bucket) -> dict[str, str]:
@@ -239,9 +240,9 @@ def test_a_lock_is_broken_by_id_and_version_alone(manage: Handle, bucket: Bucket
         assert done(answer) == {"name": "network/prod", "removed": removed}
     assert bucket.history(NAME.lock_key) == []
     ask(manage, "PUT", FREEZE, frozen())
-    held = locks.read(bucket.direct_store(), NAME)
-    assert held is not None
-    refused = ask(manage, "DELETE", LOCK, query={"id": held.info.id, "version": held.identity.version_id})
+    freeze = held.read(bucket.direct_store(), NAME)
+    assert freeze is not None
+    refused = ask(manage, "DELETE", LOCK, query={"id": freeze.info.id, "version": freeze.identity.version_id})
     assert error(refused) == (423, "frozen")
 
 
@@ -466,9 +467,9 @@ def test_a_parameter_that_is_missing_misspelled_or_too_many_removes_nothing(
     version = locked(bucket)
     refused = ask(manage, method, path, back_to("x") if path == RESTORE else None, query=query)
     assert error(refused) == (400, "invalid_request")
-    held = locks.read(bucket.direct_store(), NAME)
-    assert held is not None
-    assert held.identity.version_id == version
+    lock = held.read(bucket.direct_store(), NAME)
+    assert lock is not None
+    assert lock.identity.version_id == version
 
 
 def test_a_body_that_did_not_arrive_whole_changes_nothing(manage: Handle, bucket: Bucket) -> None:

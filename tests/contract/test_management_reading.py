@@ -16,14 +16,16 @@ import urllib3
 from holdfast import names
 from holdfast.access import Action, Caller, Grant, Role, roles_with
 from holdfast.s3.objects import ObjectVersion
-from holdfast.state import freeze, locks
+from holdfast.state import acquiring
 from holdfast.state.catalog import Listed, Page
+from holdfast.state.freezing.states import freeze
+from holdfast.state.held import CommandLock, Freeze, LockIdentity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import HeldLock, LockIdentity
 from holdfast.state.write import write
 from tests.contract.conftest import NAME, ONLY_OUTPUTS, READER, Answer, Bucket, Handle, Server, started
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, old_state, state
 from tests.support.events import Context, manage_request
+from tests.support.work import work
 
 BUCKET = "holdfast-management-reading"
 ELSEWHERE = Caller("token:elsewhere", (Grant(Role.MAINTAINER, ("billing/*",)),), "the billing team")
@@ -58,8 +60,7 @@ class Api:
 
     def write(self, body: bytes, name: names.StateName = NAME, lock_id: str | None = None) -> str:
         """Write, and return the ID of the version."""
-        store = self.bucket.direct_store()
-        return write(store, name, body, lock_id, BEA, require_lock=False).version_id
+        return write(work(self.bucket.direct_store(), name, BEA), body, lock_id).version_id
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def tracked(serial: int) -> bytes:
 
 def test_a_list_has_states_and_locks_and_says_who_holds_them(api: Api) -> None:
     api.write(state(1))
-    locks.acquire(api.bucket.direct_store(), names.parse("network/new"), lock_info("one"), BEA)
+    acquiring.acquire(work(api.bucket.direct_store(), names.parse("network/new"), BEA), lock_info("one"))
     found = api.get("states", prefix="network/")
     new, prod = sorted(found["states"], key=lambda one: str(one["name"]))
     assert found["next"] is None
@@ -112,9 +113,8 @@ def test_a_list_has_states_and_locks_and_says_who_holds_them(api: Api) -> None:
 
 
 def test_a_frozen_state_says_why_wherever_locks_are_shown(api: Api) -> None:
-    freeze.freeze(
-        api.bucket.direct_store(), NAME, "0" * 32, "incident", None, OPERATOR, now=datetime.now(UTC)
-    )
+    by_operator = work(api.bucket.direct_store(), NAME, OPERATOR)
+    freeze(by_operator, Freeze("0" * 32, "incident", None), now=datetime.now(UTC))
     for lock in (
         api.get("states")["states"][0]["lock"],
         api.get("locks")["locks"][0],
@@ -163,8 +163,8 @@ def test_a_page_of_a_thousand_states_with_the_longest_locks_fits_a_response(func
     for text in ('"\\\n' * 9000, "\U0001f512" * 9000, "\0" * 9000):
         info = LockInfo({"ID": "i" * 200, "Who": text, "Info": text, "Operation": text})
         version = ObjectVersion("", "v" * 32, 1, datetime.now(UTC), {"owner": "o" * 200}, has_own_etag=True)
-        held = HeldLock(LockIdentity("v" * 32, info, "p" * 200), version, version.last_modified)
-        listed = [Listed(names.StateName("n" * 200), 10**8, version.last_modified, lock=held)] * 1000
+        lock = CommandLock(LockIdentity("v" * 32, info, "p" * 200), version, version.last_modified)
+        listed = [Listed(names.StateName("n" * 200), 10**8, version.last_modified, lock=lock)] * 1000
         for page in (documents.states(Page(listed, "c" * 3000)), documents.locks(Page(listed, "c" * 3000))):
             sent = documents.large(page, accepts_gzip=False)
             assert len(json.dumps({"body": sent.text})) < payload.MAX_BYTES
@@ -172,7 +172,7 @@ def test_a_page_of_a_thousand_states_with_the_longest_locks_fits_a_response(func
 
 
 def test_one_state_says_what_it_is_and_who_wrote_it(api: Api) -> None:
-    locks.acquire(api.bucket.direct_store(), NAME, lock_info("one"), ADA)
+    acquiring.acquire(work(api.bucket.direct_store(), NAME, ADA), lock_info("one"))
     version = api.write(tracked(3), lock_id="one")
     found = api.get("states/network/prod")
     assert found.pop("lock")["id"] == "one"
@@ -220,7 +220,7 @@ def test_a_state_of_another_program_tells_what_its_document_does(
 
 
 def test_a_name_with_only_a_lock_or_a_record_is_described_without_a_state(api: Api) -> None:
-    locks.acquire(api.bucket.direct_store(), NAME, lock_info("one"), ADA)
+    acquiring.acquire(work(api.bucket.direct_store(), NAME, ADA), lock_info("one"))
     found = api.get("states/network/prod")
     assert (found["version"], found["resources"], found["lock"]["id"]) == (None, None, "one")
     put = api.bucket.s3.put_object(Bucket=BUCKET, Key="workspaces/network/new.json", Body=b"{}")

@@ -6,34 +6,36 @@ import pytest
 
 from holdfast.errors import Locked
 from holdfast.memory import Memory
-from holdfast.state import locks
+from holdfast.state.acquiring import acquire
 from holdfast.state.delete import delete
 from holdfast.state.read import read, read_outputs
+from holdfast.state.releasing import release
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
 from tests.contract.conftest import NAME, ONE, Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, state
 from tests.support.request_budget import ACQUIRE, FIRST_WRITE, LOOK, READ, RELEASE, WRITE, WRITE_REMEMBERED
+from tests.support.work import work
 
 PUSH = lock_info("push", operation="state-push")
 
 
 def acquire_held(bucket: Bucket) -> None:
     with pytest.raises(Locked):
-        locks.acquire(bucket.store(), NAME, lock_info("two"), BOB)
+        acquire(work(bucket.store(), NAME, BOB), lock_info("two"))
 
 
 VERBS: dict[str, Callable[[Bucket], object]] = {
-    "acquire": lambda bucket: locks.acquire(bucket.store(), NAME, ONE, ADA),
+    "acquire": lambda bucket: acquire(work(bucket.store(), NAME, ADA), ONE),
     "acquire-held": acquire_held,
-    "read": lambda bucket: read(bucket.store(), NAME, ADA),
-    "write": lambda bucket: write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True),
-    "write-next": lambda bucket: write(bucket.store(), NAME, state(2), "one", ADA, require_lock=True),
-    "write-unlocked": lambda bucket: write(bucket.store(), NAME, state(1), None, ADA, require_lock=False),
-    "release": lambda bucket: locks.release(bucket.store(), NAME, ONE, ADA),
-    "force-unlock": lambda bucket: locks.release(bucket.store(), NAME, only_id("one"), OPERATOR),
-    "delete": lambda bucket: delete(bucket.store(), NAME, OPERATOR),
-    "undelete": lambda bucket: undelete(bucket.store(), NAME, bucket.marker(NAME.state_key), OPERATOR, None),
+    "read": lambda bucket: read(work(bucket.store(), NAME, ADA)),
+    "write": lambda bucket: write(work(bucket.store(), NAME, ADA, require_lock=True), state(1), "one"),
+    "write-next": lambda bucket: write(work(bucket.store(), NAME, ADA, require_lock=True), state(2), "one"),
+    "write-unlocked": lambda bucket: write(work(bucket.store(), NAME, ADA), state(1), None),
+    "release": lambda bucket: release(work(bucket.store(), NAME, ADA), ONE),
+    "force-unlock": lambda bucket: release(work(bucket.store(), NAME, OPERATOR), only_id("one")),
+    "delete": lambda bucket: delete(work(bucket.store(), NAME, OPERATOR)),
+    "undelete": lambda bucket: undelete(work(bucket.store(), NAME, OPERATOR), bucket.marker(NAME.state_key)),
     "retain": Bucket.retain_everything,
 }
 
@@ -80,23 +82,23 @@ Step = Callable[[Bucket, Memory], object]
 
 
 def warm_read(bucket: Bucket, memory: Memory) -> None:
-    read(bucket.store(), NAME, ADA, memory)
+    read(work(bucket.store(), NAME, ADA, memory))
 
 
 def warm_read_of_outputs(bucket: Bucket, memory: Memory) -> None:
-    read_outputs(bucket.store(), NAME, ADA, memory)
+    read_outputs(work(bucket.store(), NAME, ADA, memory))
 
 
 def warm_write(serial: int) -> Step:
     def step(bucket: Bucket, memory: Memory) -> None:
-        write(bucket.store(), NAME, state(serial), "one", ADA, require_lock=True, memory=memory)
+        write(work(bucket.store(), NAME, ADA, memory, require_lock=True), state(serial), "one")
 
     return step
 
 
 def elsewhere(body: bytes) -> Step:
     """Another process writes under the same lock."""
-    return lambda bucket, _: write(bucket.store(), NAME, body, "one", ADA, require_lock=True)
+    return lambda bucket, _: write(work(bucket.store(), NAME, ADA, require_lock=True), body, "one")
 
 
 def pushed_elsewhere(body: bytes) -> Step:
@@ -104,9 +106,9 @@ def pushed_elsewhere(body: bytes) -> Step:
 
     def step(bucket: Bucket, _: Memory) -> None:
         VERBS["release"](bucket)
-        locks.acquire(bucket.store(), NAME, PUSH, ADA)
-        write(bucket.store(), NAME, body, "push", ADA, require_lock=True)
-        locks.release(bucket.store(), NAME, PUSH, ADA)
+        acquire(work(bucket.store(), NAME, ADA), PUSH)
+        write(work(bucket.store(), NAME, ADA, require_lock=True), body, "push")
+        release(work(bucket.store(), NAME, ADA), PUSH)
         VERBS["acquire"](bucket)
 
     return step
@@ -122,7 +124,7 @@ def put_by_another_program(body: bytes) -> Step:
 
 def unlocked(bucket: Bucket, memory: Memory) -> None:
     VERBS["release"](bucket)
-    write(bucket.store(), NAME, state(2), None, ADA, require_lock=False, memory=memory)
+    write(work(bucket.store(), NAME, ADA, memory), state(2), None)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from holdfast.errors import (
 )
 from holdfast.memory import Memory
 from holdfast.s3.retention import Retention
-from holdfast.state import locks
+from holdfast.state import acquiring, releasing
+from holdfast.state.current_state import parse_metadata
 from holdfast.state.delete import delete
 from holdfast.state.document import Revision
 from holdfast.state.read import read
@@ -40,6 +41,7 @@ from tests.support.documents import (
     state,
 )
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 # --- the plain path -----------------------------------------------------------------------------
 
@@ -49,7 +51,7 @@ def test_a_state_is_stored_and_returned_byte_for_byte_with_what_its_writer_noted
     team.lock()
     body = state(1, content="ümläut \u2028 \\u0000")
     store = team.bucket.store()
-    written = write(store, NAME, body, "one", ADA, require_lock=True)
+    written = write(work(store, NAME, ADA, require_lock=True), body, "one")
     assert written == Written(Revision(1, LINEAGE), None, written.version_id, written.lock, new_version=True)
     assert written.lock is not None
     assert (written.lock.id, written.lock.who) == ("one", "ada@laptop")
@@ -79,7 +81,7 @@ def test_intermediate_saves_gaps_in_the_serial_and_an_empty_lineage_are_normal(t
     again = team.write(state(8, lineage=""))
     assert (again.version_id, again.new_version) == (first, False)
     store = team.bucket.store()
-    assert read(store, NAME, READER) == state(8, lineage="")
+    assert read(work(store, NAME, READER)) == state(8, lineage="")
     assert store.budget.requests == ["GetObject"]
     assert team.versions() == [state(1, lineage=""), state(2), state(7), state(8, lineage="")]
 
@@ -98,7 +100,7 @@ def test_a_write_while_somebody_else_holds_the_lock_is_refused_with_the_holder(
     team.lock()
     for require_lock in (True, False):
         with pytest.raises(Locked) as refused:
-            write(team.bucket.store(), NAME, state(1), lock_id, caller, require_lock=require_lock)
+            write(work(team.bucket.store(), NAME, caller, require_lock=require_lock), state(1), lock_id)
         assert refused.value.body()["ID"] == "one"
     assert team.versions() == []
 
@@ -106,9 +108,9 @@ def test_a_write_while_somebody_else_holds_the_lock_is_refused_with_the_holder(
 def test_a_caller_or_a_body_that_is_refused_costs_no_request(team: Team) -> None:
     store = team.bucket.store()
     with pytest.raises(NotAllowed, match="writer"):
-        write(store, NAME, state(1), None, READER, require_lock=False)
+        write(work(store, NAME, READER), state(1), None)
     with pytest.raises(InvalidState):
-        write(store, NAME, b"[]", None, ADA, require_lock=False)
+        write(work(store, NAME, ADA), b"[]", None)
     assert store.budget.requests == []
 
 
@@ -163,7 +165,7 @@ def test_a_file_that_is_no_state_replaces_no_state_that_has_a_lineage(
             team.write(blank_state(serial), "push")
     team.unlock(lock_info("push", operation=operation))
     assert team.versions() == [state(5)]
-    delete(team.bucket.direct_store(), NAME, OPERATOR)
+    delete(team.works(OPERATOR))
     team.lock(lock_info("push", operation=operation))
     team.write(blank_state(1), "push")
     team.write(blank_state(2), "push")
@@ -412,11 +414,11 @@ class WarmProcess:
     memory: Memory
 
     def read(self) -> bytes | None:
-        return read(self.bucket.store(), NAME, ADA, self.memory)
+        return read(work(self.bucket.store(), NAME, ADA, self.memory))
 
     def write(self, body: bytes, lock_id: str = "one") -> Written:
         store = self.bucket.store()
-        return write(store, NAME, body, lock_id, ADA, require_lock=True, memory=self.memory)
+        return write(work(store, NAME, ADA, self.memory, require_lock=True), body, lock_id)
 
     def remembers_nothing(self) -> bool:
         return self.memory.take(NAME) is None
@@ -534,12 +536,12 @@ def test_a_holder_writes_from_memory_over_what_was_never_acknowledged_and_cannot
     team.write(state(5))
     a_late_write(team, state(9, content="late"))
     bobs = team.bucket.store()
-    read(bobs, NAME, BOB, warm.memory)
+    read(work(bobs, NAME, BOB, warm.memory))
     with pytest.raises(SerialNotNewer, match="5"):
-        write(bobs, NAME, state(5, content="other"), "two", BOB, require_lock=True, memory=warm.memory)
-    read(bobs, NAME, BOB, warm.memory)
+        write(work(bobs, NAME, BOB, warm.memory, require_lock=True), state(5, content="other"), "two")
+    read(work(bobs, NAME, BOB, warm.memory))
     bobs.budget.requests.clear()
-    write(bobs, NAME, state(6), "two", BOB, require_lock=True, memory=warm.memory)
+    write(work(bobs, NAME, BOB, warm.memory, require_lock=True), state(6), "two")
     assert bobs.budget.requests == ["GetObject", "PutObject", "GetObject"]
     assert team.current() == state(6)
 
@@ -570,11 +572,12 @@ def test_what_is_remembered_of_a_write_is_what_a_read_tells_but_for_its_time_and
     assert b"confidential" not in pickle.dumps(warm.memory)
     told = warm.memory.take(NAME)
     assert told
-    since = written.version.last_modified - told.version.last_modified
+    since = written.last_modified - told.last_modified
     assert timedelta(0) <= since < timedelta(minutes=1)
-    same_time = replace(written.version, last_modified=told.version.last_modified)
-    assert replace(written, version=same_time) == told
-    assert (told.revision, told.superseded) == (Revision(2, lineage), Revision(1, lineage))
+    assert replace(written, last_modified=told.last_modified) == told
+    current = parse_metadata(told)
+    assert current
+    assert (current.revision, current.superseded) == (Revision(2, lineage), Revision(1, lineage))
 
 
 # --- retention -----------------------------------------------------------------------------------------
@@ -590,9 +593,11 @@ def retained(team: Team, version_id: str) -> bool:
 
 
 def test_a_state_under_retention_is_deleted_and_undeleted_and_keeps_every_version(team: Team) -> None:
-    write(team.bucket.store(), NAME, state(1), None, ADA, require_lock=False, retention=RETENTION)
-    delete(team.bucket.store(), NAME, OPERATOR)
-    undeleted = undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, RETENTION)
+    write(work(team.bucket.store(), NAME, ADA, retention=RETENTION), state(1), None)
+    delete(work(team.bucket.store(), NAME, OPERATOR))
+    undeleted = undelete(
+        work(team.bucket.store(), NAME, OPERATOR, retention=RETENTION), team.bucket.marker(KEY)
+    )
     assert retained(team, undeleted.version_id)
     assert team.versions() == [state(1), state(1)]
     assert team.bucket.history(LOCK_KEY) == []
@@ -605,17 +610,19 @@ def test_a_probe_is_locked_written_read_deleted_and_undeleted_as_any_state_and_n
     team: Team,
 ) -> None:
     bucket = team.bucket
-    locks.acquire(bucket.store(), PROBE, ONE, ADA)
+    acquiring.acquire(work(bucket.store(), PROBE, ADA), ONE)
     for serial in (1, 2):
         write(
-            *(bucket.store(), PROBE, probe_state(serial), "one", ADA), require_lock=True, retention=RETENTION
+            work(bucket.store(), PROBE, ADA, require_lock=True, retention=RETENTION),
+            probe_state(serial),
+            "one",
         )
-    locks.release(bucket.store(), PROBE, ONE, ADA)
-    assert read(bucket.store(), PROBE, READER) == probe_state(2)
-    delete(bucket.store(), PROBE, OPERATOR)
-    assert read(bucket.store(), PROBE, READER) is None
-    undelete(bucket.store(), PROBE, bucket.marker(PROBE.state_key), OPERATOR, RETENTION)
-    assert read(bucket.store(), PROBE, READER) == probe_state(2)
+    releasing.release(work(bucket.store(), PROBE, ADA), ONE)
+    assert read(work(bucket.store(), PROBE, READER)) == probe_state(2)
+    delete(work(bucket.store(), PROBE, OPERATOR))
+    assert read(work(bucket.store(), PROBE, READER)) is None
+    undelete(work(bucket.store(), PROBE, OPERATOR, retention=RETENTION), bucket.marker(PROBE.state_key))
+    assert read(work(bucket.store(), PROBE, READER)) == probe_state(2)
 
     assert bucket.history("states/") == []
     left = bucket.history("")
@@ -637,9 +644,9 @@ def test_a_probe_is_locked_written_read_deleted_and_undeleted_as_any_state_and_n
     ids=["outputs", "resources", "an old format's resources", "encrypted"],
 )
 def test_nobody_may_keep_anything_in_a_probe(team: Team, body: bytes) -> None:
-    locks.acquire(team.bucket.direct_store(), PROBE, ONE, ADA)
+    acquiring.acquire(work(team.bucket.direct_store(), PROBE, ADA), ONE)
     store = team.bucket.store()
     with pytest.raises(InvalidState, match="removed by 'holdfast doctor'"):
-        write(store, PROBE, body, "one", ADA, require_lock=True)
+        write(work(store, PROBE, ADA, require_lock=True), body, "one")
     assert store.budget.requests == []
     assert team.bucket.history(PROBE.state_key) == team.bucket.history(PROBE.lock_key)

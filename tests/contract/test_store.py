@@ -380,10 +380,10 @@ def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body
 
 def test_a_prolonged_store_has_time_left_and_loses_none(bucket: Bucket) -> None:
     late = Store(bucket.s3, bucket.name, ACCOUNT, Budget(time.monotonic()))
-    late.prolong(10)
+    late.budget.prolong(10)
     assert late.read(KEY) is None
     patient = bucket.store()
-    patient.prolong(0)
+    patient.budget.prolong(0)
     assert patient.read(KEY) is None
 
 
@@ -421,7 +421,7 @@ def test_a_prolonged_store_lists_on_after_its_first_deadline(
     monkeypatch.setattr("time.monotonic", lambda: now() + 60)
     with pytest.raises(OutcomeUnknown):
         next(others)
-    store.prolong(20)
+    store.budget.prolong(20)
     assert list(keys) == ["tokens/b.json"]
 
 
@@ -456,9 +456,7 @@ def test_what_the_test_before_drives_is_all_that_a_store_can_do() -> None:
     driven = {"write", "read", "read_version", "read_at_most", "versions", "list_keys"}
     driven |= {"keys_page", "versions_page"}
     driven |= {"delete", "remove_version", "discard"}
-    without_requests = {"prolong"}
-    public = {name for name in vars(Store) if not name.startswith("_")}
-    assert public == driven | without_requests
+    assert {name for name in vars(Store) if not name.startswith("_")} == driven
 
 
 @pytest.mark.parametrize("version", [False, True])

@@ -53,12 +53,14 @@ _STORED: Final = 'Stored(ObjectVersion("", "none", 0, datetime.now(UTC), {}, Fal
 _DELETE_OBJECT: Final = "holdfast.s3.store:Store.delete"
 _REMOVE_VERSION: Final = "holdfast.s3.store:Store.remove_version"
 _IS_DECISION: Final = "holdfast.s3.retry:is_decision"
-_ACQUIRE: Final = "holdfast.state.locks:acquire_own"
-_ACQUIRED_WITH: Final = "holdfast.state.locks:_was_acquired_with"
-_RELEASE: Final = "holdfast.state.locks:release"
-_FORCE_UNLOCK: Final = "holdfast.state.locks:_force_unlock"
-_IS_OLD_ENOUGH: Final = "holdfast.state.locks:_is_old_enough"
-_REMOVE_IF: Final = "holdfast.state.locks:_remove_if"
+_ACQUIRE: Final = "holdfast.state.acquiring:acquire_own"
+_ACQUIRED_WITH: Final = "holdfast.state.held:HeldLock.was_acquired_with"
+_OF_OBJECT: Final = "holdfast.state.held:of_object"
+_REMOVE: Final = "holdfast.state.held:_remove"
+_RELEASE: Final = "holdfast.state.releasing:release"
+_FORCE_UNLOCK_NAMED: Final = "holdfast.state.removing:force_unlock_named"
+_FORCE_UNLOCK_UNNAMED: Final = "holdfast.state.removing:force_unlock_unnamed"
+_IS_OLD_ENOUGH: Final = "holdfast.state.removing:_is_old_enough"
 _LEFT_LOCK: Final = "holdfast.state.delete:_release_left_lock"
 _LOOK: Final = "holdfast.state.fence:look"
 _PUT_FENCED: Final = "holdfast.state.fence:put_fenced"
@@ -83,37 +85,35 @@ _WRITTEN_UNDER: Final = "holdfast.state.guards:was_written_under"
 _COMPARE: Final = "holdfast.cloud.uploads:_compare"
 _COMMITTED: Final = "holdfast.state.write:committed"
 _CHECK_BASE: Final = "holdfast.state.guards:check_base"
-_RELEASE_EXACTLY: Final = "holdfast.state.locks:release_exactly"
-_FORCE_UNLOCK_VERSION: Final = "holdfast.state.locks:force_unlock_version"
+_RELEASE_EXACTLY: Final = "holdfast.state.releasing:release_exactly"
+_FORCE_UNLOCK_VERSION: Final = "holdfast.state.removing:force_unlock_version"
 _RESTORE: Final = "holdfast.state.restore:restore"
 _OWN_FREEZE: Final = "holdfast.state.restore:_own_freeze"
 _RESTORE_AGAIN: Final = "holdfast.state.restore:_write_again"
 _IS_RESTORED: Final = "holdfast.state.restore:_is_restored"
 _FOLLOWING: Final = "holdfast.state.restore:_following"
-_FREEZE: Final = "holdfast.state.locks:HeldLock.freeze"
-_IS_ENDED: Final = "holdfast.state.locks:HeldLock.is_ended_freeze"
-_UNFREEZE: Final = "holdfast.state.locks:unfreeze"
-_FREEZE_VERB: Final = "holdfast.state.freeze:freeze"
-_UNFREEZE_VERB: Final = "holdfast.state.freeze:unfreeze"
-_FREEZE_PATTERN: Final = "holdfast.state.freeze:freeze_pattern"
+_IS_ENDED: Final = "holdfast.state.held:HeldFreeze.is_ended_freeze"
+_FREEZE: Final = "holdfast.state.freezing.states:freeze"
+_UNFREEZE: Final = "holdfast.state.freezing.states:unfreeze"
+_FREEZE_PATTERN: Final = "holdfast.state.freezing.patterns:freeze_pattern"
 _LOCKED_OR_STORED: Final = "holdfast.state.catalog:locked_or_stored"
 _LISTS: Final = "lists = (_locked_by, _state_of)"
-_REQUIRE_NOT_FROZEN: Final = "holdfast.state.pattern_freeze:require_not_frozen"
-_IS_OLDER: Final = "holdfast.state.pattern_freeze:_is_older"
-_BREAK: Final = "holdfast.state.locks:break_exactly"
-_CHECK_REMOVAL: Final = "holdfast.state.locks:_check_removal"
-_IS_OWN: Final = "holdfast.state.locks:_is_own"
+_REQUIRE_NOT_FROZEN: Final = "holdfast.state.freezing.record:require_not_frozen"
+_IS_OLDER: Final = "holdfast.state.freezing.record:_is_older"
+_BREAK: Final = "holdfast.state.removing:break_exactly"
+_CHECK_REMOVAL: Final = "holdfast.state.removing:_check_removal"
+_IS_OWN: Final = "holdfast.state.removing:_is_own"
 _ANSWER_ACQUIRE: Final = "terraform_http.handler:_acquire"
 _ANSWER_RELEASE: Final = "terraform_http.handler:_release"
 _ROUTE_CHECK: Final = "gateway.router:Route.check"
 _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 
 
-_RELEASES_ANYWAY: Final = Before(_OWN_LOCK, "add_note", "_release(store, name, acquired)", which=(1, 4))
+_RELEASES_ANYWAY: Final = Before(_OWN_LOCK, "add_note", "_release(work, acquired)", which=(1, 4))
 _KEEPS_ITS_LOCK: Final = Returns("holdfast.state.fence:_release", "None")
-_REMOVES_WHAT_IS_THERE: Final = Before(_REMOVE_IF, "_remove_version", "held = read(store, name) or held")
-_ANY_FREEZE: Final = "held.freeze.id if held.freeze else None"
-_FREEZE_IS_A_LOCK: Final = Condition(_CHECK_REMOVAL, "freeze", "False")
+_REMOVES_WHAT_IS_THERE: Final = Before(_REMOVE, "_remove_version", "lock = read(store, name) or lock")
+_MARK: Final = 'mark = Freeze(metadata["freeze"], lock_info.reason_of_freeze(identity.info), until)'
+_FREEZE_IS_A_LOCK: Final = Condition(_CHECK_REMOVAL, "CommandLock", "False")
 
 
 def _at(where: str, *changes: Edit) -> tuple[str, tuple[Edit, ...]]:
@@ -127,8 +127,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "three-applies",
             Replaced(
                 _ACQUIRE,
-                "if held is None:\n    continue",
-                'if held is None:\n    return LockIdentity("gone", info, caller.principal)',
+                "if lock is None:\n    continue",
+                'if lock is None:\n    return LockIdentity("gone", info, caller.principal)',
             ),
         ),
         "an acquire whose 412 counts as success": _at("two-applies", Outcome(_PUT, 412, _STORED)),
@@ -136,10 +136,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "copied-lock", WithoutOperand(_ACQUIRED_WITH, "principal")
         ),
         "a delete that does not acquire the lock": _at(
-            "delete", Calls(_OWN_LOCK, "acquire_own", 'LockIdentity("none", info, caller.principal)')
+            "delete", Calls(_OWN_LOCK, "acquire_own", 'LockIdentity("none", info, work.caller.principal)')
         ),
         "a delete releases its lock before it deletes": _at(
-            "delete-broken", Before(_DELETE, "IfMatch", "locks.release_own(store, name, acquired)")
+            "delete-broken", Before(_DELETE, "IfMatch", "held.remove_acquired(store, name, acquired)")
         ),
     },
     Invariant.SEEN: {
@@ -166,18 +166,16 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "a write over an old cached version reads the lock before the state": _at(
             "broken-lock-gap",
-            Before(
-                _WRITE, "check_lock", "if remembered and not guess:\n    current = read_current(store, name)"
-            ),
+            Before(_WRITE, "check_lock", "if remembered and not guess:\n    current = read_current(work)"),
         ),
         "a write over an old cached version does not read the lock after the state": _at(
             "broken-lock-gap",
             Replaced(
                 _WRITE,
-                "current, lock = fence.look(store, name, partial(_current, guess=guess))",
-                "current = _current(store, name, guess)\n"
+                "current, lock = fence.look(work, partial(_current, guess=guess))",
+                "current = _current(work, guess)\n"
                 "if guess or not remembered:\n"
-                "    lock = fence.locks.read(store, name)",
+                "    lock = fence.held.read(work.store, work.name)",
             ),
         ),
         "a version is cached whose ETag another version can have": _at(
@@ -212,8 +210,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "restore-broken 100",
             Replaced(
                 _RESTORE_AGAIN,
-                "current, lock = fence.look(store, name, read_current)",
-                "lock = fence.locks.read(store, name)\ncurrent = read_current(store, name)",
+                "current, lock = fence.look(work, read_current)",
+                "lock = fence.held.read(work.store, name)\ncurrent = read_current(work)",
             ),
         ),
         "a delete goes over what the operator has not seen": _at(
@@ -224,10 +222,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             Before(
                 _UNDELETE_AGAIN,
                 "_of_first_try",
-                "over = fence.look(store, name, read_current)\n"
-                "fence.put_fenced(\n"
-                "    store, name, new, body, over, caller, require_own, sha256=sha256, retention=retention\n"
-                ")",
+                "fence.put_fenced(work, new, fence.look(work, read_current), require_own)",
             ),
         ),
         "a delete takes the cached version for the current state": _at(
@@ -235,18 +230,19 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             Replaced(
                 _DELETE,
                 "current = store.read(name.state_key)",
-                "import terraform_http.handler as process\n"
-                "current = process._memory.take(name) or store.read(name.state_key)",
+                "version = work.memory and work.memory.take(name)\n"
+                'cached = Object(version, b"", version.last_modified) if version else None\n'
+                "current = cached or store.read(name.state_key)",
             ),
         ),
     },
     Invariant.KEPT: {
-        "a state reads as none": _at("two-applies", Condition(_READ, "found", "True")),
+        "a state reads as none": _at("two-applies", Condition(_READ, "stored", "True")),
         "the state is stored in other bytes": _at(
-            "two-applies", Argument(_PUT_FENCED, "write", 1, "body.replace(b' ', b'')")
+            "two-applies", Argument(_PUT_FENCED, "write", 1, "new.body.replace(b' ', b'')")
         ),
         "a read answers other bytes": _at(
-            "two-applies", Replaced(_READ, "return found.body", "return found.body.replace(b' ', b'')")
+            "two-applies", Replaced(_READ, "return stored.body", "return stored.body.replace(b' ', b'')")
         ),
         "a write tidies up the version that it replaces": _at(
             "two-applies",
@@ -266,8 +262,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "cloud-same-serial",
             Replaced(
                 _WRITE,
-                "same_bytes = current is not None and current.sha256 == sha256",
-                "same_bytes = current is not None and current.revision == new.revision",
+                "same_bytes = current is not None and current.sha256 == new.sha256",
+                "same_bytes = current is not None and current.revision == revision",
             ),
         ),
         "another's workspace is taken for one's own": _at(
@@ -286,11 +282,13 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "broken-lock-protected", WithoutKey(_DELETE_OBJECT, "IfMatch")
         ),
         "a release that does not look whose lock it is": _at(
-            "broken-lock", Argument(_RELEASE, "_remove_if", 4, "lambda lock: not received.names_only_its_id")
+            "broken-lock",
+            Condition(_RELEASE, "was_acquired_with", "not received.names_only_its_id"),
         ),
         "a force-unlock that goes on to a newer lock": _at("broken-lock-three", _REMOVES_WHAT_IS_THERE),
         "a force-unlock that removes another lock than the one it names": _at(
-            "broken-lock-three", Argument(_RELEASE, "_force_unlock", 3, "lambda lock: True", which=(1, 2))
+            "broken-lock-three",
+            Replaced(_FORCE_UNLOCK_NAMED, "is_named = lock.info.id == lock_id", "is_named = True"),
         ),
         "a release that ignores the ID in the query": _at(
             "release-by-query 001", Argument(_RELEASE, "of_release", 1, "None")
@@ -300,7 +298,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             Replaced(
                 _RELEASE,
                 "received = lock_info.of_release(body, lock_id)",
-                "there = read(store, name) if lock_id else None\n"
+                "there = held.read(work.store, work.name) if lock_id else None\n"
                 "received = lock_info.of_release(body, there.info.id if there else lock_id)",
             ),
         ),
@@ -311,78 +309,77 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "broken-lock-ten-seconds 001", Compares(_IS_OLD_ENOUGH, ">", ">=")
         ),
         "an unlock of a workspace that drops whatever lock is there": _at(
-            "cloud-broken-lock", Argument(_RELEASE_EXACTLY, "_remove_if", 4, "lambda lock: True")
+            "cloud-broken-lock", Condition(_RELEASE_EXACTLY, "was_acquired_with", "False")
         ),
         "an unlock of a workspace by the lock's ID alone": _at(
             "cloud-unlocker",
-            Argument(_RELEASE_EXACTLY, "_remove_if", 4, "lambda lock: lock.info.id == info.id"),
+            Condition(_RELEASE_EXACTLY, "was_acquired_with", "lock.info.id != info.id"),
         ),
         "a force-unlock of a workspace that ignores which lock was seen": _at(
-            "cloud-operator 001", Argument(_FORCE_UNLOCK_VERSION, "_force_unlock", 3, "_is_old_enough")
+            "cloud-operator 001",
+            Replaced(
+                _FORCE_UNLOCK_VERSION, "was_seen = lock.identity.version_id == version_id", "was_seen = True"
+            ),
         ),
         "two restores of a version share a lock": _at(
             "two-restores",
-            Argument(_RESTORE, "of_verb", 0, 'f"{name.state_key}?versionId={wanted.version_id}"'),
+            Argument(_RESTORE, "of_verb", 0, 'f"{work.name.state_key}?versionId={wanted.version_id}"'),
         ),
         "a break names the lock by its ID alone": _at(
-            "break-restore 010", Argument(_BREAK, "_remove_if", 4, "lambda lock: lock.info.id == lock_id")
+            "break-restore 010",
+            Before(_BREAK, "_check_removal", "is_named = lock.info.id == lock_id"),
         ),
-        "a break removes a freeze": _at(
-            "frozen-forced", Argument(_BREAK, "_remove_if", 3, _ANY_FREEZE), _FREEZE_IS_A_LOCK
-        ),
+        "a break removes a freeze": _at("frozen-forced", _FREEZE_IS_A_LOCK),
         "a freeze is changed by writing over it": _at(
             "two-freezes",
             Before(
-                _FREEZE_VERB,
+                _FREEZE,
                 "acquire_own",
-                "from holdfast.s3.store import IfMatch\n"
-                "held = locks.read(store, name)\n"
-                "if held and held.freeze:\n"
-                "    noted = {'locked-by': caller.principal, **frozen.metadata()}\n"
-                "    store.write(name.lock_key, info.to_json(), IfMatch(held.version.etag), metadata=noted)\n"
-                "    return frozen",
+                "from holdfast.s3.objects import IfMatch\n"
+                "lock = held.read(work.store, work.name)\n"
+                "if lock and lock.freeze:\n"
+                "    metadata = {'locked-by': work.caller.principal, **wanted.metadata()}\n"
+                "    condition = IfMatch(lock.version.etag)\n"
+                "    work.store.write(work.name.lock_key, info.to_json(), condition, metadata=metadata)\n"
+                "    return",
             ),
         ),
         "a freeze has ended by Lambda's clock": _at(
             "frozen-for-a-while",
             Replaced(
                 _IS_ENDED,
-                "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
-                "return freeze is not None and freeze.until is not None "
-                "and freeze.until <= datetime.now(UTC)",
+                "return self.mark.until is not None and self.mark.until <= self.read_at",
+                "return self.mark.until is not None and self.mark.until <= datetime.now(UTC)",
             ),
         ),
         "an acquire lifts a freeze that has not ended": _at(
-            "freeze-cloud", Argument(_ACQUIRE, "_remove_if", 4, "lambda lock: lock.freeze is not None")
+            "freeze-cloud", WithoutOperand(_ACQUIRE, "is_ended_freeze")
         ),
         "an acquire lifts a later freeze than the ended one": _at(
             "frozen-for-a-while 001", _REMOVES_WHAT_IS_THERE
         ),
         "an unfreeze lifts whatever freeze there is": _at(
-            "unfreeze-another", Argument(_UNFREEZE, "_remove_if", 3, _ANY_FREEZE)
+            "unfreeze-another", NeverRaises(_UNFREEZE, "LockNotMatched")
         ),
         "a release of a freeze by the document that everybody is told": _at(
-            "frozen", Argument(_RELEASE, "_remove_if", 3, _ANY_FREEZE)
+            "frozen", WithoutOperand(_RELEASE, "CommandLock")
         ),
-        "a force-unlock removes a freeze": _at(
-            "frozen", Argument(_FORCE_UNLOCK, "_remove_if", 3, _ANY_FREEZE), _FREEZE_IS_A_LOCK
-        ),
+        "a force-unlock removes a freeze": _at("frozen", _FREEZE_IS_A_LOCK),
         "a freeze ends a second early": _at(
             "frozen-almost-over 001",
             Replaced(
                 _IS_ENDED,
-                "return freeze is not None and freeze.until is not None and freeze.until <= self.read_at",
-                "return freeze is not None and freeze.until is not None "
-                "and freeze.until <= self.read_at + timedelta(seconds=1)",
+                "return self.mark.until is not None and self.mark.until <= self.read_at",
+                "from datetime import timedelta\n"
+                "return self.mark.until is not None "
+                "and self.mark.until <= self.read_at + timedelta(seconds=1)",
             ),
         ),
         "a delete of nothing releases any lock of its token that says delete": _at(
             "says-delete",
             Condition(_LEFT_LOCK, "was_left", "left is None or left.info.operation != _OPERATION"),
         ),
-        "no removal of a lock asks whether it is a freeze": _at(
-            "frozen", Condition(_REMOVE_IF, "freeze_id", "not is_meant(held)")
-        ),
+        "a freeze is read as the lock of a command": _at("frozen", Condition(_OF_OBJECT, "metadata", "True")),
         "a delete of nothing does not look at the state after the lock": _at(
             "two-deletes-of-nothing", Condition(_LEFT_LOCK, "read_version", "True")
         ),
@@ -431,8 +428,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "restore",
             Replaced(
                 _RESTORE_AGAIN,
-                "body = source.with_serial(new.revision.serial)",
-                "body = source.body",
+                "new = NewVersion(following, source.with_serial(following.revision.serial), notes)",
+                "new = NewVersion(following, source.body, notes)",
             ),
         ),
         "a restore takes the serial of a version that nobody acknowledged": _at(
@@ -446,7 +443,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
     },
     Invariant.REPEATED: {
         "an acquire whose 412 is always somebody else's lock": _at(
-            "two-applies 100", Condition(_ACQUIRE, "_was_acquired_with", "False")
+            "two-applies 100", Condition(_ACQUIRE, "was_acquired_with", "False")
         ),
         "S3's 409 for two writers at once counts as success": _at(
             "first-state 100", Outcome(_PUT, 409, _STORED)
@@ -475,15 +472,22 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "cloud-two-applies 010",
             Replaced(
                 "holdfast.cloud.locking:lock",
-                "return locks.acquire_own(store, workspace.name, lock_info(workspace, caller), caller)",
-                "info = dict(lock_info(workspace, caller).document)\n"
+                "return acquiring.acquire_own(work, lock_info(workspace, work.caller))",
+                "info = dict(lock_info(workspace, work.caller).document)\n"
                 "info['Created'] = datetime.now(UTC).isoformat()\n"
-                "return locks.acquire_own(store, workspace.name, LockInfo(info), caller)",
+                "return acquiring.acquire_own(work, LockInfo(info))",
             ),
         ),
         "an unlock of a workspace that S3 confirms at its second attempt is refused": _at(
             "cloud-two-applies 100",
-            Condition(_RELEASE_EXACTLY, "removed", "removed is None or len(store.budget.requests) > 2"),
+            Replaced(
+                _RELEASE_EXACTLY,
+                "return Released(info.id, held.remove(work.store, work.name, lock))",
+                "marker_created = held.remove(work.store, work.name, lock)\n"
+                "if len(work.store.budget.requests) > 2:\n"
+                '    raise LockNotMatched("gone")\n'
+                "return Released(info.id, marker_created)",
+            ),
         ),
         "a repeated delete of a workspace does not ask whether its state was deleted": _at(
             "workspace-delete 010", WithoutOperand(_CHECK_RECORD, "state_key")
@@ -514,7 +518,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "restore-alone 100", Returns(_IS_RESTORED, "wanted.version_id == current.version.version_id")
         ),
         "a version does not tell what it was restored from": _at(
-            "restore-blindly 100", WithoutKey("holdfast.state.current_state:noted", "restored_from")
+            "restore-blindly 100", WithoutKey("holdfast.state.current_state:parse_metadata", "restored_from")
         ),
         "an undelete does not recognise what it made": _at(
             "undelete-again 100", Returns("holdfast.state.undelete:_made_before", "None")
@@ -535,20 +539,20 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "broken-lock-digests",
             WithoutCall(_WRITE, "check_same_lock", which=(1, 2)),
             *(OnlyIf(_WRITE, check, "attempt == 0") for check in ("check_lock", "check_succession")),
-            Argument(_WRITE, "put_fenced", 6, "check_same_lock if attempt == 0 else (lambda _: None)"),
+            Argument(_WRITE, "put_fenced", 3, "check_same_lock if attempt == 0 else (lambda _: None)"),
         ),
         "the same bytes are acknowledged without a look at the lock": _at(
             "broken-lock 010",
             Before(
                 _WRITE,
                 "check_lock",
-                "if current and current.sha256 == sha256:\n"
-                "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
+                "if current and current.sha256 == new.sha256:\n"
+                "    return Written(revision, None, current.version.version_id, None, new_version=False)",
             ),
         ),
         "a commit that does not read the lock again": _at(
             "cloud-broken-lock",
-            Argument(_WRITE, "put_fenced", 6, "(lambda _: None) if upload else check_same_lock"),
+            Argument(_WRITE, "put_fenced", 3, "(lambda _: None) if upload else check_same_lock"),
         ),
         "a commit that adopts whatever lock is held": _at(
             "cloud-broken-lock",
@@ -561,7 +565,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 _WRITE,
                 "check_lock",
                 "if upload and current and current.upload == upload.key:\n"
-                "    return Written(new.revision, None, current.version.version_id, None, new_version=False)",
+                "    return Written(revision, None, current.version.version_id, None, new_version=False)",
             ),
         ),
         "an upload that was removed counts as written without a look at the lock": _at(
@@ -585,14 +589,14 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "freeze-pattern-two", Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (_state_of, _locked_by)")
         ),
         "a first write does not look for frozen patterns": _at(
-            "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable", which=(1, 2))
+            "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable")
         ),
         "an undelete does not look for frozen patterns": _at(
-            "freeze-pattern-undelete", WithoutCall(_UNDELETE_AGAIN, "require_creatable", which=(0, 2))
+            "freeze-pattern-undelete", WithoutCall(_UNDELETE_AGAIN, "require_not_frozen", which=(0, 2))
         ),
         "an undelete does not look for frozen patterns when its first try took effect late": _at(
             "freeze-pattern-undelete-broken 100",
-            WithoutCall(_UNDELETE_AGAIN, "require_creatable", which=(1, 2)),
+            WithoutCall(_UNDELETE_AGAIN, "require_not_frozen", which=(1, 2)),
         ),
         "a lock of the record's own second counts as older": _at(
             "freeze-pattern", Compares(_IS_OLDER, "<", "<=")
@@ -612,30 +616,32 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a restore under a freeze that has ended meanwhile": _at(
             "restore-frozen-for-a-while 001", WithoutOperand(_RESTORE_AGAIN, "is_ended_freeze")
         ),
-        "a write under a freeze by its creator": _at("freeze-copied", WithoutOperand(_CHECK_LOCK, "freeze")),
+        "a write under a freeze by its creator": _at(
+            "freeze-copied", WithoutOperand(_CHECK_LOCK, "is_frozen")
+        ),
         "a delete whose lock is gone is acknowledged": _at(
-            "delete-broken", Condition(_DELETE, "held", "False")
+            "delete-broken", Condition(_DELETE, "lock", "False")
         ),
         "an undeclare whose lock is gone is acknowledged": _at(
             "undeclare-broken", NeverRaises(_DELETE_RECORD, "DeleteOutcomeUnknown")
         ),
     },
     Invariant.RELEASED: {
-        "a release that leaves the lock": _at("two-applies", Returns(_REMOVE_IF, "False")),
+        "a release that leaves the lock": _at("two-applies", Returns(_REMOVE, "False")),
         "an unlock of a workspace that says that the held lock is gone": _at(
-            "cloud-two-applies", Condition(_RELEASE_EXACTLY, "held", "True")
+            "cloud-two-applies", Condition(_RELEASE_EXACTLY, "lock", "True", which=(0, 2))
         ),
         "a release that answers and does nothing": _at(
-            "two-applies", Before(_RELEASE, "_with_path", "return Released(None)")
+            "two-applies", Before(_RELEASE, "at", "return Released(None)")
         ),
         "a delete that keeps its lock": _at("delete", _KEEPS_ITS_LOCK),
         "a release removes the cached lock without reading the lock": _at(
             "broken-lock 100",
-            Before(_ANSWER_ACQUIRE, "Response", "_memory._known['lock'] = acquired"),
+            Before(_ANSWER_ACQUIRE, "Response", "_function.memory._known['lock'] = acquired"),
             Before(
                 _ANSWER_RELEASE,
                 "release",
-                "lock = _memory.take('lock')\n"
+                "lock = _function.memory.take('lock')\n"
                 "if lock and lock.principal == request.caller.principal "
                 "and lock.info.id.encode() in request.body():\n"
                 "    request.store.remove_version(request.name.lock_key, lock.version_id)\n"
@@ -696,18 +702,20 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "restore-broken 001", WithoutCall(_RESTORE_AGAIN, "require_own")
         ),
         "an undeclare does not acquire the lock": _at(
-            "undeclare", Calls(_OWN_LOCK, "acquire_own", 'LockIdentity("none", info, caller.principal)')
+            "undeclare", Calls(_OWN_LOCK, "acquire_own", 'LockIdentity("none", info, work.caller.principal)')
         ),
         "an undeclare releases its lock before it deletes": _at(
-            "undeclare", Before(_DELETE_RECORD, "read", "locks.release_own(store, name, acquired)")
+            "undeclare",
+            Before(_DELETE_RECORD, "read", "held.remove_acquired(store, name, acquired)", which=(0, 1)),
         ),
         "a frozen pattern refuses a first write whatever the ages": _at(
             "freeze-pattern 001", Returns(_IS_OLDER, "False")
         ),
         "a freeze is told by its operation": _at(
             "says-freeze",
-            Returns(_FREEZE, 'Freeze("", "", None) if self.info.operation == lock_info.FREEZE else None'),
-            NeverRaises("holdfast.state.locks:acquire", "InvalidLockInfo"),
+            Condition(_OF_OBJECT, "metadata", "identity.info.operation != lock_info.FREEZE"),
+            Replaced(_OF_OBJECT, _MARK, 'mark = Freeze("", "", None)'),
+            NeverRaises("holdfast.state.acquiring:acquire", "InvalidLockInfo"),
         ),
     },
     Invariant.DELETED: {
@@ -736,31 +744,31 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         for what, function, which, where in (
             ("a delete", _DELETE, (0, 1), "writer-tries"),
             ("a restore", _RESTORE, (0, 1), "writer-tries"),
-            ("a freeze", _FREEZE_VERB, (0, 1), "writer-tries"),
+            ("a freeze", _FREEZE, (0, 1), "writer-tries"),
             ("an undelete", _UNDELETE, (0, 1), "writer-undeletes"),
-            ("an acquire", "holdfast.state.locks:acquire", (0, 2), "reader-tries"),
+            ("an acquire", "holdfast.state.acquiring:acquire", (0, 2), "reader-tries"),
             ("an acquire of a workspace's lock", "holdfast.cloud.locking:lock", (0, 2), "reader-tries"),
             ("a create of a workspace", "holdfast.cloud.workspaces:create", (0, 2), "reader-tries"),
             ("an undeclare", _UNDECLARE, (0, 1), "writer-undeclares"),
-            ("an unfreeze", _UNFREEZE_VERB, (0, 1), "writer-unfreezes"),
+            ("an unfreeze", _UNFREEZE, (0, 1), "writer-unfreezes"),
         )
     }
     | {
         f"{what} does not ask whose lock it is": _at(where, WithoutCall(function, "_check_removal", which))
         for what, function, which, where in (
             ("a break", _BREAK, (0, 1), "writer-tries"),
-            ("a force-unlock with an ID", _RELEASE, (0, 2), "writer-tries"),
+            ("a force-unlock with an ID", _FORCE_UNLOCK_NAMED, (0, 1), "writer-tries"),
             ("a force-unlock of a workspace", _FORCE_UNLOCK_VERSION, (0, 1), "writer-tries 001"),
         )
     }
     | {
         "a force-unlock without an ID does not ask for the right": _at(
             "writer-breaks-stuck-lock",
-            WithoutCall(_RELEASE, "_require_force_unlock"),
-            WithoutCall(_RELEASE, "_check_removal", (1, 2)),
+            WithoutCall(_FORCE_UNLOCK_UNNAMED, "_require_force_unlock"),
+            WithoutCall(_FORCE_UNLOCK_UNNAMED, "_check_removal"),
         ),
         "own locks need no ID": _at(
-            "own-lock-without-id 001", WithoutCall(_RELEASE, "_require_force_unlock")
+            "own-lock-without-id 001", WithoutCall(_FORCE_UNLOCK_UNNAMED, "_require_force_unlock")
         ),
         "every lock of a client is an own lock": _at("writer-tries", WithoutOperand(_IS_OWN, "principal")),
         "the lock of a verb is an own lock": _at("own-lock-of-a-restore", WithoutOperand(_IS_OWN, "VERBS")),

@@ -14,7 +14,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from email.utils import format_datetime
-from functools import partial
 from hashlib import md5
 from importlib import import_module
 from pathlib import Path
@@ -166,9 +165,10 @@ class Production:
         found = Path(str(self._handler.__file__)).resolve().parent.parent
         if found != functions.resolve():
             raise RuntimeError(f"the production code was imported from {found}, not from {functions}")
+        self._function: Any = vars(self._handler)["_function"]
         self._management: Any = import_module("management.handler")
-        self._locks: Any = import_module("holdfast.state.locks")
-        vars(self._locks)["datetime"] = LambdasClock
+        self._held: Any = import_module("holdfast.state.held")
+        vars(self._held)["datetime"] = LambdasClock
         # It lists keys, which the model does not, and only for the text of a refusal.
         vars(import_module("holdfast.state.declared"))["nearest"] = lambda *_: []
         vars(import_module("management.changing"))["datetime"] = SlowClock
@@ -190,12 +190,17 @@ class Production:
                 for name in ("ids", "locking", "names", "staging", "uploads", "versions", "workspaces")
             }
         )
+        self._work: Any = import_module("holdfast.work").Work
+        self._policy: Any = import_module("holdfast.policy").Policy.from_environment(
+            "largest_state", "declared_only", "own_locks", "retention"
+        )
         self._revision: Any = import_module("holdfast.state.document").Revision
         self._drawing = Drawing()
         for drawn in (self._cloud.ids, self._cloud.locking):
             vars(drawn).update(datetime=self._drawing, secrets=self._drawing)
         self._clock = Clock()
-        for timed in (self._store, import_module("holdfast.s3.retry")):
+        self._budget: Any = import_module("holdfast.s3.budget")
+        for timed in (self._budget, import_module("holdfast.s3.retry")):
             vars(timed)["time"] = self._clock
         self._memory: Any = _noting(import_module("holdfast.memory").Memory, self._took)
         self._memories: list[dict[str, Any]] = [vars(self._memory())]
@@ -239,7 +244,7 @@ class Production:
         self._clock.seconds = 0
         self._s3 = s3 = Replay(answers, self._clock)
         self._consulted = self._took_something = False
-        process = vars(self._handler)["_memory"] = self._memory()
+        process = self._function.memory = self._memory()
         # The code changes a copy, so that the stored cache stays the same.
         vars(process).update({name: copy(value) for name, value in self._memories[memory].items()})
         self._drawing.begin(request)
@@ -281,7 +286,7 @@ class Production:
     def _handle(self, request: HttpRequest, s3: "Replay") -> Reply:
         method, route = _ROUTES[request.verb]
         # It is frozen, so the code under test cannot change it.
-        object.__setattr__(vars(self._handler)["_POLICY"], "declared_only", request.declared_only)
+        object.__setattr__(self._function.policy, "declared_only", request.declared_only)
         event = self._event(request, method, route, {"name": request.state})
         if request.lock_id:
             event["queryStringParameters"] = {"ID": request.lock_id}
@@ -327,7 +332,7 @@ class Production:
 
     def _look(self, request: HttpRequest, s3: "Replay") -> Reply:
         """Read the current version with its document, the lock, the newest delete marker, or the record."""
-        store = self._store.Store(s3, BUCKET, ACCOUNT, Budget.seconds(15))
+        store = self._store.Store(s3, BUCKET, ACCOUNT, self._budget.Budget.seconds(15))
         name = self._names.parse(request.state)
         try:
             if request.verb == "see-state":
@@ -340,69 +345,63 @@ class Production:
                 record = store.read_version(name.record_key)
                 told = record and {"version": record.version_id}
             else:
-                held = self._locks.read(store, name)
+                held = self._held.read(store, name)
                 told = held and self._lock_document(held)
         except self._errors.HoldfastError as error:
             return Reply(error.status, "")
         return Reply(200, json.dumps(told))
 
     def _of_cloud(self, request: HttpRequest, s3: "Replay") -> Reply:
-        deadline = self._clock.monotonic() + 15
-        store = self._store.Store(s3, BUCKET, ACCOUNT, Budget(deadline))
-        staged = self._store.Store(s3, STAGING_BUCKET, ACCOUNT, Budget(deadline))
-        caller = self._caller(request)
+        budget = self._budget.Budget.seconds(15)
+        store, staged = (
+            self._store.Store(s3, bucket, ACCOUNT, budget) for bucket in (BUCKET, STAGING_BUCKET)
+        )
+        name = self._names.parse(request.state)
+        work = self._work(store, name, self._caller(request), self._policy)
         cloud = self._cloud
-        where = cloud.names.organization_and_workspace(self._names.parse(request.state))
         try:
             match request.verb:
                 case "workspace":
-                    return Reply(200, str(cloud.workspaces.read(store, *where, caller).id))
+                    return Reply(200, str(cloud.workspaces.read(work).id))
                 case "current":
-                    workspace = cloud.ids.WorkspaceId.parse(request.id)
-                    return Reply(200, str(cloud.versions.current(store, workspace.name, caller).id))
+                    return Reply(200, str(cloud.versions.current(work).id))
                 case "download":
                     version = cloud.ids.VersionId.parse(request.id)
-                    return Reply(200, cloud.versions.read(store, version, caller).decode())
+                    return Reply(200, cloud.versions.read(work, version.version_id).decode())
                 case "create":
-                    upload = self._created(store, request, caller)
+                    upload = self._created(work, request)
                     key = cloud.staging.state_key(request.state, request.principal, upload.key)
                     return Reply(201, json.dumps({"id": str(upload), "key": key}))
                 case "write-at-once":
-                    upload = self._created(store, request, caller)
-                    cloud.uploads.write_at_once(
-                        store, upload, request.body, caller, limit=1_000_000, retention=None
-                    )
+                    cloud.uploads.write_at_once(work, self._created(work, request), request.body)
                 case "commit":
                     upload = cloud.ids.UploadId.parse(request.id)
-                    cloud.uploads.commit(store, staged, upload, caller, limit=1_000_000, retention=None)
+                    cloud.uploads.commit(work, staged, upload)
                 case "workspace-create":
-                    cloud.workspaces.create(store, *where, {}, caller)
+                    cloud.workspaces.create(work, {})
                 case "workspace-delete":
-                    cloud.workspaces.delete(store, *where, caller)
+                    cloud.workspaces.delete(work)
                 case verb:
                     workspace = cloud.ids.WorkspaceId.parse(request.id)
                     changes = {
                         "cloud-lock": cloud.locking.lock,
                         "cloud-unlock": cloud.locking.unlock,
-                        "cloud-force-unlock": partial(
-                            cloud.locking.force_unlock, own_locks=self._access.OwnLocks.NAMED
-                        ),
+                        "cloud-force-unlock": cloud.locking.force_unlock,
                         "workspace-safe-delete": cloud.workspaces.safe_delete,
                     }
-                    changes[verb](store, workspace, caller)
+                    changes[verb](work, workspace)
         except self._errors.HoldfastError as error:
             is_locked = isinstance(error, self._errors.Locked) and not isinstance(error, self._errors.Frozen)
             return Reply(409 if is_locked else error.status, json.dumps(error.body()))
         return Reply(200, "")
 
-    def _created(self, store: Any, request: HttpRequest, caller: Any) -> Any:
+    def _created(self, work: Any, request: HttpRequest) -> Any:
         document = json.loads(request.body)
         return self._cloud.uploads.create(
-            store,
-            self._cloud.ids.WorkspaceId.parse(request.id),
+            work,
+            self._cloud.ids.WorkspaceId.parse(request.id).lock_id,
             self._revision(document["serial"], document["lineage"]),
             md5(request.body, usedforsecurity=False).hexdigest(),
-            caller,
             force=request.force,
             body=request.body if request.verb == "write-at-once" else None,
         )
