@@ -56,8 +56,8 @@ def received(event: Mapping[str, Any]) -> list[AuditEvent]:
     if delivery["messageType"] != "DATA_MESSAGE":
         return []
     function = delivery["logGroup"].rpartition("/")[2]
-    found = (_event(function, delivery["logStream"], line) for line in delivery["logEvents"])
-    return [one for one in found if one is not None]
+    audit_events = (_event(function, delivery["logStream"], line) for line in delivery["logEvents"])
+    return [audit_event for audit_event in audit_events if audit_event is not None]
 
 
 def _event(function: str, log_stream: str, line: Mapping[str, Any]) -> AuditEvent | None:

@@ -71,32 +71,32 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> None:
     Raises:
         ClientError: CloudWatch Logs or S3 did not accept the events; some of the events may be written.
     """
-    found = received(event)
+    events = received(event)
     written = False
     try:
-        _write_all(found)
+        _write_all(events)
         written = True
     finally:
         try:
-            if _ARCHIVE and found:
-                _archive(_ARCHIVE, found)
+            if _ARCHIVE and events:
+                _archive(_ARCHIVE, events)
         finally:
             if written and _sns and _TOPIC:
-                _notify(_sns, _TOPIC, found, context.get_remaining_time_in_millis())
+                _notify(_sns, _TOPIC, events, context.get_remaining_time_in_millis())
 
 
-def _write_all(found: Sequence[AuditEvent]) -> None:
+def _write_all(events: Sequence[AuditEvent]) -> None:
     """Write events to the audit log."""
-    for batch in batches(found):
+    for batch in batches(events):
         if refused := _write(batch):
             # A retry would be refused, too.
             _log.error("audit.refused", extra={"events": len(batch), **refused})
-    _log.info("audit.written", extra={"events": len(found)})
+    _log.info("audit.written", extra={"events": len(events)})
 
 
-def _archive(bucket: str, found: Sequence[AuditEvent]) -> None:
+def _archive(bucket: str, events: Sequence[AuditEvent]) -> None:
     """Store events in one object, unless an earlier delivery stored it. The bucket adds the retention."""
-    key, content = archived(found)
+    key, content = archived(events)
     try:
         _s3.put_object(
             Bucket=bucket,
@@ -112,10 +112,10 @@ def _archive(bucket: str, found: Sequence[AuditEvent]) -> None:
             raise
 
 
-def _notify(sns: "notification.SnsClient", topic: str, found: Sequence[AuditEvent], left: int) -> None:
+def _notify(sns: "notification.SnsClient", topic: str, events: Sequence[AuditEvent], left: int) -> None:
     """Publish the chosen events. A failure is logged and not raised: the events are written."""
-    events = (json.loads(one.message) for one in found)
-    told = [notification.of_event(_TEAM, event) for event in events if event["event"] in _NOTIFIED]
+    parsed = (json.loads(event.message) for event in events)
+    told = [notification.of_event(_TEAM, event) for event in parsed if event["event"] in _NOTIFIED]
     if failed := notification.publish(sns, topic, told, left):
         _log.error("notify.failed", extra=failed)
 

@@ -90,44 +90,49 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
             f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until "
             "it is released, or run the command with -lock-timeout."
         )
-    found: dict[str, Any] = {"status": str(status), "code": raised.code, "title": title, "detail": detail}
+    error_object: dict[str, Any] = {
+        "status": str(status),
+        "code": raised.code,
+        "title": title,
+        "detail": detail,
+    }
     if isinstance(raised, InvalidDocument) and raised.parameter:
-        found["source"] = {"parameter": raised.parameter}
-    return status, Payload(json.dumps({"errors": [found]}), is_base64=False, headers=HEADERS)
+        error_object["source"] = {"parameter": raised.parameter}
+    return status, Payload(json.dumps({"errors": [error_object]}), is_base64=False, headers=HEADERS)
 
 
 # Responses.
 
 
-def workspace(found: Workspace, caller: Caller, own_locks: OwnLocks) -> Mapping[str, Any]:
+def workspace(stored: Workspace, caller: Caller, own_locks: OwnLocks) -> Mapping[str, Any]:
     """Return a workspace, with the caller's permissions for it."""
-    organization, name = organization_and_workspace(found.name) or ("", "")
-    writes = caller.may(Action.WRITE, found.name)
-    deletes = caller.may(Action.DELETE, found.name)
+    organization, name = organization_and_workspace(stored.name) or ("", "")
+    writes = caller.may(Action.WRITE, stored.name)
+    deletes = caller.may(Action.DELETE, stored.name)
     relationships: dict[str, Any] = {"organization": {"data": {"id": organization, "type": "organizations"}}}
-    if found.lock and found.lock.principal:
-        relationships["locked-by"] = locked_by(found.lock.principal)
+    if stored.lock and stored.lock.principal:
+        relationships["locked-by"] = locked_by(stored.lock.principal)
     return {
-        "id": str(found.id),
+        "id": str(stored.id),
         "type": "workspaces",
         "relationships": relationships,
         "attributes": {
             "name": name,
             # A workspace that another protocol created has no record with the time.
-            **({"created-at": _time(found.created_at)} if found.created_at else {}),
+            **({"created-at": _time(stored.created_at)} if stored.created_at else {}),
             "execution-mode": "local",
             "operations": False,
-            "locked": found.lock is not None,
+            "locked": stored.lock is not None,
             # Not a version number, because clients of other versions would refuse to work with the workspace.
             "terraform-version": "latest",
-            "tag-names": sorted(found.tags),
+            "tag-names": sorted(stored.tags),
             # Clients crash without this member.
             "permissions": {
                 "can-read-settings": True,
                 "can-update": writes,
-                "can-lock": caller.may(Action.LOCK, found.name),
-                "can-unlock": caller.may(Action.UNLOCK, found.name),
-                "can-force-unlock": caller.may(own_locks.needs, found.name),
+                "can-lock": caller.may(Action.LOCK, stored.name),
+                "can-unlock": caller.may(Action.UNLOCK, stored.name),
+                "can-force-unlock": caller.may(own_locks.needs, stored.name),
                 "can-destroy": deletes,
                 # If this member is present, clients request a safe delete, unless -force is used.
                 "can-force-delete": deletes,
@@ -145,11 +150,13 @@ def locked_by(principal: str) -> Mapping[str, Any]:
     return {"data": {"id": principal, "type": "users"}}
 
 
-def page(found: Sequence[Workspace], number: int, size: int, caller: Caller, own_locks: OwnLocks) -> Payload:
+def page(
+    workspaces: Sequence[Workspace], number: int, size: int, caller: Caller, own_locks: OwnLocks
+) -> Payload:
     """Return one page of a list of workspaces."""
-    pages = max(1, -(-len(found) // size))
+    pages = max(1, -(-len(workspaces) // size))
     return answer(
-        [workspace(one, caller, own_locks) for one in found[(number - 1) * size : number * size]],
+        [workspace(stored, caller, own_locks) for stored in workspaces[(number - 1) * size : number * size]],
         meta={
             "pagination": {
                 "current-page": number,
@@ -157,7 +164,7 @@ def page(found: Sequence[Workspace], number: int, size: int, caller: Caller, own
                 "prev-page": number - 1 or None,
                 "next-page": number + 1 if number < pages else None,
                 "total-pages": pages,
-                "total-count": len(found),
+                "total-count": len(workspaces),
             }
         },
     )
@@ -173,19 +180,19 @@ def tag_bindings(tags: Mapping[str, str]) -> Payload:
     )
 
 
-def version(found: Version, api_address: str) -> Payload:
+def version(stored: Version, api_address: str) -> Payload:
     """Return a version of a state, with the address from which to download it.
 
     The address is absolute, because not every client resolves relative ones.
     """
     attributes: dict[str, Any] = {
         "status": "finalized",
-        "hosted-state-download-url": f"{api_address}/api/v2/state-versions/{found.id}/download",
-        "created-at": _time(found.created_at),
+        "hosted-state-download-url": f"{api_address}/api/v2/state-versions/{stored.id}/download",
+        "created-at": _time(stored.created_at),
     }
-    if found.revision:
-        attributes["serial"] = found.revision.serial
-    return _state_version(found.id, attributes)
+    if stored.revision:
+        attributes["serial"] = stored.revision.serial
+    return _state_version(stored.id, attributes)
 
 
 def committed(written: UploadId) -> Payload:
@@ -208,32 +215,32 @@ def _state_version(version_id: VersionId | UploadId, attributes: Mapping[str, An
     return answer({"id": str(version_id), "type": "state-versions", "attributes": attributes})
 
 
-def outputs(found: Outputs) -> bytes:
+def outputs(of_version: Outputs) -> bytes:
     """Return the outputs of a version. Clients request the values of sensitive outputs one by one.
 
     For an encrypted state, return an output without a type, which makes the client read the state itself.
     """
-    if found.values is None:
-        encrypted = _output(OutputId(found.version, ""), Output("null", "", sensitive=False), "null")
+    if of_version.values is None:
+        encrypted = _output(OutputId(of_version.version, ""), Output("null", "", sensitive=False), "null")
         return f'{{"data": [{encrypted}]}}'.encode()
     items = [
-        _output(OutputId(found.version, name), one, "null" if one.sensitive else one.value)
-        for name, one in found.values.items()
+        _output(OutputId(of_version.version, name), stored, "null" if stored.sensitive else stored.value)
+        for name, stored in of_version.values.items()
     ]
     return f'{{"data": [{", ".join(items)}]}}'.encode()
 
 
-def output(which: OutputId, found: Output) -> bytes:
+def output(which: OutputId, stored: Output) -> bytes:
     """Return an output with its value."""
-    return f'{{"data": {_output(which, found, found.value)}}}'.encode()
+    return f'{{"data": {_output(which, stored, stored.value)}}}'.encode()
 
 
-def _output(which: OutputId, found: Output, value: str) -> str:
+def _output(which: OutputId, stored: Output, value: str) -> str:
     # Joined as text, so that value and type keep their exact form, for example the digits of long numbers.
-    attributes = {"name": json.dumps(which.output), "sensitive": json.dumps(found.sensitive), "value": value}
-    if found.type:
-        attributes["detailed-type"] = found.type
-    if (kind := _KIND.match(found.type)) and kind[1] in _JSON_TYPES:
+    attributes = {"name": json.dumps(which.output), "sensitive": json.dumps(stored.sensitive), "value": value}
+    if stored.type:
+        attributes["detailed-type"] = stored.type
+    if (kind := _KIND.match(stored.type)) and kind[1] in _JSON_TYPES:
         attributes["type"] = json.dumps(_JSON_TYPES[kind[1]])
     members = ", ".join(f'"{name}": {text}' for name, text in attributes.items())
     return f'{{"id": "{which}", "type": "state-version-outputs", "attributes": {{{members}}}}}'
@@ -408,12 +415,12 @@ def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
     if limit is not None and len(body) > limit:
         raise TooLarge(f"The document has {len(body)} bytes; this call takes at most {limit}.")
     try:
-        found = json_object.parse_unicode(body)
+        document = json_object.parse_unicode(body)
     except ValueError as broken:
         raise InvalidDocument(f"The body {broken}; send a JSON:API document.") from None
-    if "data" not in found:
+    if "data" not in document:
         raise InvalidDocument("The document has no 'data', so it is no JSON:API document.")
-    return found["data"]
+    return document["data"]
 
 
 def _resource(value: object, kind: str) -> Mapping[str, Any]:

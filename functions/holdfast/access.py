@@ -177,10 +177,10 @@ def _includes(pattern: str, other: str) -> bool:
 
 def described(grants: Sequence[Grant]) -> dict[str, Any]:
     """Return grants as JSON members for scripts: `role` and `scope` are null if there are several grants."""
-    one = grants[0] if len(grants) == 1 else None
+    only = grants[0] if len(grants) == 1 else None
     return {
-        "role": one and one.role,
-        "scope": one and one.scope,
+        "role": only and only.role,
+        "scope": only and only.scope,
         "grants": [{"role": grant.role, "scope": grant.scope} for grant in grants],
     }
 
@@ -256,8 +256,8 @@ def _not_allowed(grants: Sequence[Grant], caller: Caller, action: Action, where:
     enough, *_ = roles_with(action)
     verb = action.replace("_", " ")
     do = "does" if len(grants) == 1 else "do"
-    said = f"{_roles(grants, caller)}{where} {do} not allow to {verb}"
-    return NotAllowed(f"{said}; use a token with the role '{enough}'.")
+    refusal = f"{_roles(grants, caller)}{where} {do} not allow to {verb}"
+    return NotAllowed(f"{refusal}; use a token with the role '{enough}'.")
 
 
 def _roles(grants: Sequence[Grant], caller: Caller) -> str:

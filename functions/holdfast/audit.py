@@ -117,7 +117,9 @@ def changed_a_state(event: Event) -> bool:
 
 WRITES: Final = tuple(filter(changed_a_state, Event))
 
-NOTIFIABLE: Final = tuple(one for one in Event if one not in (Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED))
+NOTIFIABLE: Final = tuple(
+    event for event in Event if event not in (Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED)
+)
 """The events of which a topic may be notified. Strangers can cause the others, as often as they like."""
 
 NOTIFIED: Final = (

@@ -83,10 +83,10 @@ def check_unicode(document: object) -> None:
         match left.pop():
             case str(text) if not is_unicode(text):
                 raise NotUnicodeError("holds half of a surrogate pair, which is no Unicode text")
-            case dict(found):
-                left += (*found, *found.values())
-            case list(found):
-                left += found
+            case dict(nested):
+                left += (*nested, *nested.values())
+            case list(nested):
+                left += nested
             case _:
                 pass
 
@@ -159,7 +159,7 @@ def elements(array: bytes) -> Iterator[bytes]:
 
 def _members(body: bytes, text: str, at: int) -> dict[str, Member]:
     """Return the members of an object that fills the whole text; `at` is the position after its brace."""
-    found = {}
+    parsed = {}
     closing = _CLOSING.match(text, at)
     while not closing:
         name = _expect(_NAME, text, at)
@@ -170,13 +170,13 @@ def _members(body: bytes, text: str, at: int) -> dict[str, Member]:
             value = json.loads(body[name.end() : end].decode())
         known = name[1].isascii() and "\\" not in name[1]
         key = name[1] if known else json.loads(body[name.start(1) - 1 : name.end(1) + 1].decode())
-        found[key] = Member(value, name.end(), end)
+        parsed[key] = Member(value, name.end(), end)
         closing = _CLOSING.match(text, end)
         if not closing:
             at = _expect(_COMMA, text, end).end()
     if closing.end() < len(text):
         raise ValueError("something follows the object")
-    return found
+    return parsed
 
 
 def _expect(pattern: re.Pattern[str], text: str, at: int) -> re.Match[str]:

@@ -24,7 +24,7 @@ def check(texts: Sequence[str]) -> tuple[str, ...]:
         network = _parse(text)
         for other in seen:
             if network.version == other.version and network.overlaps(other):
-                wider, narrower = sorted((other, network), key=lambda one: one.prefixlen)
+                wider, narrower = sorted((other, network), key=lambda overlapping: overlapping.prefixlen)
                 raise ValueError(f"{wider} includes {narrower}; leave {narrower} out")
         seen.append(network)
     return tuple(texts)
@@ -75,12 +75,12 @@ def covers(networks: Sequence[str], address: str) -> bool:
     (True, True)
     """
     try:
-        found: IPv4Address | IPv6Address = ip_address(address)
+        source: IPv4Address | IPv6Address = ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, IPv6Address):
-        found = found.ipv4_mapped or found
-    return any(found in ip_network(network) for network in networks)
+    if isinstance(source, IPv6Address):
+        source = source.ipv4_mapped or source
+    return any(source in ip_network(network) for network in networks)
 
 
 @dataclass(frozen=True, slots=True)

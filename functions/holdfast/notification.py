@@ -81,7 +81,7 @@ def quoted(value: object, *, typed: bool = True) -> str:
     text = str(value)
     shown = json.dumps(f"{text[:LONGEST]}..." if len(text) > LONGEST else text)
     for pattern in (_ESCAPED, _TYPED) if typed else (_ESCAPED,):
-        shown = pattern.sub(lambda found: f"\\u{ord(found[0]):04x}", shown)
+        shown = pattern.sub(lambda match: f"\\u{ord(match[0]):04x}", shown)
     return re.sub("(?<=/)/", r"\/", shown)
 
 
@@ -128,16 +128,16 @@ def publish(sns: SnsClient, topic: str, messages: Sequence[Message], millisecond
     """
     failed, code = 0, ""
     ends = time.monotonic() + min(IN_ALL, milliseconds / 1000 - _RESERVE)
-    for number, one in enumerate(messages):
+    for number, outgoing in enumerate(messages):
         if time.monotonic() > ends:
             failed, code = failed + len(messages) - number, code or "TooMany"
             break
         try:
             sns.publish(
                 TopicArn=topic,
-                Subject=one.subject,
-                Message=one.body,
-                MessageAttributes={"event": {"DataType": "String", "StringValue": one.event}},
+                Subject=outgoing.subject,
+                Message=outgoing.body,
+                MessageAttributes={"event": {"DataType": "String", "StringValue": outgoing.event}},
             )
         except ClientError as error:
             failed, code = failed + 1, error.response["Error"]["Code"]

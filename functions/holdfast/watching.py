@@ -137,7 +137,7 @@ def look(store: Store, now: datetime) -> Seen:
     others = [token for token in valid if not is_probes(token)]
     return Seen(
         locks=sorted(
-            ((name, lock) for name, lock in locks if lock.freeze is None), key=lambda one: -_age(one[1])
+            ((name, lock) for name, lock in locks if lock.freeze is None), key=lambda pair: -_age(pair[1])
         ),
         frozen=sum(lock.freeze is not None for _, lock in locks),
         large=large,
@@ -156,21 +156,21 @@ def findings(
         old: the age from which a lock is a finding.
         failed: why the probe failed; empty if it did not, or was not made.
     """
-    found = []
+    all_findings = []
     if failed:
         text = f"The probe failed: {failed}."
-        found.append(
+        all_findings.append(
             Finding(Kind.PROBE_FAILED, {"why": failed}, text, f"holdfast doctor --team {team}", None)
         )
     if seen.probe and _ends_soon(seen.probe, now):
-        found.append(_probe_ends(seen.probe, team))
+        all_findings.append(_probe_ends(seen.probe, team))
     elif seen.enabled and not seen.probe:
         text = "The probe's token has expired, or was revoked."
-        found.append(Finding(Kind.PROBE_ENDED, {}, text, f"holdfast watch enable --team {team}", None))
-    found += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
-    found += [_large(name, entry) for name, entry in seen.large]
-    found += [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
-    return found
+        all_findings.append(Finding(Kind.PROBE_ENDED, {}, text, f"holdfast watch enable --team {team}", None))
+    all_findings += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
+    all_findings += [_large(name, entry) for name, entry in seen.large]
+    all_findings += [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
+    return all_findings
 
 
 def secret_key(token_id: str) -> str:
@@ -234,9 +234,9 @@ def _newest_secret(store: Store) -> str | None:
     return newest.key if newest else None
 
 
-def attention(found: Iterable[Finding]) -> int:
+def attention(findings: Iterable[Finding]) -> int:
     """Return how many findings need somebody and have no metric of their own, as locks and the probe have."""
-    return sum(one.kind not in (Kind.LOCK_HELD, Kind.PROBE_FAILED) for one in found)
+    return sum(finding.kind not in (Kind.LOCK_HELD, Kind.PROBE_FAILED) for finding in findings)
 
 
 def metrics(team: str, values: Mapping[Metric, float]) -> dict[str, object]:
@@ -328,10 +328,10 @@ def _listed(store: Store, prefix: str) -> Iterator[ListedKey]:
 def _tokens(store: Store) -> Iterator[Token]:
     """Yield the readable tokens; `holdfast token list` names the others."""
     keys = [entry.key for entry in _listed(store, _TOKENS)]
-    for found in _at_once(store.read, keys):
+    for stored in _at_once(store.read, keys):
         with suppress(ValueError):
-            if found:
-                yield Token.from_json(found.body)
+            if stored:
+                yield Token.from_json(stored.body)
 
 
 def _at_once(read: Callable[[_T], _Read], of: Sequence[_T]) -> list[_Read]:

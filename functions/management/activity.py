@@ -114,12 +114,12 @@ class Place:
 
 def read(request: Request) -> Response:
     """Respond with events of the audit trail within the caller's scope."""
-    asked, caller = request.parameters, request.caller
+    parameters, caller = request.parameters, request.caller
     caller.require_somewhere(Action.READ_ACTIVITY)
-    state = names.parse(asked["state"]) if "state" in asked else None
+    state = names.parse(parameters["state"]) if "state" in parameters else None
     if state:
         caller.require(Action.READ_ACTIVITY, state)
-    lines, rest = _page(_place(asked, datetime.now(UTC)), state, caller)
+    lines, rest = _page(_place(parameters, datetime.now(UTC)), state, caller)
     return Response(
         documents.answer(
             v1.Activity(events=tuple(_fields(line.event) for line in lines), next=str(rest) if rest else None)
@@ -128,17 +128,20 @@ def read(request: Request) -> Response:
     )
 
 
-def _place(asked: Mapping[str, str], now: datetime) -> Place:
+def _place(parameters: Mapping[str, str], now: datetime) -> Place:
     """Return the time to search, from the cursor or from `since` and `until`."""
     latest = now + _CLOCKS
-    until = min(max(moment(asked["until"], "until"), _EPOCH), latest) if "until" in asked else latest
-    since = moment(asked["since"], "since") if "since" in asked else min(until, now) - _DEFAULT_SINCE
+    until = (
+        min(max(moment(parameters["until"], "until"), _EPOCH), latest) if "until" in parameters else latest
+    )
+    since = (
+        moment(parameters["since"], "since") if "since" in parameters else min(until, now) - _DEFAULT_SINCE
+    )
     if since >= until:
-        raise InvalidRequest(
-            f"'since' must be before {'until' if 'until' in asked else 'now'}: it is {documents.time(since)}."
-        )
-    if "cursor" in asked:
-        return Place.parse(asked["cursor"])
+        end = "until" if "until" in parameters else "now"
+        raise InvalidRequest(f"'since' must be before {end}: it is {documents.time(since)}.")
+    if "cursor" in parameters:
+        return Place.parse(parameters["cursor"])
     return Place(milliseconds(since), milliseconds(until), FIRST_SPAN // _MILLISECOND)
 
 
@@ -147,9 +150,9 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
 
     The events may be empty if the searched time contains only events that the caller may not see.
     """
-    found: list[Line] = []
+    events: list[Line] = []
     begun, budget = place, _Budget()
-    while len(found) < PAGE and place.since < place.until and not budget.is_spent:
+    while len(events) < PAGE and place.since < place.until and not budget.is_spent:
         try:
             lines, token = _look(place, state, caller, budget)
         except _NoSuchStreamError:
@@ -163,14 +166,14 @@ def _page(place: Place, state: StateName | None, caller: Caller) -> tuple[list[L
             # The remaining requests were not enough, and they returned the oldest events: shorten the span.
             place = replace(place, span=max(1, (place.until - place.start) // GROWTH), token="")
             continue
-        found += sorted(lines, key=lambda line: line.timestamp, reverse=True)
+        events += sorted(lines, key=lambda line: line.timestamp, reverse=True)
         if token:  # no event came yet, or all events are from one millisecond
-            return found, replace(place, token=token)
+            return events, replace(place, token=token)
         place = place.next(until=place.start, span=place.span * GROWTH)
-    if len(found) > PAGE:
-        found, end = _cut(found)
+    if len(events) > PAGE:
+        events, end = _cut(events)
         place = place.next(until=end, span=place.span // GROWTH)
-    return found, place if place.since < place.until else None
+    return events, place if place.since < place.until else None
 
 
 def _cut(lines: list[Line]) -> tuple[list[Line], int]:
@@ -218,17 +221,17 @@ def _look(place: Place, state: StateName | None, caller: Caller, budget: _Budget
     }
     if place.named and (streams := audit_log.streams(place.start, place.until - 1)):
         request["logStreamNames"] = streams
-    found: dict[str, Line] = {}
+    by_id: dict[str, Line] = {}
     token = place.token
     while True:  # at least one request: without a response, the span would seem to have no events
         budget.spend()
         page = _filtered({**request, "nextToken": token} if token else request)
         for line in _in_scope(audit_log.lines(page), caller):
             if state is None or line.event.get("state") == state.value:
-                found.setdefault(line.id, line)
+                by_id.setdefault(line.id, line)
         token = page.get("nextToken", "")
         if not token or budget.is_spent:
-            return list(found.values()), token
+            return list(by_id.values()), token
 
 
 def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,8 +38,8 @@ def respond(request: Request) -> Response:
     if values is None:
         raise InvalidRequest("'values' must be true or false.")
     before, after = _versions(request.store, name, parameters.get("from"), parameters.get("to"))
-    found = diff.compare(before.body, after.body, values=values)
-    body = json.dumps(form.write(_document(name, before, after, found, values=values))).encode()
+    difference = diff.compare(before.body, after.body, values=values)
+    body = json.dumps(form.write(_document(name, before, after, difference, values=values))).encode()
     try:
         encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
     except TooLarge:
@@ -50,8 +50,8 @@ def respond(request: Request) -> Response:
     return Response(
         encoded,
         {
-            "serial_before": found.before.revision.serial,
-            "serial": found.after.revision.serial,
+            "serial_before": difference.before.revision.serial,
+            "serial": difference.after.revision.serial,
             "version_id": after.version.version_id,
         },
     )
@@ -70,8 +70,8 @@ def _versions(store: Store, name: StateName, older: str | None, newer: str | Non
     before = _read(store, name, older or _before(store, name, after.version.version_id))
     if isinstance(before, Larger):
         raise _too_large(before.size, len(after.body))
-    for side, found in (("from", before), ("to", after)):
-        if not found.body:
+    for side, version in (("from", before), ("to", after)):
+        if not version.body:
             raise UnreadableVersion(f"The state at '{side}' has zero bytes, so it cannot be compared.")
     return before, after
 
@@ -80,12 +80,12 @@ def _read(store: Store, name: StateName, version_id: str | None) -> Object | Lar
     """Read a version, by default the current version. If it is too large, return only its size."""
     if version_id:
         check_version_id(version_id)
-    found = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
-    if found is None:
+    version = store.read_at_most(name.state_key, diff.MAX_BYTES, version_id)
+    if version is None:
         if version_id is None:
             raise NoState(f"There is no state '{name}' now; if it was deleted, name two of its versions.")
         raise no_such_version(name, version_id)
-    return found
+    return version
 
 
 def _before(store: Store, name: StateName, version_id: str) -> str:
@@ -108,17 +108,19 @@ def _too_large(before: int, after: int) -> TooLarge:
 # --- documents -----------------------------------------------------------------------------------
 
 
-def _document(name: StateName, before: Object, after: Object, found: Diff, *, values: bool) -> v1.Differences:
+def _document(
+    name: StateName, before: Object, after: Object, difference: Diff, *, values: bool
+) -> v1.Differences:
     return v1.Differences(
         name=name.value,
-        from_=_side(before, found.before),
-        to=_side(after, found.after),
-        encrypted=found.encrypted,
+        from_=_side(before, difference.before),
+        to=_side(after, difference.after),
+        encrypted=difference.encrypted,
         values=values,
-        lineage_changed=found.lineage_changed,
-        resources=tuple(map(_resource, found.resources)),
-        outputs=tuple(v1.OutputChange(name=output.name, **_values(output)) for output in found.outputs),
-        summary=found.summary,
+        lineage_changed=difference.lineage_changed,
+        resources=tuple(map(_resource, difference.resources)),
+        outputs=tuple(v1.OutputChange(name=output.name, **_values(output)) for output in difference.outputs),
+        summary=difference.summary,
     )
 
 

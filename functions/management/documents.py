@@ -118,8 +118,8 @@ def _listed(name: StateName, held: HeldLock) -> v1.ListedLock:
     return v1.ListedLock(name=name.value, **of_lock)
 
 
-def state(name: StateName, found: Description, record: ObjectVersion | None) -> v1.StateDescription:
-    current = found.current
+def state(name: StateName, description: Description, record: ObjectVersion | None) -> v1.StateDescription:
+    current = description.current
     version = current.version if current else None
     # Metadata of Holdfast's own versions; for another program's version only the document is used.
     metadata = current.version.metadata if current and current.state else {}
@@ -144,7 +144,7 @@ def state(name: StateName, found: Description, record: ObjectVersion | None) -> 
         resources=v1.Resources(managed=counts.managed, data=counts.data, outputs=counts.outputs)
         if counts
         else None,
-        lock=lock(found.lock) if found.lock else None,
+        lock=lock(description.lock) if description.lock else None,
         record=record is not None,
         record_version=record.version_id if record else None,
     )

@@ -52,11 +52,11 @@ def find(request: Request) -> Response:
     document = v1.FoundPage(
         states=tuple(
             v1.FoundState(
-                name=found.name.value,
-                matches=found.matches,
-                resources=tuple(map(_resource, found.resources)),
+                name=state.name.value,
+                matches=state.matches,
+                resources=tuple(map(_resource, state.resources)),
             )
-            for found in page.states
+            for state in page.states
         ),
         skipped=tuple(
             v1.SkippedState(name=skipped.name.value, why=skipped.why, size=skipped.size)

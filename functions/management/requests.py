@@ -40,11 +40,11 @@ class Request(requests.Request):
         if len(body) > _MAX_BYTES:
             raise TooLarge(f"The document has {len(body)} bytes; this route takes at most {_MAX_BYTES}.")
         try:
-            found = json_object.parse_unique(body)
+            document = json_object.parse_unique(body)
         except ValueError as error:
             raise InvalidRequest(f"The body {error}; send a JSON object.") from None
-        _check_known(found, known, "member")
-        return {name: value for name, value in found.items() if value is not None}
+        _check_known(document, known, "member")
+        return {name: value for name, value in document.items() if value is not None}
 
 
 def _check_known(names: Iterable[str], known: Collection[str], kind: str) -> None:
@@ -67,7 +67,7 @@ def moment(value: object, name: str) -> datetime:
     if isinstance(value, str):
         # On the first and the last day of the calendar, an offset can lead out of its range.
         with suppress(ValueError, OverflowError):
-            found = datetime.fromisoformat(value)
-            if found.tzinfo:
-                return found.astimezone(UTC).replace(microsecond=0)
+            parsed = datetime.fromisoformat(value)
+            if parsed.tzinfo:
+                return parsed.astimezone(UTC).replace(microsecond=0)
     raise InvalidRequest(f"'{name}' must be a time with an offset, as in '2026-11-20T14:00:00Z'.")

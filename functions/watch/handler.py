@@ -58,17 +58,21 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         _put({Metric.PROBE_FAILED: float(failed != "")})
     now = datetime.now(UTC)
     seen = watching.look(store, now)
-    found = watching.findings(seen, _TEAM, now, old=_OLD, failed=failed or "")
-    attention = watching.attention(found)
+    findings = watching.findings(seen, _TEAM, now, old=_OLD, failed=failed or "")
+    attention = watching.attention(findings)
     _put({Metric.OLDEST_LOCK: seen.oldest_lock, Metric.ATTENTION: attention})
-    due = [notification.message(_TEAM, one.kind, one.fields, one.do) for one in found if one.is_due(now)]
+    due = [
+        notification.message(_TEAM, finding.kind, finding.fields, finding.do)
+        for finding in findings
+        if finding.is_due(now)
+    ]
     left = context.get_remaining_time_in_millis()
     unsent = notification.publish(_sns, _TOPIC, due, left) if _sns and _TOPIC else {}
     looked = {
         "oldest_lock": seen.oldest_lock,
         "attention": attention,
         "frozen": seen.frozen,
-        "findings": [one.kind for one in found],
+        "findings": [finding.kind for finding in findings],
         "probe": probed,
         "s3_requests": len(store.budget.requests),
     }

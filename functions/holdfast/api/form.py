@@ -109,13 +109,13 @@ def names(kind: type[Document]) -> list[str]:
 @cache
 def _members(kind: Any) -> Sequence[Member]:
     hints = get_type_hints(kind, include_extras=True)
-    found = []
+    of_kind = []
     for attribute in (each.name for each in fields(kind) if each.name != "raw"):
         hint = hints[attribute]
         type_, *notes = get_args(hint) if get_origin(hint) is Annotated else [hint]
         name = attribute.removesuffix("_")
-        found.append(Member(name, attribute, type_, tuple(notes), _reader(type_)))
-    return found
+        of_kind.append(Member(name, attribute, type_, tuple(notes), _reader(type_)))
+    return of_kind
 
 
 def _plain(value: object) -> object:
@@ -145,8 +145,8 @@ def _reader(type_: Any) -> Callable[[object], object]:
 
 def _time(value: object) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text(value))
-        return found.astimezone(UTC) if found.tzinfo else None
+        moment = datetime.fromisoformat(text(value))
+        return moment.astimezone(UTC) if moment.tzinfo else None
     except (ValueError, OverflowError):
         return None
 

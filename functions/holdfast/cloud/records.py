@@ -94,8 +94,8 @@ def read(store: Store, name: StateName) -> StoredRecord | None:
     Raises:
         UnreadableRecord: the object is not a valid record.
     """
-    found = store.read(name.record_key)
-    return _stored(found, name) if found else None
+    stored = store.read(name.record_key)
+    return _stored(stored, name) if stored else None
 
 
 def create(store: Store, name: StateName, tags: Mapping[str, str], principal: str) -> Record:
@@ -108,31 +108,31 @@ def create(store: Store, name: StateName, tags: Mapping[str, str], principal: st
     key = name.record_key
     if isinstance(store.write(key, record.to_json(), IfAbsent(), metadata={}), PreconditionFailed):
         # Either our own first attempt, whose response was lost, or somebody else's workspace.
-        found = read(store, name)
-        if found and (found.record.tags, found.record.created_by) == (tags, principal):
-            return found.record
+        existing = read(store, name)
+        if existing and (existing.record.tags, existing.record.created_by) == (tags, principal):
+            return existing.record
         raise WorkspaceExists(f"The workspace of the state '{name}' exists already. Run the command again.")
     return record
 
 
-def change(store: Store, name: StateName, found: StoredRecord, tags: Mapping[str, str]) -> Record | None:
+def change(store: Store, name: StateName, seen: StoredRecord, tags: Mapping[str, str]) -> Record | None:
     """Replace the tags of a record; return None if another request has changed it since it was read."""
-    record = Record(tags, found.record.created_by, found.record.created_at)
-    stored = store.write(name.record_key, record.to_json(), IfMatch(found.etag), metadata={})
+    record = Record(tags, seen.record.created_by, seen.record.created_at)
+    stored = store.write(name.record_key, record.to_json(), IfMatch(seen.etag), metadata={})
     return None if isinstance(stored, PreconditionFailed) else record
 
 
-def delete(store: Store, name: StateName, found: Object) -> bool:
+def delete(store: Store, name: StateName, seen: Object) -> bool:
     """Delete the record that was read, and return True.
 
     A record that has changed since then is not deleted, because somebody is using the workspace.
     """
-    return not isinstance(store.delete(name.record_key, IfMatch(found.version.etag)), PreconditionFailed)
+    return not isinstance(store.delete(name.record_key, IfMatch(seen.version.etag)), PreconditionFailed)
 
 
-def _stored(found: Object, name: StateName) -> StoredRecord:
+def _stored(stored: Object, name: StateName) -> StoredRecord:
     try:
-        return StoredRecord(Record.from_json(found.body), found.version.etag)
+        return StoredRecord(Record.from_json(stored.body), stored.version.etag)
     except ValueError:
         raise UnreadableRecord(
             f"The object {name.record_key} in the bucket is not a workspace's record. Delete it; its "

@@ -443,11 +443,11 @@ def _matches(pattern: str, text: str) -> bool:
 def _with_tags(store: Store, states: list[StateName]) -> Mapping[StateName, Workspace | None]:
     """Read the records of workspaces in parallel; None for an unreadable record."""
 
-    def read_one(name: StateName) -> Workspace | None:
+    def read_workspace(name: StateName) -> Workspace | None:
         with suppress(UnreadableRecord):  # the list shows the other workspaces; a read by name reports it
             record = records.read(store, name)
             return Workspace.recorded(WorkspaceId.mint(name), record.record if record else None)
         return None
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip(states, pool.map(read_one, states), strict=True))
+        return dict(zip(states, pool.map(read_workspace, states), strict=True))

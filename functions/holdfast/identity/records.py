@@ -118,7 +118,7 @@ def networks(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Parse the networks to which a record is restricted; empty for every address."""
     if document.keys().isdisjoint(_WITHIN):
         return ()
-    return check_networks([text(one) for one in items(document["from"])])
+    return check_networks([text(network) for network in items(document["from"])])
 
 
 def check_networks(texts: Sequence[str]) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ def seconds(body: bytes) -> int:
         raise InvalidBody(f'The body {error}; send none, or {{"seconds": {DEFAULT_SECONDS}}}.') from None
     if unknown := sorted(document.keys() - {"seconds"}):
         raise InvalidBody(f"The body has a member {unknown[0][:40]!r}; only 'seconds' is known.")
-    asked = document.get("seconds", DEFAULT_SECONDS)
-    if not isinstance(asked, int) or not MIN_SECONDS <= asked <= MAX_SECONDS:
+    seconds = document.get("seconds", DEFAULT_SECONDS)
+    if not isinstance(seconds, int) or not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise InvalidBody(f"'seconds' must be a whole number from {MIN_SECONDS} to {MAX_SECONDS}.")
-    return asked
+    return seconds

@@ -65,8 +65,8 @@ def _authenticate(credentials: Credentials | None, store: Store, ends: float) ->
 
 def _with_token(credentials: TokenCredentials, store: Store) -> Authenticated | Denied:
     """Authenticate by a token, with one request to S3."""
-    found = store.read(tokens.token_key(credentials.token_id))
-    token = Token.from_json(found.body) if found else None
+    stored = store.read(tokens.token_key(credentials.token_id))
+    token = Token.from_json(stored.body) if stored else None
     return tokens.authenticate(credentials, token, now=datetime.now(UTC))
 
 
@@ -79,8 +79,8 @@ def _with_session(credentials: SessionCredentials, store: Store) -> Authenticate
 
     with ThreadPoolExecutor(1) as beside:
         trusted = beside.submit(trust.read, store)
-        found = store.read(sessions.session_key(credentials.session_id))
-        session = Session.from_json(found.body) if found else None
+        stored = store.read(sessions.session_key(credentials.session_id))
+        session = Session.from_json(stored.body) if stored else None
         return sessions.authenticate(credentials, session, trusted.result(), now=datetime.now(UTC))
 
 

@@ -260,7 +260,7 @@ class Records:
 
         Raise `ValueError` if `UPDATE_RESERVE` is used up.
         """
-        changed = replace(self, records=tuple(record if one.id == record.id else one for one in self.records))
+        changed = replace(self, records=tuple(record if old.id == record.id else old for old in self.records))
         most = MAX_BYTES + UPDATE_RESERVE
         if len(changed.to_json()) > most:
             raise ValueError(f"there is no room for it: at most {most} bytes in all")
@@ -288,25 +288,25 @@ def parse(body: bytes) -> Records:
     try:
         document = json_object.parse(body)
         records.check_schema(document)
-        stored = [Unreadable(one) for one in records.items(document["records"])]
+        stored = [Unreadable(record) for record in records.items(document["records"])]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"not valid trust records: {error!r}") from error
-    unique = Counter((member, getattr(one, member)) for one in stored for member in _UNIQUE)
+    unique = Counter((member, getattr(record, member)) for record in stored for member in _UNIQUE)
     repeated = {(member, value) for (member, value), times in unique.items() if times > 1 and value}
 
-    def read_record(one: Unreadable) -> Trust | Unreadable:
-        if repeated.isdisjoint((member, getattr(one, member)) for member in _UNIQUE):
+    def read_record(record: Unreadable) -> Trust | Unreadable:
+        if repeated.isdisjoint((member, getattr(record, member)) for member in _UNIQUE):
             with suppress(AttributeError, KeyError, TypeError, ValueError):
-                return _record(one.stored)
-        return one
+                return _record(record.stored)
+        return record
 
     return Records(tuple(map(read_record, stored)), records.newer(document, ("schema", "records")))
 
 
 def read(store: "Store") -> Records:
     """Read a team's records, with one request to S3. They are empty if the object does not exist."""
-    found = store.read(KEY)
-    return parse(found.body) if found else Records()
+    stored = store.read(KEY)
+    return parse(stored.body) if stored else Records()
 
 
 class Granted(TypedDict):
@@ -524,7 +524,10 @@ def _id(value: object) -> str:
 _UNIQUE: Final = ("name", "aws_role")
 """The members that no two records may share."""
 
-_FIELDS: Final = {one.name for kind in (OidcTrust, AwsTrust) for one in fields(kind)} - {"newer", "networks"}
+_FIELDS: Final = {each.name for kind in (OidcTrust, AwsTrust) for each in fields(kind)} - {
+    "newer",
+    "networks",
+}
 _MEMBERS: Final = {"kind", *records.MEMBERS, *_FIELDS}
 """The names of the members that `_document` may return."""
 

@@ -112,10 +112,10 @@ class Store:
             return self._get(key, Range="bytes=0-0", **which)
 
         outcomes: dict[int, Object | _Empty | None] = {**_absent(version_id), 416: _Empty()}
-        found = self._decided("GetObject", _none_if_invalid(get, which), outcomes)
-        if isinstance(found, _Empty):
-            found = self.read(key, version_id)
-        return found.version if found else None
+        stored = self._decided("GetObject", _none_if_invalid(get, which), outcomes)
+        if isinstance(stored, _Empty):
+            stored = self.read(key, version_id)
+        return stored.version if stored else None
 
     def _get(self, key: str, **which: Any) -> Object:
         return _object(self._begun(key, **which))

@@ -76,7 +76,7 @@ class Readable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ListedName:
     """A name in a list of keys. `listed` has no size and time if the list contained only the lock's key."""
 
     listed: Listed
@@ -114,15 +114,15 @@ def locked_or_stored(
     number, after = place
     if number not in range(len(lists)) or not (after or beginning).startswith(beginning):
         raise cursors.invalid()
-    found: set[StateName] = set()
+    matching: set[StateName] = set()
     while True:
         page = store.keys_page(beginning, after=after)
         listed = (lists[number](entry.key) for entry in page.keys)
-        found |= {name for name in listed if name and matches(pattern, name)}
+        matching |= {name for name in listed if name and matches(pattern, name)}
         number, after = (number, page.last) if page.last else (number + 1, "")
-        if number == len(lists) or len(found) >= PAGE or time.monotonic() >= ends:
+        if number == len(lists) or len(matching) >= PAGE or time.monotonic() >= ends:
             left = None if number == len(lists) else (number, after)
-            return sorted(found, key=lambda name: name.value), left
+            return sorted(matching, key=lambda name: name.value), left
 
 
 def page_of_states(
@@ -141,8 +141,8 @@ def page_of_states(
     """
     after = _begin("states", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
-    found = _add_all(store, walked, after)
-    return _page("states", walked, _with_locks(store, _decided(found, walked.until)))
+    by_name = _add_all(store, walked, after)
+    return _page("states", walked, _with_locks(store, _decided(by_name, walked.until)))
 
 
 def page_of_names(
@@ -170,9 +170,9 @@ def page_of_readable(
     after = _begin("readable", prefix, cursor, caller, action=Action.READ)
     keys = _keys_of(store, page_size)
     walked = _walk(prefix, after, caller, keys, page_size, action=Action.READ, seconds=seconds)
-    found = [(name, entry.size) for key, entry in walked.entries if (name := _state_of(key))]
+    readable = [(name, entry.size) for key, entry in walked.entries if (name := _state_of(key))]
     next_ = cursors.encode("readable", [walked.next]) if walked.next else None
-    return Readable(found, next_, is_last=walked.until is None)
+    return Readable(readable, next_, is_last=walked.until is None)
 
 
 def cursor_after(name: StateName) -> str:
@@ -213,10 +213,10 @@ def page_of_deleted(
 
     after = _begin("deleted", prefix, cursor, caller)
     walked = _walk(prefix, after, caller, list_newest, page_size)
-    found: dict[StateName, _Found] = {}
+    by_name: dict[StateName, _ListedName] = {}
     for key, entry in walked.entries:
-        _add_newest(found, key, entry)
-    return _page("deleted", walked, _with_locks(store, _decided(found, walked.until)))
+        _add_newest(by_name, key, entry)
+    return _page("deleted", walked, _with_locks(store, _decided(by_name, walked.until)))
 
 
 def page_of_locks(
@@ -229,9 +229,9 @@ def page_of_locks(
     after = _begin("locks", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
     locked = [name for key, _ in walked.entries if (name := _locked_by(key))]
-    listed = _with_locks(store, [_Found(Listed(name, None, None), is_locked=True) for name in locked])
+    listed = _with_locks(store, [_ListedName(Listed(name, None, None), is_locked=True) for name in locked])
     oldest_first = sorted(
-        listed, key=lambda one: one.lock.version.last_modified.timestamp() if one.lock else 0
+        listed, key=lambda entry: entry.lock.version.last_modified.timestamp() if entry.lock else 0
     )
     return _page("locks", walked, oldest_first)
 
@@ -340,63 +340,66 @@ def _named(key: str, suffix: str, folder: str = _FOLDER) -> StateName | None:
     return None
 
 
-def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateName, _Found]:
+def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateName, _ListedName]:
     """Return the names on a page, without the names that the page before has shown."""
-    found: dict[StateName, _Found] = {}
+    by_name: dict[StateName, _ListedName] = {}
     for _, entry in walked.entries:
-        _add(found, entry)
-    for name, one in list(found.items()):
+        _add(by_name, entry)
+    for name, listed_name in list(by_name.items()):
         # The page has only the lock's key. If the state exists, the page before has shown its key.
-        if not one.listed.modified and name.state_key <= after and store.read_version(name.state_key):
-            del found[name]
-    return found
+        if not listed_name.listed.modified and name.state_key <= after and store.read_version(name.state_key):
+            del by_name[name]
+    return by_name
 
 
-def _add(found: dict[StateName, _Found], entry: ListedKey) -> None:
+def _add(by_name: dict[StateName, _ListedName], entry: ListedKey) -> None:
     if name := _state_of(entry.key):
-        found[name] = _Found(Listed(name, entry.size, entry.last_modified))
+        by_name[name] = _ListedName(Listed(name, entry.size, entry.last_modified))
     elif name := _locked_by(entry.key):
-        met = found.get(name, _Found(Listed(name, None, None)))
-        found[name] = replace(met, is_locked=True)
+        met = by_name.get(name, _ListedName(Listed(name, None, None)))
+        by_name[name] = replace(met, is_locked=True)
 
 
-def _add_newest(found: dict[StateName, _Found], key: str, entry: HistoryEntry) -> None:
+def _add_newest(by_name: dict[StateName, _ListedName], key: str, entry: HistoryEntry) -> None:
     if name := _state_of(key):
         if entry.is_delete_marker:
-            found[name] = _Found(Listed(name, None, entry.last_modified, deleted=True))
-    elif (name := _locked_by(key)) and name in found and not entry.is_delete_marker:
-        found[name] = replace(found[name], is_locked=True)
+            by_name[name] = _ListedName(Listed(name, None, entry.last_modified, deleted=True))
+    elif (name := _locked_by(key)) and name in by_name and not entry.is_delete_marker:
+        by_name[name] = replace(by_name[name], is_locked=True)
 
 
-def _decided(found: Mapping[StateName, _Found], until: str | None) -> list[_Found]:
+def _decided(by_name: Mapping[StateName, _ListedName], until: str | None) -> list[_ListedName]:
     """Return the names on a page. Mark a name as locked if the key of its lock may be on the next page.
 
     Between a state's key and its lock's key there can be other keys, such as that of `a.tfstate-x`.
     """
     return [
-        replace(one, is_locked=True) if until is not None and until <= name.lock_key else one
-        for name, one in found.items()
+        replace(listed_name, is_locked=True) if until is not None and until <= name.lock_key else listed_name
+        for name, listed_name in by_name.items()
     ]
 
 
-def _with_locks(store: Store, found: Sequence[_Found]) -> list[Listed]:
+def _with_locks(store: Store, listed_names: Sequence[_ListedName]) -> list[Listed]:
     """Read the locks of the marked states, and return the entries of a list."""
-    locked = [one.listed.name for one in found if one.is_locked]
+    locked = [listed_name.listed.name for listed_name in listed_names if listed_name.is_locked]
     lock_of = dict(zip(locked, _at_once(lambda name: held.read(store, name), locked), strict=True))
     listed = (
-        replace(one.listed, lock=lock_of[one.listed.name]) if one.is_locked else one.listed for one in found
+        replace(listed_name.listed, lock=lock_of[listed_name.listed.name])
+        if listed_name.is_locked
+        else listed_name.listed
+        for listed_name in listed_names
     )
     # Skip an entry without a state whose lock was released meanwhile.
-    return [one for one in listed if one.lock or one.modified]
+    return [entry for entry in listed if entry.lock or entry.modified]
 
 
 def _at_once(
-    read: Callable[[StateName], HeldLock | None], found: Sequence[StateName]
+    read: Callable[[StateName], HeldLock | None], locked: Sequence[StateName]
 ) -> Iterable[HeldLock | None]:
-    if not found:
+    if not locked:
         return []
-    with ThreadPoolExecutor(min(_AT_ONCE, len(found))) as pool:
-        return list(pool.map(read, found))
+    with ThreadPoolExecutor(min(_AT_ONCE, len(locked))) as pool:
+        return list(pool.map(read, locked))
 
 
 def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:

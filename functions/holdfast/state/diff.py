@@ -259,9 +259,9 @@ def _moved(older: Tracking, newer: Tracking) -> Mapping[Address, Address]:
 
     def single(tracking: Tracking) -> Mapping[tracked.Identity, Address]:
         return {
-            found.identity: address
-            for address, found in tracking.objects.items()
-            if found.identity and tracking.identities[found.identity] == 1 and not address.deposed
+            resource.identity: address
+            for address, resource in tracking.objects.items()
+            if resource.identity and tracking.identities[resource.identity] == 1 and not address.deposed
         }
 
     before, after = single(older), single(newer)

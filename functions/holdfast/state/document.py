@@ -154,14 +154,14 @@ def require_known_format(version: object) -> None:
     """Raise `InvalidState` unless a document of this version of the format can be read."""
     if type(version) is int and version == FORMAT:
         return
-    said = f"is of version {version}" if type(version) is int and version < 100 else "has no known version"
+    defect = f"is of version {version}" if type(version) is int and version < 100 else "has no known version"
     advice = ""
     if type(version) is int and 0 < version < FORMAT:
         advice = (
             " Terraform 0.12 or later writes version 4 with the next change: apply one, or pull the state, "
             "add 1 to its serial, and push it."
         )
-    raise InvalidState(f"It {said} of the state format; only version {FORMAT} can be read.{advice}")
+    raise InvalidState(f"It {defect} of the state format; only version {FORMAT} can be read.{advice}")
 
 
 def is_encrypted(body: bytes) -> bool:
@@ -275,9 +275,9 @@ def outputs_only(body: bytes, mask: Mask | None = None) -> bytes:
 def _masked(outputs: Mapping[str, Output], mask: Mask) -> bytes:
     # Joined as text, so that values and types keep their exact form.
     members = [
-        f'{json.dumps(name)}: {{"value": {"null" if mask is Mask.ALL or one.sensitive else one.value}, '
-        f'"type": {one.type or "null"}, "sensitive": {json.dumps(one.sensitive)}}}'
-        for name, one in outputs.items()
+        f'{json.dumps(name)}: {{"value": {"null" if mask is Mask.ALL or output.sensitive else output.value}, '
+        f'"type": {output.type or "null"}, "sensitive": {json.dumps(output.sensitive)}}}'
+        for name, output in outputs.items()
     ]
     return f"{{{', '.join(members)}}}".encode()
 

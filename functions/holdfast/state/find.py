@@ -74,24 +74,24 @@ class Wanted:
         if not 0 < len(self.text) <= LONGEST:
             raise InvalidRequest(f"'{self.by}' must have 1 to {LONGEST} characters.")
 
-    def matches(self, address: Address, found: Tracked) -> bool:
+    def matches(self, address: Address, resource: Tracked) -> bool:
         match self.by:
             case By.ADDRESS:
                 return _lower(self.text) in _lower(str(address))
             case By.TYPE:
                 return self.text == address.type
             case By.ID:
-                return any(self._is_id(name, found) for name in ID_ATTRIBUTES)
+                return any(self._is_id(name, resource) for name in ID_ATTRIBUTES)
 
-    def _is_id(self, name: str, found: Tracked) -> bool:
-        value = found.attributes.get(name)
+    def _is_id(self, name: str, resource: Tracked) -> bool:
+        value = resource.attributes.get(name)
         if isinstance(value, Number):
             value = str(value)
-        return value == self.text and not {name, WHOLE} & found.marks.keys()
+        return value == self.text and not {name, WHOLE} & resource.marks.keys()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchedState:
     """The result of searching a state: the number of matches, and the first `SHOWN` of them."""
 
     name: StateName
@@ -119,7 +119,7 @@ class Page:
         next: the cursor of the next page; None on the last page.
     """
 
-    states: Sequence[Found]
+    states: Sequence[SearchedState]
     skipped: Sequence[SkippedState]
     searched: int
     left: int | None
@@ -149,7 +149,7 @@ def page(
     caller.require_somewhere(Action.READ)
     ends = time.monotonic() + seconds
     listed = catalog.page_of_readable(store, prefix, cursor, caller, seconds=seconds, page_size=page_size)
-    found: list[Found] = []
+    matching: list[SearchedState] = []
     skipped: list[SkippedState] = []
     searched, room, told = 0, PAGE, MAX_TOLD
     for (name, size), body in _bodies(store, listed.states, max_bytes):
@@ -159,15 +159,15 @@ def page(
         match _search(name, size, body, wanted):
             case SkippedState() as state:
                 skipped.append(state)
-            case Found(matches=int(matches)) as state if matches:
-                found.append(state)
+            case SearchedState(matches=int(matches)) as state if matches:
+                matching.append(state)
                 room -= len(state.resources)
                 told -= sum(resource.characters for resource in state.resources)
             case _:
                 pass
     left = len(listed.states) - searched
     next_ = catalog.cursor_after(listed.states[searched - 1][0]) if left else listed.next
-    return Page(found, skipped, searched, left if listed.is_last else None, next_)
+    return Page(matching, skipped, searched, left if listed.is_last else None, next_)
 
 
 def _bodies(
@@ -195,9 +195,11 @@ def _bodies(
             yield from zip(batch, pool.map(read, batch), strict=True)
 
 
-def _search(name: StateName, size: int, body: Object | Larger | None, wanted: Wanted) -> Found | SkippedState:
+def _search(
+    name: StateName, size: int, body: Object | Larger | None, wanted: Wanted
+) -> SearchedState | SkippedState:
     if body is None:
-        return Found(name, 0, ())
+        return SearchedState(name, 0, ())
     if isinstance(body, Larger):
         return SkippedState(name, Skipped.TOO_LARGE, body.size)
     matches, left = 0, _MAX_ADDRESSES
@@ -206,17 +208,17 @@ def _search(name: StateName, size: int, body: Object | Larger | None, wanted: Wa
         objects = tracked.objects(body.body)
         if objects is None:
             return SkippedState(name, Skipped.ENCRYPTED, size)
-        for address, found in objects:
+        for address, resource in objects:
             left -= address.characters
             if left < 0:
                 return SkippedState(name, Skipped.TOO_LARGE, size)
-            if wanted.matches(address, found):
+            if wanted.matches(address, resource):
                 matches += 1
                 if len(shown) < SHOWN:
-                    shown.append(Resource.of(address, found))
+                    shown.append(Resource.of(address, resource))
     except (InvalidState, RecursionError):
         return SkippedState(name, Skipped.UNREADABLE, size)
-    return Found(name, matches, tuple(shown))
+    return SearchedState(name, matches, tuple(shown))
 
 
 def _lower(text: str) -> bytes:

@@ -36,15 +36,15 @@ def marks(attributes: Mapping[str, Any], sensitive: object) -> Marks:
     Args:
         sensitive: the resource's `sensitive_attributes`, as parsed from the document.
     """
-    found: Marks = {}
+    marked: Marks = {}
     if sensitive is None or sensitive == []:
-        return found
+        return marked
     try:
         for path in _list(sensitive):
-            _mark(found, attributes, _steps(path))
+            _mark(marked, attributes, _steps(path))
     except _MalformedError:
         return {WHOLE: {}}
-    return found
+    return marked
 
 
 def is_dynamic(value: object) -> TypeGuard[dict[str, Any]]:
@@ -57,8 +57,8 @@ def is_dynamic(value: object) -> TypeGuard[dict[str, Any]]:
     return type_ in _SIMPLE_TYPES
 
 
-def _mark(found: Marks, attributes: Mapping[str, Any], steps: list[_Step]) -> None:
-    here = found
+def _mark(marked: Marks, attributes: Mapping[str, Any], steps: list[_Step]) -> None:
+    here = marked
     value: Any = attributes
     for step in steps:
         within = value

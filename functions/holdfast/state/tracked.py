@@ -194,8 +194,8 @@ def _tracked(resource: object) -> Iterator[tuple[Address, Tracked]]:
         if attributes is None:
             attributes = _optional(instance, "attributes_flat", dict) or {}
         provider = _optional(instance, "provider", str) or _optional(whole, "provider", str) or ""
-        found = _PROVIDER.search(provider)
-        source = found[1] if found else provider
+        match = _PROVIDER.search(provider)
+        source = match[1] if match else provider
         id_ = attributes.get("id")
         identity = None
         if mode == _MANAGED and isinstance(id_, str) and id_ not in _NO_ID:

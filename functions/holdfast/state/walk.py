@@ -76,13 +76,13 @@ class Places:
         >>> Places("", "", ("zz/*", "a*/b", "aa/*", "b/c"), "").beginnings()
         ['a', 'b/c', 'zz/']
         """
-        found: list[str] = []
+        shortest: list[str] = []
         for literal in sorted(pattern.partition("*")[0] for pattern in self.scope):
             shorter, longer = sorted((literal, self.prefix), key=len)
             beginning = f"{self.folder}{longer}"
-            if longer.startswith(shorter) and not (found and beginning.startswith(found[-1])):
-                found.append(beginning)
-        return found
+            if longer.startswith(shorter) and not (shortest and beginning.startswith(shortest[-1])):
+                shortest.append(beginning)
+        return shortest
 
     def skip(self, place: str) -> str | None:
         """Return the last place with no visible key between `place` and it; None if no visible key follows.
