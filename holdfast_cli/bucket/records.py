@@ -73,8 +73,8 @@ def create(store: Store, key: str, body: bytes) -> bool:
             return True
         case PreconditionFailed():
             # The request's own first attempt may have stored the record.
-            found = store.read(key)
-            return found is not None and found.body == body
+            stored = store.read(key)
+            return stored is not None and stored.body == body
 
 
 def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None]) -> None:
@@ -85,14 +85,14 @@ def change(store: Store, key: str, decide: Callable[[bytes | None], bytes | None
     """
     sent = None
     while True:
-        found = store.read(key)
-        current = found.body if found else None
+        stored = store.read(key)
+        current = stored.body if stored else None
         if sent is not None and current == sent:
             return  # as in `create`
         sent = decide(current)
         if sent is None:
             return
-        condition = IfMatch(found.version.etag) if found else IfAbsent()
+        condition = IfMatch(stored.version.etag) if stored else IfAbsent()
         match store.write(key, sent, condition, metadata={}):
             case Stored():
                 return

@@ -141,7 +141,7 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReplicaLock:
     """A current lock in the replica. `is_stale`: it was acquired on the old side, and is no freeze."""
 
     name: StateName
@@ -192,20 +192,20 @@ def fence(old: Side, new: Side) -> None:
 
 def listing(side: Side, progress: "Progress") -> Listing:
     """List all versions of a bucket, but not their content."""
-    found = Listing()
+    listed = Listing()
     with as_command_errors():
         for page in side.s3.get_paginator("list_object_versions").paginate(**side.where):
             for version in page.get("Versions", []):
-                found.versions.setdefault(version["Key"], []).append(version["VersionId"])
+                listed.versions.setdefault(version["Key"], []).append(version["VersionId"])
             entries: list[Mapping[str, Any]] = [*page.get("Versions", [])]
             entries += page.get("DeleteMarkers", [])
             for entry in entries:
-                found.ids.add((entry["Key"], entry["VersionId"]))
+                listed.ids.add((entry["Key"], entry["VersionId"]))
                 if entry["IsLatest"]:
-                    found.current[entry["Key"]] = entry
-            progress.show(f"{len(found.ids)} versions so far in {side.bucket}")
+                    listed.current[entry["Key"]] = entry
+            progress.show(f"{len(listed.ids)} versions so far in {side.bucket}")
     progress.end()
-    return found
+    return listed
 
 
 def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
@@ -214,7 +214,7 @@ def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
     A copy has the version ID of its original. Unless the copy is current, the metadata of both is compared. A
     version that was written in the new place may be above the copy, if it follows the copy.
     """
-    found = []
+    not_current = []
     for key, entry in sorted(there.current.items()):
         own = here.current.get(key)
         if key.endswith(_LOCK) or key.startswith(_PASSING):
@@ -235,8 +235,8 @@ def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
         may_follow = is_written_here or not below
         if state and compared[0] and may_follow and _is_at_least(compared[1], compared[0]):
             continue
-        found.append(Late(key, state, _words(compared[0], entry), _words(compared[1], own), below))
-    return found
+        not_current.append(Late(key, state, _words(compared[0], entry), _words(compared[1], own), below))
+    return not_current
 
 
 def _id_of(key: str, entry: Mapping[str, Any]) -> tuple[str, str]:
@@ -251,15 +251,15 @@ def _revision(side: Side, key: str, entry: Mapping[str, Any] | None) -> dict[str
         return side.s3.head_object(**side.where, Key=key, VersionId=entry["VersionId"])["Metadata"]
 
 
-def _is_at_least(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+def _is_at_least(revision: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Return whether a revision is another's, or a later one of the same lineage."""
-    if one.get("lineage") != other.get("lineage"):
+    if revision.get("lineage") != other.get("lineage"):
         return False
-    serials = [each.get("serial", "") for each in (one, other)]
+    serials = [each.get("serial", "") for each in (revision, other)]
     if not all(serial.isdecimal() for serial in serials):
         return False
     mine, theirs = map(int, serials)
-    return mine > theirs or (mine == theirs and one.get("sha256") == other.get("sha256"))
+    return mine > theirs or (mine == theirs and revision.get("sha256") == other.get("sha256"))
 
 
 def _words(revision: Mapping[str, str], entry: Mapping[str, Any] | None) -> str:
@@ -302,38 +302,38 @@ def is_removable_below(key: str, version: ObjectVersion, there: Listing | None) 
     return is_copy(key, version, there) and (is_lifted or "freeze" not in version.metadata)
 
 
-def locks_in(new: Side, here: Listing, there: Listing | None, progress: "Progress") -> list[Found]:
+def locks_in(new: Side, here: Listing, there: Listing | None, progress: "Progress") -> list[ReplicaLock]:
     """Return the locks and freezes that are current in the replica."""
 
-    def read(key: str) -> Found | None:
+    def read(key: str) -> ReplicaLock | None:
         try:
             name = names.parse(key.removeprefix("states/").removesuffix(_LOCK))
         except InvalidName:
             return None  # no API has a state of this name
-        return _found(new.store(), name, there)
+        return _current_lock(new.store(), name, there)
 
     keys = [key for key, entry in sorted(here.current.items()) if key.endswith(_LOCK) and "Size" in entry]
     return _by_name(_for_each(keys, read, "locks read", progress))
 
 
-def _found(store: Store, name: StateName, there: Listing | None) -> Found | None:
+def _current_lock(store: Store, name: StateName, there: Listing | None) -> ReplicaLock | None:
     lock = held.read(store, name)
-    return Found(name, lock, is_stale(name.lock_key, lock.version, there)) if lock else None
+    return ReplicaLock(name, lock, is_stale(name.lock_key, lock.version, there)) if lock else None
 
 
-def _by_name(found: Iterable[Found | None]) -> list[Found]:
-    return sorted((lock for lock in found if lock), key=lambda lock: lock.name.value)
+def _by_name(locks: Iterable[ReplicaLock | None]) -> list[ReplicaLock]:
+    return sorted((lock for lock in locks if lock), key=lambda lock: lock.name.value)
 
 
 def remove(
-    new: Side, here: Listing, there: Listing | None, found: Sequence[Found], progress: "Progress"
-) -> list[Found]:
+    new: Side, here: Listing, there: Listing | None, locks: Sequence[ReplicaLock], progress: "Progress"
+) -> list[ReplicaLock]:
     """Remove the stale locks, and below each lock and freeze the released ones. Return what stays."""
     work = partial(_remove, new, here, there)
-    return _by_name(_for_each(found, work, "locks removed", progress))
+    return _by_name(_for_each(locks, work, "locks removed", progress))
 
 
-def _remove(new: Side, here: Listing, there: Listing | None, current: Found) -> Found | None:
+def _remove(new: Side, here: Listing, there: Listing | None, current: ReplicaLock) -> ReplicaLock | None:
     store, name = new.store(), current.name
     for version_id in reversed(here.versions[name.lock_key]):
         if version_id == current.lock.identity.version_id:
@@ -344,10 +344,10 @@ def _remove(new: Side, here: Listing, there: Listing | None, current: Found) -> 
             # A version under retention stays: below a delete marker it is no lock.
             store.remove_version(name.lock_key, version_id)
     store.budget.prolong(PATIENCE)
-    left: Found | None = current
+    left: ReplicaLock | None = current
     while left is not None and left.is_stale and isinstance(left.lock, CommandLock):
         held.remove(store, name, left.lock)
-        left = _found(store, name, there)
+        left = _current_lock(store, name, there)
     return left
 
 

@@ -78,19 +78,19 @@ def create(
 def read(session: "Session", stack: "Stack", token_id: str) -> Token:
     """Return a token's record."""
     with as_lines(stack, outcome_unknown=_READ):
-        found = open_bucket(session, stack).read(token_key(token_id))
-        return _parse(found.body if found else None, stack.bucket, token_id)
+        stored = open_bucket(session, stack).read(token_key(token_id))
+        return _parse(stored.body if stored else None, stack.bucket, token_id)
 
 
 def read_all(session: "Session", stack: "Stack", progress: "Progress") -> Listing:
     """Return the records of all tokens."""
     with as_lines(stack, outcome_unknown=_READ):
         try:
-            found, others = _read_all(connect(session), stack, progress)
+            valid, others = _read_all(connect(session), stack, progress)
         finally:
             progress.end()
     lines = [unreadable(stack.bucket, key, body) for key, body in sorted(others.items())]
-    return Listing(sorted(found, key=lambda token: token.id), lines)
+    return Listing(sorted(valid, key=lambda token: token.id), lines)
 
 
 def _read_all(
@@ -102,28 +102,28 @@ def _read_all(
         return Store(client, stack.bucket, stack.account, Budget.seconds(PATIENCE))
 
     keys = _keys(store(), progress)
-    found: list[Token] = []
+    valid: list[Token] = []
     others = {}
 
-    def read_one(key: str) -> bytes | None:
+    def read_body(key: str) -> bytes | None:
         stored = store().read(key)
         return stored.body if stored else None
 
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
-        reads = {pool.submit(read_one, key): key for key in keys}
+        reads = {pool.submit(read_body, key): key for key in keys}
         for count, done in enumerate(as_completed(reads), start=1):
             progress.show(f"Reading tokens: {count} of {len(keys)}")
             body = done.result()
             if body is None:
                 continue  # removed after it was listed
             try:
-                found.append(_matching(body, reads[done]))
+                valid.append(_matching(body, reads[done]))
             except ValueError:
                 others[reads[done]] = body
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, do not wait for the reads
-    return found, others
+    return valid, others
 
 
 def rotate(

@@ -25,8 +25,8 @@ _INTERRUPTED: Final = "`holdfast trust list` shows whether it took effect."
 def read(session: "boto3.Session", stack: "Stack") -> Records:
     """Return all trust records."""
     with as_lines(stack, outcome_unknown="run the command again."):
-        found = open_bucket(session, stack).read(KEY)
-        return _parse(found.body if found else None, stack.bucket)
+        stored = open_bucket(session, stack).read(KEY)
+        return _parse(stored.body if stored else None, stack.bucket)
 
 
 def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from holdfast_cli.bucket.recovering import Found, Late, Listing, Side
+    from holdfast_cli.bucket.recovering import Late, Listing, ReplicaLock, Side
     from holdfast_cli.bucket.stack import Stack
 
 COMMAND = Command()
@@ -43,38 +43,40 @@ Needs AWS credentials for both buckets.""",
     arguments.TEAM,
     arguments.as_json(),
 )
-def _recover(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
-    with records.as_lines(found, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
-        new = recovering.side(session, found.bucket, found.account)
-        old_bucket = names.bucket_name(found.team, found.account, asked.source)
-        old = recovering.side(session, old_bucket, found.account, asked.source)
+def _recover(options: argparse.Namespace) -> None:
+    session, deployed = stack.open_team(settings.resolve(options))
+    with records.as_lines(deployed, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
+        new = recovering.side(session, deployed.bucket, deployed.account)
+        old_bucket = names.bucket_name(deployed.team, deployed.account, options.source)
+        old = recovering.side(session, old_bucket, deployed.account, options.source)
         if old.bucket == new.bucket:
-            raise CommandError(f"--from {asked.source} is the region of the stack: name the old region.")
-        if not asked.yes:
+            raise CommandError(f"--from {options.source} is the region of the stack: name the old region.")
+        if not options.yes:
             asking.for_word(
                 f"This lets the bucket {old.bucket} refuse writes, and removes each of its locks that the "
                 f"bucket {new.bucket} has.",
-                found.team,
+                deployed.team,
             )
         progress = output.Progress()
-        is_fenced = _fence(old, new, is_gone=asked.old_side_is_gone)
+        is_fenced = _fence(old, new, is_gone=options.old_side_is_gone)
         there = recovering.listing(old, progress) if is_fenced else None
         here = recovering.listing(new, progress)
         late = recovering.late(old, new, there, here) if there else []
 
         locks = recovering.locks_in(new, here, there, progress)
-        stale = [one for one in locks if one.is_stale]
-        if not asked.json:
+        stale = [lock for lock in locks if lock.is_stale]
+        if not options.json:
             _write_before(old, stale, session.clock.now(), is_fenced=is_fenced)
         staying = recovering.remove(new, here, there, locks, progress)
     changed = here.changed_lately()
-    if asked.json:
-        locks = sorted([*stale, *staying], key=lambda one: one.name.value)
-        output.write(json.dumps(_document(found, old, locks, late, changed, is_fenced=is_fenced), indent=2))
+    if options.json:
+        locks = sorted([*stale, *staying], key=lambda lock: lock.name.value)
+        output.write(
+            json.dumps(_document(deployed, old, locks, late, changed, is_fenced=is_fenced), indent=2)
+        )
     else:
         _write_after(stale, staying, late, here, changed, is_fenced=is_fenced)
-    if missing := [one for one in late if not one.below]:
+    if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
             f"{_counted(missing, 'object')} of {old.bucket} had not been copied: wait a minute and run the "
             "command again. What S3 does not copy then is lost here; the old bucket still has it."
@@ -106,7 +108,7 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
     return True
 
 
-def _write_before(old: "Side", stale: "Sequence[Found]", now: "datetime", *, is_fenced: bool) -> None:
+def _write_before(old: "Side", stale: "Sequence[ReplicaLock]", now: "datetime", *, is_fenced: bool) -> None:
     lines = []
     if is_fenced:
         lines.append(
@@ -115,12 +117,12 @@ def _write_before(old: "Side", stale: "Sequence[Found]", now: "datetime", *, is_
     if stale:
         rows = [
             (
-                one.name.value,
-                output.word(one.lock.version.last_modified, now),
-                one.lock.holder,
-                one.lock.info.id,
+                entry.name.value,
+                output.word(entry.lock.version.last_modified, now),
+                entry.lock.holder,
+                entry.lock.info.id,
             )
-            for one in stale
+            for entry in stale
         ]
         lines.append(output.table(("STATE", "SINCE", "HELD BY", "ID"), rows))
     if lines:
@@ -128,8 +130,8 @@ def _write_before(old: "Side", stale: "Sequence[Found]", now: "datetime", *, is_
 
 
 def _write_after(
-    stale: "Sequence[Found]",
-    staying: "Sequence[Found]",
+    stale: "Sequence[ReplicaLock]",
+    staying: "Sequence[ReplicaLock]",
     late: "Sequence[Late]",
     here: "Listing",
     changed: "Sequence[str]",
@@ -137,16 +139,16 @@ def _write_after(
     is_fenced: bool,
 ) -> None:
     lines = [f"Removed {_counted(stale, 'lock')} of the old side."]
-    for one in staying:
-        if one.lock.freeze:
+    for entry in staying:
+        if entry.lock.freeze:
             lines.append(
-                f"{one.name} stays frozen: {one.lock.freeze.reason}. If the freeze was lifted before, run "
-                f"`holdfast state unfreeze {one.name}`."
+                f"{entry.name} stays frozen: {entry.lock.freeze.reason}. If the freeze was lifted before, "
+                f"run `holdfast state unfreeze {entry.name}`."
             )
         else:
             lines.append(
-                f"The lock {one.lock.info.id} of {one.name} stays: S3 does not say that it is a copy. If its "
-                f"holder is gone, run `holdfast lock break {one.name}`."
+                f"The lock {entry.lock.info.id} of {entry.name} stays: S3 does not say that it is a copy. If "
+                f"its holder is gone, run `holdfast lock break {entry.name}`."
             )
     for each in late:
         what = f"state {each.state}" if each.state else each.key
@@ -171,22 +173,22 @@ def _counted(items: "Sequence[object]", what: str) -> str:
 
 
 def _document(
-    found: "Stack",
+    deployed: "Stack",
     old: "Side",
-    locks: "Sequence[Found]",
+    locks: "Sequence[ReplicaLock]",
     late: "Sequence[Late]",
     changed: "Sequence[str]",
     *,
     is_fenced: bool,
 ) -> dict[str, object]:
-    not_copied = [one.to_json() for one in late if not one.below]
-    not_current = [one.to_json() | {"version": one.below} for one in late if one.below]
+    not_copied = [entry.to_json() for entry in late if not entry.below]
+    not_current = [entry.to_json() | {"version": entry.below} for entry in late if entry.below]
     return {
-        "team": found.team,
-        "bucket": found.bucket,
+        "team": deployed.team,
+        "bucket": deployed.bucket,
         "old_bucket": old.bucket,
         "fenced": is_fenced,
-        "locks": [one.to_json() for one in locks],
+        "locks": [lock.to_json() for lock in locks],
         # null: the old side cannot be read
         "not_copied": not_copied if is_fenced else None,
         "not_current": not_current if is_fenced else None,

@@ -16,7 +16,7 @@ from holdfast.state import freeze, locks, pattern_freeze
 from holdfast.state.delete import delete
 from holdfast.state.write import write
 from holdfast_cli.bucket import recovering, refusal
-from holdfast_cli.bucket.recovering import Found, Late, NoReplicaError, Side
+from holdfast_cli.bucket.recovering import Late, NoReplicaError, ReplicaLock, Side
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import Progress
 from tests.contract.conftest import ACCOUNT, KEY, LOCK_KEY, NAME, Bucket
@@ -134,7 +134,7 @@ class Sides:
     def sides(self) -> tuple[Side, Side]:
         return tuple(Side(one.server.proxied, one.name, ACCOUNT) for one in (self.old, self.new))  # type: ignore[return-value]
 
-    def recover(self, *, is_gone: bool = False) -> tuple[list[Found], list[Late]]:
+    def recover(self, *, is_gone: bool = False) -> tuple[list[ReplicaLock], list[Late]]:
         """Do what the command does, in its order."""
         old, new = self.sides
         if not is_gone:
