@@ -524,10 +524,7 @@ def _id(value: object) -> str:
 _UNIQUE: Final = ("name", "aws_role")
 """The members that no two records may share."""
 
-_FIELDS: Final = {each.name for kind in (OidcTrust, AwsTrust) for each in fields(kind)} - {
-    "newer",
-    "networks",
-}
+_FIELDS: Final = {each.name for each in (*fields(OidcTrust), *fields(AwsTrust))} - {"newer", "networks"}
 _MEMBERS: Final = {"kind", *records.MEMBERS, *_FIELDS}
 """The names of the members that `_document` may return."""
 
