@@ -6,7 +6,7 @@ Names have the same meaning in all modules:
   respond. Every function that sends a request or writes a file may raise it.
 - `UsageError`: options, variables or the profiles file are not valid, contradict each other, or leave out
   something that is needed. Every function that reads them may raise it.
-- `asked` is the parsed command line, `environment` the environment variables of the process.
+- `args` is the parsed command line, `environment` the environment variables of the process.
 - A `bucket.stack.Session` has the credentials, the region and the clock of AWS. `stack` is the team's
   deployed stack.
 - `address` and `base` are the API's base URL, without a slash at its end. `body` is the body of a request or

@@ -33,50 +33,50 @@ _ROTATING: Final = ("_TOKEN", "_SECRET_ACCESS_KEY")
 """The endings of variables that do not say who signs in: AWS_ACCESS_KEY_ID does."""
 
 
-def check(asked: Namespace) -> None:
+def check(args: Namespace) -> None:
     """Raise UsageError if the options of `arguments.sign_in` contradict each other."""
-    if not asked.oidc and (asked.id_token_file is not None or asked.audience is not None):
+    if not args.oidc and (args.id_token_file is not None or args.audience is not None):
         raise UsageError("--id-token-file and --audience go with --oidc.")
-    if asked.oidc and asked.aws_profile is not None:
+    if args.oidc and args.aws_profile is not None:
         raise UsageError("--aws-profile is for AWS credentials: leave it or --oidc out.")
 
 
-def resolve(asked: Namespace) -> tuple[Settings, str]:
+def resolve(args: Namespace) -> tuple[Settings, str]:
     """Return the settings and the API's address; UsageError for options that do not go together."""
-    check(asked)
-    chosen = settings.resolve(asked)
+    check(args)
+    chosen = settings.resolve(args)
     address = stack.api_address(chosen)
     if not is_web_address(address):
         raise UsageError(f"A session is created over https:// only, and {address} does not begin so.")
     return chosen, address
 
 
-def create(asked: Namespace, chosen: Settings, address: str, seconds: int | None) -> Session:
+def create(args: Namespace, chosen: Settings, address: str, seconds: int | None) -> Session:
     """Create a session; `seconds` is as in `sessions`."""
-    if asked.oidc:
-        token = id_tokens.find(asked.id_token_file, asked.audience or address)
+    if args.oidc:
+        token = id_tokens.find(args.id_token_file, args.audience or address)
         return sessions.for_id_token(token, address, seconds)
     return sessions.for_aws(stack.sign_in(chosen), address, seconds)
 
 
-def reuse(asked: Namespace, chosen: Settings, address: str) -> Session:
+def reuse(args: Namespace, chosen: Settings, address: str) -> Session:
     """Return a session of which at least half is left: a kept one of the same AWS settings, else a new one.
 
     A refused session is replaced. Processes that ask at the same time share one new session. A
     CI job's session is not kept: the runner's next job could read the file.
     """
-    seconds = asked.duration or MAX_SECONDS  # Terraform asks for a token once, so it must outlive an apply
-    folder = None if asked.oidc else _folder(address)
+    seconds = args.duration or MAX_SECONDS  # Terraform asks for a token once, so it must outlive an apply
+    folder = None if args.oidc else _folder(address)
     if folder is None:
-        return create(asked, chosen, address, seconds)
-    file = folder / f"{_digest(seconds, asked.aws_profile, _aws_settings())}.json"
+        return create(args, chosen, address, seconds)
+    file = folder / f"{_digest(seconds, args.aws_profile, _aws_settings())}.json"
     kept = _read(file)
     if kept is not None and not _is_refused(kept, address):
         return kept
     with _alone(folder):
         session = _read(file)  # another process may have replaced it meanwhile
         if session is None or session == kept:
-            session = create(asked, chosen, address, seconds)
+            session = create(args, chosen, address, seconds)
             with suppress(OSError):
                 _keep(session, file)
     return session

@@ -17,9 +17,9 @@ _TOKEN: Final = "TF_TOKEN_"  # noqa: S105 the beginning of variables' names
 _STATES: Final = "/states/"
 
 
-def sign_in(asked: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
+def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
     """Return the API with its credentials. No request is sent, and nothing is stored."""
-    address = settings.resolve(asked, environment).address or address_in(environment)
+    address = settings.resolve(args, environment).address or address_in(environment)
     parts = urlsplit(address)
     if parts.scheme != "https" and (parts.hostname or "") not in LOOPBACK:
         raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")

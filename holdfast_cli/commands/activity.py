@@ -98,15 +98,15 @@ to 10 minutes late. It leaves out activity.read, as its own searches are, unless
     arguments.API,
     arguments.as_json("one JSON array; with --follow one JSON object per line"),
 )
-def _run(asked: argparse.Namespace) -> None:
-    activity = _Activity(sign_in(asked), asked.follow)
-    since = (asked.since or _SINCE).before(activity.now)
-    search = audit.selected(asked, since)
-    if asked.follow:
-        audit.follow(activity, search, asked, "Waiting for events in your scope; Ctrl-C ends it.", _PAUSE)
-    limit = asked.limit or _LIMIT
+def _run(args: argparse.Namespace) -> None:
+    activity = _Activity(sign_in(args), args.follow)
+    since = (args.since or _SINCE).before(activity.now)
+    search = audit.selected(args, since)
+    if args.follow:
+        audit.follow(activity, search, args, "Waiting for events in your scope; Ctrl-C ends it.", _PAUSE)
+    limit = args.limit or _LIMIT
     shown = list(activity.newest(search, limit, output.Progress()).values())
-    if asked.json:
+    if args.json:
         output.write(json.dumps(shown, indent=2))
     elif shown:
         output.write(audit.table(shown, activity.now()))

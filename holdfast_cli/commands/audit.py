@@ -128,26 +128,26 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
     arguments.TEAM,
     arguments.as_json("one JSON object per line"),
 )
-def _run(asked: argparse.Namespace) -> None:
-    chosen = settings.resolve(asked)
+def _run(args: argparse.Namespace) -> None:
+    chosen = settings.resolve(args)
     session = stack.sign_in(chosen)
     team = chosen.team or stack.find(session, None).team
     log = audit.of_team(session, team)
-    since = (asked.since or _SINCE).before(log.now)
-    until = asked.until.before(log.now) if asked.until else None
+    since = (args.since or _SINCE).before(log.now)
+    until = args.until.before(log.now) if args.until else None
     if since >= (until or log.now() + timedelta(minutes=1)):  # clocks differ
-        default = "" if asked.since and asked.until else f" By default they are {_SINCE.typed} ago and now."
+        default = "" if args.since and args.until else f" By default they are {_SINCE.typed} ago and now."
         raise UsageError(f"--since must be before --until.{default}")
-    search = selected(asked, since, until)
-    if asked.gaps:
-        _gaps(log, asked, search)
+    search = selected(args, since, until)
+    if args.gaps:
+        _gaps(log, args, search)
         return
-    if asked.follow:
-        follow(log, search, asked, f"Waiting for events of the team {team}; Ctrl-C ends it.", _PAUSE)
+    if args.follow:
+        follow(log, search, args, f"Waiting for events of the team {team}; Ctrl-C ends it.", _PAUSE)
     progress = output.Progress()
-    found = log.newest(search, asked.limit, progress) if asked.limit else log.read(search, progress)
+    found = log.newest(search, args.limit, progress) if args.limit else log.read(search, progress)
     events = list(found.values())
-    if asked.json:
+    if args.json:
         if events:
             output.write("\n".join(json.dumps(event) for event in events))
     elif events:
@@ -159,21 +159,21 @@ def _run(asked: argparse.Namespace) -> None:
         )
 
 
-def _gaps(log: "Source", asked: argparse.Namespace, search: "Search") -> None:
+def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
     """Print the numbers of missing events; raise `CommandError` if there are some."""
-    if search.fields or asked.writes or asked.limit or asked.follow:
+    if search.fields or args.writes or args.limit or args.follow:
         raise UsageError("--gaps compares all events of a time: only --since and --until go with it.")
     until = search.until or log.now() - audit.LATEST
     events = log.read(replace(search, until=until), output.Progress()).values()
     found = audit.gaps(events)
-    if found and asked.json:
+    if found and args.json:
         output.write("\n".join(json.dumps(gap._asdict()) for gap in found))
     elif found:
         rows = [
             [gap.function, gap.stream, f"{gap.first} to {gap.last}", gap.before, gap.after] for gap in found
         ]
         output.write(output.table(("FUNCTION", "STREAM", "MISSING", "AFTER", "BEFORE"), rows))
-    elif not asked.json:
+    elif not args.json:
         numbered = sum("number" in event for event in events)
         span = f"from {output.moment(search.since)} to {output.moment(until)}"
         output.write(
@@ -185,19 +185,19 @@ def _gaps(log: "Source", asked: argparse.Namespace, search: "Search") -> None:
         raise CommandError(f"The numbers show that {missing} events are missing in the audit log.")
 
 
-def selected(asked: argparse.Namespace, since: datetime, until: datetime | None = None) -> "Search":
+def selected(args: argparse.Namespace, since: datetime, until: datetime | None = None) -> "Search":
     """Return the search for the events that the options select."""
-    wanted = {name: str(value) for name in _OPTIONS if (value := getattr(asked, name, None)) is not None}
-    return audit.Search(wanted, since, until, WRITES if asked.writes else None)
+    wanted = {name: str(value) for name in _OPTIONS if (value := getattr(args, name, None)) is not None}
+    return audit.Search(wanted, since, until, WRITES if args.writes else None)
 
 
 def follow(
-    source: "Source", search: "Search", asked: argparse.Namespace, waiting: str, pause: float
+    source: "Source", search: "Search", args: argparse.Namespace, waiting: str, pause: float
 ) -> NoReturn:
     """Print new events as they arrive, until Ctrl-C. `pause` is the time between two searches in seconds."""
-    form = json.dumps if asked.json else _line
+    form = json.dumps if args.json else _line
     following = audit.Following(source, search)
-    count = asked.limit if asked.limit or asked.since else 0
+    count = args.limit if args.limit or args.since else 0
     events = following.begin(count, output.Progress())
     if sys.stderr.isatty():
         output.tell(waiting)

@@ -65,25 +65,25 @@ the workspace the rest, with ':' for '/'.""",
     option("--read-only", action="store_true", help="leave the lock out, for those who only plan"),
     arguments.ADDRESS_OR_TEAM,
 )
-def _run(asked: argparse.Namespace) -> None:
-    if asked.outputs and asked.read_only:
+def _run(args: argparse.Namespace) -> None:
+    if args.outputs and args.read_only:
         raise UsageError("--outputs locks nothing: leave --read-only out.")
-    if asked.read_only and (asked.cloud or asked.remote):
+    if args.read_only and (args.cloud or args.remote):
         raise UsageError("Only the http backend can leave the lock out: leave --read-only out.")
-    if asked.tags and not asked.cloud:
+    if args.tags and not args.cloud:
         raise UsageError("--tags goes with --cloud.")
-    chosen = settings.resolve(asked)
+    chosen = settings.resolve(args)
     address = chosen.address
     if address is None:
         address = stack.api_address(chosen)
-    if asked.cloud or asked.remote:
-        output.write(cloud_config.to_hcl(address, asked.state, tags=asked.tags, remote=asked.remote))
-    elif asked.outputs:
-        output.write(backend_config.to_outputs(address, asked.state))
-    elif asked.tfbackend:
-        output.write(backend_config.to_tfbackend(address, asked.state, read_only=asked.read_only))
-    elif asked.env:
-        output.write(backend_config.to_env(address, asked.state, read_only=asked.read_only))
+    if args.cloud or args.remote:
+        output.write(cloud_config.to_hcl(address, args.state, tags=args.tags, remote=args.remote))
+    elif args.outputs:
+        output.write(backend_config.to_outputs(address, args.state))
+    elif args.tfbackend:
+        output.write(backend_config.to_tfbackend(address, args.state, read_only=args.read_only))
+    elif args.env:
+        output.write(backend_config.to_env(address, args.state, read_only=args.read_only))
         output.tell(backend_config.NOTHING_IS_REMEMBERED)
     else:
-        output.write(backend_config.to_hcl(address, asked.state, read_only=asked.read_only))
+        output.write(backend_config.to_hcl(address, args.state, read_only=args.read_only))

@@ -28,7 +28,7 @@ the names of files. A new shell has it, and keeps up with upgrades, with one lin
 """,
     option("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS)),
 )
-def _run(asked: argparse.Namespace) -> None:
+def _run(args: argparse.Namespace) -> None:
     top = table.parser()
     for action in list(top.actions()):
         if action.type is Path:
@@ -36,4 +36,4 @@ def _run(asked: argparse.Namespace) -> None:
         if isinstance(action.choices, dict):  # a group's commands
             for command in action.choices.values():
                 command.description = None  # it has several lines; the script then uses the short one
-    output.write(shtab.complete(top, asked.shell))
+    output.write(shtab.complete(top, args.shell))

@@ -67,11 +67,11 @@ AWS_PROFILE names.""",
     option("--team", type=rules.team, metavar="TEAM", help="whose stack"),
     option("--region", type=rules.region, metavar="REGION", help="the AWS region of the stack"),
 )
-def _configure(asked: argparse.Namespace) -> None:
+def _configure(args: argparse.Namespace) -> None:
     file = _file()
     found = profiles.read(file)  # reports an invalid file before any question
-    name = settings.profile_name(asked).value
-    values = {setting: value for setting in profiles.RULES if (value := getattr(asked, setting)) is not None}
+    name = settings.profile_name(args).value
+    values = {setting: value for setting in profiles.RULES if (value := getattr(args, setting)) is not None}
     if not values:
         if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
             raise UsageError(
@@ -105,17 +105,17 @@ comes from. Nothing is asked of AWS.""",
     _profile_option(default=argparse.SUPPRESS),
     arguments.as_json(),
 )
-def _list(asked: argparse.Namespace) -> None:
-    _refuse_options(asked, "list")
+def _list(args: argparse.Namespace) -> None:
+    _refuse_options(args, "list")
     file = profiles.path(os.environ)
-    found, no_region = dict(settings.sources(asked)), ""
+    found, no_region = dict(settings.sources(args)), ""
     if found["region"] is None:
         try:
             found["region"] = _region_of_aws()
         except CommandError as error:  # AWS's own settings are not valid; the rest is still shown
             no_region = str(error)
     names = sorted(profiles.read(file))
-    if asked.json:
+    if args.json:
         output.write(_json(found, file, names))
     else:
         rows = [
@@ -148,18 +148,18 @@ def _list(asked: argparse.Namespace) -> None:
         help=f"of {', '.join(profiles.RULES)}; default: the whole profile",
     ),
 )
-def _remove(asked: argparse.Namespace) -> None:
-    _refuse_options(asked, "remove")
-    if asked.profile is not None:
+def _remove(args: argparse.Namespace) -> None:
+    _refuse_options(args, "remove")
+    if args.profile is not None:
         raise UsageError("Leave --profile out: `remove` takes the name.")
     file = _file()
-    named = list(dict.fromkeys(asked.settings))
+    named = list(dict.fromkeys(args.settings))
     if named:
-        profiles.change(file, asked.name, dict.fromkeys(named))
+        profiles.change(file, args.name, dict.fromkeys(named))
     else:
-        profiles.remove(file, asked.name)
+        profiles.remove(file, args.name)
     what = f"{', '.join(named)} of the profile" if named else "the profile"
-    done = f"Removed {what} {asked.name} from {file}"
+    done = f"Removed {what} {args.name} from {file}"
     with output.after(f"{done}."):
         output.write(f"{done}.")
 
@@ -184,22 +184,22 @@ is configured, nothing is installed.""",
     arguments.sign_in(MAX_SECONDS),
     option("--remove", action="store_true", help="remove the helper"),
 )
-def _helper(asked: argparse.Namespace) -> None:
-    _refuse_options(asked, "helper")
-    if asked.profile is not None:
+def _helper(args: argparse.Namespace) -> None:
+    _refuse_options(args, "helper")
+    if args.profile is not None:
         raise UsageError("Leave --profile out: the helper signs in at the addresses of all profiles.")
-    if asked.remove:
+    if args.remove:
         removed = terraform_cli.remove(os.environ)
         output.write(f"Removed {' and '.join(map(str, removed))}." if removed else _NOTHING_CHANGED)
         return
-    own_sessions.check(asked)
+    own_sessions.check(args)
     hosts = {host for _, address in settings.apis(os.environ) if (host := cloud_config.host(address))}
     if not hosts:
         raise UsageError(
             "No profile has an https:// address without a path, as `cloud {}` needs it: run `holdfast "
             "configure --address URL` first."
         )
-    written = terraform_cli.install(os.environ, _sign_in_arguments(asked))
+    written = terraform_cli.install(os.environ, _sign_in_arguments(args))
     done = f"Wrote {' and '.join(map(str, written))}."
     with output.after(done):
         output.write(f"{done}\n\nTerraform signs in by itself at {', '.join(sorted(hosts))}.")
@@ -208,16 +208,16 @@ def _helper(asked: argparse.Namespace) -> None:
             output.tell(f"holdfast: {place} has a token for {host}, which Terraform uses instead: remove it.")
 
 
-def _sign_in_arguments(asked: argparse.Namespace) -> list[str]:
+def _sign_in_arguments(args: argparse.Namespace) -> list[str]:
     """Return the options of `arguments.sign_in` as they are typed, with an absolute path."""
     values = {
-        "--id-token-file": asked.id_token_file and asked.id_token_file.absolute(),
-        "--audience": asked.audience,
-        "--aws-profile": asked.aws_profile,
-        "--duration": asked.duration and f"{asked.duration}s",
+        "--id-token-file": args.id_token_file and args.id_token_file.absolute(),
+        "--audience": args.audience,
+        "--aws-profile": args.aws_profile,
+        "--duration": args.duration and f"{args.duration}s",
     }
     typed = [f"{name}={value}" for name, value in values.items() if value]
-    return ["--oidc", *typed] if asked.oidc else typed
+    return ["--oidc", *typed] if args.oidc else typed
 
 
 def _file() -> Path:
@@ -227,9 +227,9 @@ def _file() -> Path:
     return file
 
 
-def _refuse_options(asked: argparse.Namespace, command: str) -> None:
+def _refuse_options(args: argparse.Namespace, command: str) -> None:
     for setting in profiles.RULES:
-        if getattr(asked, setting) is not None:
+        if getattr(args, setting) is not None:
             raise UsageError(f"--{setting} is for `holdfast configure` alone: leave it out of `{command}`.")
 
 

@@ -64,13 +64,13 @@ address, no argument of a process and no history.""",
     option("--print", action="store_true", help="only print the console's address; there you paste a token"),
     option("--yes", action="store_true", help="give the browser a token, or a long session, without asking"),
 )
-def _run(asked: argparse.Namespace) -> None:
-    own_sessions.check(asked)
-    if asked.duration is not None and asked.duration > DEFAULT_SECONDS:
+def _run(args: argparse.Namespace) -> None:
+    own_sessions.check(args)
+    if args.duration is not None and args.duration > DEFAULT_SECONDS:
         raise UsageError(f"A session for a browser lasts at most {rules.shown(_LONGEST)}.")
-    chosen = _resolve(asked)
+    chosen = _resolve(args)
     address = stack.api_address(chosen)
-    if asked.print:
+    if args.print:
         output.write(f"{address}/console/")
         return
     if not is_web_address(address):
@@ -80,12 +80,12 @@ def _run(asked: argparse.Namespace) -> None:
     for name in _ENDINGS:
         if number := getattr(signal, name, None):  # Windows has only the first
             signal.signal(number, _end)
-    _open(address, _given(asked, chosen, address))
+    _open(address, _given(args, chosen, address))
 
 
-def _resolve(asked: argparse.Namespace) -> "Settings":
+def _resolve(args: argparse.Namespace) -> "Settings":
     """Return the settings. If they name no API, the address in Terraform's variables is used, if any."""
-    chosen = settings.resolve(asked)
+    chosen = settings.resolve(args)
     if chosen.address is None and chosen.team is None:
         with suppress(UsageError):  # then it is the only stack's
             return replace(chosen, address=address_in(os.environ))
@@ -115,20 +115,20 @@ def _require_browser(address: str) -> None:
 # --- credentials ---------------------------------------------------------------------------------
 
 
-def _given(asked: argparse.Namespace, chosen: "Settings", address: str) -> Given:
+def _given(args: argparse.Namespace, chosen: "Settings", address: str) -> Given:
     """Return the credentials for the browser, after a question unless they end within `_LONGEST`."""
-    wants_new = asked.oidc or asked.aws_profile is not None or asked.duration is not None
+    wants_new = args.oidc or args.aws_profile is not None or args.duration is not None
     # The environment's credentials are for the API that it names, which may be another than a stack's.
     api = None if wants_new or chosen.address is None else with_credentials(address, os.environ)
     if api is None:
-        session = own_sessions.create(asked, chosen, address, asked.duration or DEFAULT_SECONDS)
+        session = own_sessions.create(args, chosen, address, args.duration or DEFAULT_SECONDS)
         output.tell(
             f"holdfast: A session for the browser was created; it expires {output.moment(session.expires)}."
         )
         return Given(credentials.bearer(session.id, session.secret), session.principal, session.expires)
     what, token = _read(api)
     who = api.get(v1.Principal, "whoami")
-    if not asked.yes:
+    if not args.yes:
         _ask(what, who, api)
     return Given(token, who.principal, who.expires)
 

@@ -40,21 +40,21 @@ Sessions are kept as by `holdfast run`; `forget` removes those of a host or addr
     option("verb", choices=("get", "store", "forget"), metavar="VERB", help="get, store or forget"),
     option("host", metavar="HOST", help="the host, and its port unless that is 443"),
 )
-def _run(asked: argparse.Namespace) -> None:
-    if asked.verb == "store":
+def _run(args: argparse.Namespace) -> None:
+    if args.verb == "store":
         raise CommandError(
-            f"Nothing was stored: holdfast signs in by itself, and keeps no token. For {asked.host} write a "
+            f"Nothing was stored: holdfast signs in by itself, and keeps no token. For {args.host} write a "
             "`credentials` block into the CLI configuration, or export "
-            f"{cloud_config.token_variable(asked.host)}."
+            f"{cloud_config.token_variable(args.host)}."
         )
     try:
-        if asked.verb == "forget":
-            for address in _named(asked.host):
+        if args.verb == "forget":
+            for address in _named(args.host):
                 own_sessions.forget(address)
-        elif not _choose(asked):
+        elif not _choose(args):
             output.write("{}")
         else:
-            session = own_sessions.reuse(asked, *own_sessions.resolve(asked))
+            session = own_sessions.reuse(args, *own_sessions.resolve(args))
             output.write(json.dumps({"token": credentials.bearer(session.id, session.secret)}))
     except CommandError as failure:
         _show(failure)
@@ -83,7 +83,7 @@ def _is_at(host: str, address: str) -> bool:
     return host.isascii() and host.lower() == cloud_config.host(address)
 
 
-def _choose(asked: argparse.Namespace) -> bool:
+def _choose(args: argparse.Namespace) -> bool:
     """Choose the API whose host is exactly the asked one; return False for any other host.
 
     If the configuration cannot be read, a line says so, and no host is known to have the API.
@@ -92,9 +92,9 @@ def _choose(asked: argparse.Namespace) -> bool:
     """
     try:
         for profile, address in settings.apis(os.environ):
-            if _is_at(asked.host, address):
+            if _is_at(args.host, address):
                 mine = None if profile else address
-                vars(asked).update(profile=profile, address=mine, team=None, region=None)
+                vars(args).update(profile=profile, address=mine, team=None, region=None)
                 return True
     except UsageError as failure:  # Terraform stops at a failure, also one for a host of others
         output.complain(failure)

@@ -54,35 +54,35 @@ set +a. The exit code is 1 where something must be done.""",
     arguments.REGION,
     arguments.as_json("one JSON object, at the end"),
 )
-def _run(asked: argparse.Namespace) -> None:
-    if asked.account and asked.state is not None:
+def _run(args: argparse.Namespace) -> None:
+    if args.account and args.state is not None:
         raise UsageError("--account looks at no state; leave one of the two out.")
-    if asked.account and asked.address is not None:
+    if args.account and args.address is not None:
         raise UsageError("--account looks at no API; leave --address out.")
-    if asked.state is not None and None not in (asked.team, asked.address):
+    if args.state is not None and None not in (args.team, args.address):
         raise UsageError("--team and --address both name the API of STATE; leave one of the two out.")
-    with closing(_look(asked)) as findings:  # the checks clean up even if the output breaks
-        report.show(findings, as_json=asked.json)
+    with closing(_look(args)) as findings:  # the checks clean up even if the output breaks
+        report.show(findings, as_json=args.json)
 
 
-def _look(asked: argparse.Namespace) -> Generator[Finding]:
+def _look(args: argparse.Namespace) -> Generator[Finding]:
     here = Path()
-    if asked.state is not None:
+    if args.state is not None:
         # HOLDFAST_TEAM is ignored: the block has the address, so AWS need not be asked for it.
         environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TEAM"}
-        where = settings.resolve(asked, environment, default=False)
+        where = settings.resolve(args, environment, default=False)
         yield from checks.attempt(
-            "configuration", lambda: configuration.check(here, asked.state, where, os.environ)
+            "configuration", lambda: configuration.check(here, args.state, where, os.environ)
         )
         return
     # An address that was not typed may be another team's.
-    of_team = argparse.Namespace(profile=asked.profile, team=asked.team, region=asked.region)
-    chosen = settings.resolve(of_team, default=not asked.account)
-    if asked.account:
+    of_team = argparse.Namespace(profile=args.profile, team=args.team, region=args.region)
+    chosen = settings.resolve(of_team, default=not args.account)
+    if args.account:
         yield from checks.attempt(
             "account", lambda: account.check(lambda: stack.sign_in(chosen), here, chosen.team)
         )
     else:
         yield from checks.attempt(
-            "stack", lambda: team.check(stack.sign_in(chosen), chosen.team, asked.address)
+            "stack", lambda: team.check(stack.sign_in(chosen), chosen.team, args.address)
         )

@@ -92,27 +92,27 @@ the role maintainer.""",
     arguments.API,
     arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
-def _freeze(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    until = asked.until and asked.until.after(api.now())
-    wanted = v1.Freeze(reason=asked.reason, until=until, id=secrets.token_hex(16))
-    if "*" not in asked.states:
-        _put(api, asked.states, wanted, asked)
+def _freeze(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    until = args.until and args.until.after(api.now())
+    wanted = v1.Freeze(reason=args.reason, until=until, id=secrets.token_hex(16))
+    if "*" not in args.states:
+        _put(api, args.states, wanted, args)
         return
-    if not asked.yes:
-        _matching(api, asked, "freezes")
+    if not args.yes:
+        _matching(api, args, "freezes")
     pattern = v1.FreezePattern(
-        pattern=asked.states, reason=wanted.reason, until=wanted.until, id=wanted.id, cursor=None
+        pattern=args.states, reason=wanted.reason, until=wanted.until, id=wanted.id, cursor=None
     )
     placed, names = _put_pattern(api, pattern)
     # A pattern that was frozen before keeps its freeze.
     of_each = v1.Freeze(reason=placed.reason, until=placed.until, id=placed.id)
     # States without a lock are frozen first, so that no lock delays them.
-    wait = asked.wait
+    wait = args.wait
     _each(
         names,
         lambda name: _freeze_one(api, name, of_each),
-        asked,
+        args,
         None if wait is None else lambda name: _freeze_one(api, name, of_each, wait),
         then=lambda outcomes: _frozen_pattern(placed, wanted.id, outcomes),
     )
@@ -153,15 +153,15 @@ def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, outcomes: Sequence[_O
     return _Outcome(freeze.pattern, result, f"{said}. {holds}", freeze)
 
 
-def _put(api: "Api", name: str, wanted: v1.Freeze, asked: argparse.Namespace) -> None:
+def _put(api: "Api", name: str, wanted: v1.Freeze, args: argparse.Namespace) -> None:
     """Freeze one state and print the outcome. Raise `CommandError` if the API refuses the freeze."""
     try:
-        frozen = _acquire(api, name, wanted, asked.wait)
+        frozen = _acquire(api, name, wanted, args.wait)
     except ApiError as error:
-        if asked.wait is None and error.code == "locked":
+        if args.wait is None and error.code == "locked":
             raise CommandError(f"{error} With --wait the command waits for it.") from error
         raise
-    _tell([_frozen(name, frozen)], asked)
+    _tell([_frozen(name, frozen)], args)
 
 
 def _freeze_one(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None = None) -> _Outcome:
@@ -243,20 +243,20 @@ freezes and locks stay; the command names these freezes. Takes the role maintain
     arguments.API,
     arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
-def _unfreeze(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    if "*" not in asked.states:
-        _tell([_unfreeze_one(api, asked.states, _lock(api, asked.states))], asked)
+def _unfreeze(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    if "*" not in args.states:
+        _tell([_unfreeze_one(api, args.states, _lock(api, args.states))], args)
         return
     freezes = api.get(v1.PatternFreezes, "freezes").freezes
-    lifted = [one for one in freezes if one.pattern == asked.states and one.liftable]
-    rest = [one for one in freezes if one.pattern != asked.states]
-    matching = _matching(api, asked, "unfreezes")
+    lifted = [one for one in freezes if one.pattern == args.states and one.liftable]
+    rest = [one for one in freezes if one.pattern != args.states]
+    matching = _matching(api, args, "unfreezes")
     of_name = {item.name: item.lock for item in matching if item.lock and is_frozen(item.lock)}
     if not lifted:
         alone = ", ".join(of_name)
         raise CommandError(
-            f"There is no freeze of the pattern {asked.states} that you may lift: nothing was changed."
+            f"There is no freeze of the pattern {args.states} that you may lift: nothing was changed."
             + (f" Frozen one by one: {alone}." if alone else "")
         )
 
@@ -279,14 +279,14 @@ def _unfreeze(asked: argparse.Namespace) -> None:
 
     def unfreeze_pattern(outcomes: Sequence[_Outcome]) -> _Outcome:
         if _is_left(outcomes):
-            said = f"{asked.states} stays frozen for states that are created later, until all are unfrozen."
-            return _Outcome(asked.states, "failed", said, lifted[0])
+            said = f"{args.states} stays frozen for states that are created later, until all are unfrozen."
+            return _Outcome(args.states, "failed", said, lifted[0])
         for one in lifted:
             api.change(v1.LiftedPattern, "DELETE", "freezes", None, id=one.id)
-        said = f"{asked.states} is not frozen any more; it was: {lifted[0].reason}."
-        return _Outcome(asked.states, "unfrozen", said, lifted[0])
+        said = f"{args.states} is not frozen any more; it was: {lifted[0].reason}."
+        return _Outcome(args.states, "unfrozen", said, lifted[0])
 
-    _each(list(of_name), unfreeze, asked, then=unfreeze_pattern)
+    _each(list(of_name), unfreeze, args, then=unfreeze_pattern)
 
 
 def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
@@ -305,13 +305,13 @@ def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
     return _Outcome(name, "unfrozen", f"{name} is not frozen any more; it was: {freeze.reason}.", freeze)
 
 
-def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.StateItem]:
+def _matching(api: "Api", args: argparse.Namespace, verb: str) -> list[v1.StateItem]:
     """Return the states that match a pattern. If all states match it, ask for confirmation, unless --yes."""
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
-    found = [item for item in listed if rules.covers(asked.states, item.name)]
-    if found and len(found) == len(listed) and not asked.yes:
+    found = [item for item in listed if rules.covers(args.states, item.name)]
+    if found and len(found) == len(listed) and not args.yes:
         asking.for_word(
-            f"The pattern {asked.states} matches every state in your scope: this {verb} {len(found)}.",
+            f"The pattern {args.states} matches every state in your scope: this {verb} {len(found)}.",
             str(len(found)),
         )
     return found
@@ -320,7 +320,7 @@ def _matching(api: "Api", asked: argparse.Namespace, verb: str) -> list[v1.State
 def _each(
     states: Sequence[str],
     do: Callable[[str], _Outcome],
-    asked: argparse.Namespace,
+    args: argparse.Namespace,
     wait_and_do: Callable[[str], _Outcome] | None = None,
     *,
     then: Callable[[Sequence[_Outcome]], _Outcome],
@@ -349,7 +349,7 @@ def _each(
         raise CommandError(f"{failure} {_remaining(states, outcomes)}") from failure
     finally:
         progress.end()
-    _tell(outcomes, asked, pattern)
+    _tell(outcomes, args, pattern)
 
 
 def _is_left(outcomes: Sequence[_Outcome]) -> bool:
@@ -361,12 +361,12 @@ def _remaining(states: Sequence[str], outcomes: Sequence[_Outcome]) -> str:
     return f"It is done for {done} of {len(states)} states; the command can be repeated."
 
 
-def _tell(outcomes: Sequence[_Outcome], asked: argparse.Namespace, pattern: _Outcome | None = None) -> None:
+def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outcome | None = None) -> None:
     """Print the outcomes, at last the pattern's. Raise `CommandError` if one failed or is still locked."""
     left = [outcome for outcome in outcomes if outcome.result not in _DONE]
     shown = [*outcomes, pattern] if pattern else outcomes
     with output.after(_remaining_of(shown)):
-        if asked.json:
+        if args.json:
             documents = [
                 {
                     "name": one.name,

@@ -98,12 +98,12 @@ sources:
     option("--region", type=rules.region, metavar="REGION", help="s3: the bucket's; default: AWS_REGION"),
     arguments.API,
 )
-def _plan(asked: argparse.Namespace) -> None:
-    options = {name: value for name in sources.OPTIONS if (value := getattr(asked, name))}
-    settings = Settings(tuple(asked.source), options)
+def _plan(args: argparse.Namespace) -> None:
+    options = {name: value for name in sources.OPTIONS if (value := getattr(args, name))}
+    settings = Settings(tuple(args.source), options)
     source = sources.open_source(settings)
-    place = _place(asked, {Action.READ})
-    made = planning.make(settings, source, place, asked.map or [])
+    place = _place(args, {Action.READ})
+    made = planning.make(settings, source, place, args.map or [])
     unnamed = [state for state in made.states if state.name is None]
     output.write(plan.write(made).rstrip("\n"))
     if left_out := [each.id for each in made.left_out]:
@@ -120,9 +120,9 @@ def _plan(asked: argparse.Namespace) -> None:
     output.tell(f"holdfast: {'1 state' if count == 1 else f'{count} states'} can be imported.")
 
 
-def _place(asked: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
+def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
     """Return the new place; raise `CommandError` at once if the caller may not do these actions anywhere."""
-    api = sign_in(asked)
+    api = sign_in(args)
     who = api.get(v1.Principal, "whoami")
     # A role of a newer API is left to the API.
     granted = [_ROLES[grant.role] for grant in who.grants or () if grant.role in _ROLES]
@@ -140,31 +140,31 @@ class _Opened(NamedTuple):
 
 
 @contextmanager
-def _opened(asked: argparse.Namespace, command: str) -> Iterator[_Opened]:
-    read = plan.read(asked.plan)
-    place = _place(asked, {Action.WRITE if command == "run" else Action.READ})
+def _opened(args: argparse.Namespace, command: str) -> Iterator[_Opened]:
+    read = plan.read(args.plan)
+    place = _place(args, {Action.WRITE if command == "run" else Action.READ})
     source = sources.open_source(read.settings)
-    with Journal.opened(asked.plan, only_read=command == "check") as journal:
+    with Journal.opened(args.plan, only_read=command == "check") as journal:
         journal.begin(place.api.address, read.settings)
         try:
             yield _Opened(read, journal, source, place)
         except KeyboardInterrupt as interrupt:
-            interrupt.add_note(f"Run `holdfast import run {asked.plan}` to go on, or to release its locks.")
+            interrupt.add_note(f"Run `holdfast import run {args.plan}` to go on, or to release its locks.")
             raise
 
 
-def _report(asked: argparse.Namespace, outcomes: Sequence[Outcome], more: str = "") -> None:
+def _report(args: argparse.Namespace, outcomes: Sequence[Outcome], more: str = "") -> None:
     """Print problems and a summary; raise `CommandError` with the summary if there are problems."""
     problems = [outcome for outcome in outcomes if outcome.is_problem]
-    if asked.json:
+    if args.json:
         output.write(json.dumps([outcome.to_json() for outcome in outcomes], indent=2))
     for outcome in outcomes:
-        if outcome.text and not asked.json:
+        if outcome.text and not args.json:
             output.tell(f"holdfast: {outcome.line}")
     line = f"{many.summary(outcomes)}.{more}"
     if problems:
         raise CommandError(line)
-    if not asked.json:
+    if not args.json:
         output.write(output.wrapped(output.plain(line)))
 
 
@@ -174,9 +174,9 @@ def _step(
     """Declare a command that works on a plan."""
 
     def declare(work: Callable[[argparse.Namespace, _Opened], None]) -> None:
-        def run(asked: argparse.Namespace) -> None:
-            with _opened(asked, name) as opened:
-                work(asked, opened)
+        def run(args: argparse.Namespace) -> None:
+            with _opened(args, name) as opened:
+                work(args, opened)
 
         options = (
             _PLAN,
@@ -208,9 +208,9 @@ journal PLAN.journal says which locks are to be released. Takes the role writer.
         help="for how long locked states are tried again, as 10m; default: once more",
     ),
 )
-def _run(asked: argparse.Namespace, opened: _Opened) -> None:
-    outcomes = Copier(*opened).run(asked.wait.total_seconds() if asked.wait else 0)
-    _report(asked, outcomes)
+def _run(args: argparse.Namespace, opened: _Opened) -> None:
+    outcomes = Copier(*opened).run(args.wait.total_seconds() if args.wait else 0)
+    _report(args, outcomes)
 
 
 @_step(
@@ -224,8 +224,8 @@ after their import. Changes nothing. Takes the role reader.""",
   holdfast import check move.toml --json
 """,
 )
-def _check(asked: argparse.Namespace, opened: _Opened) -> None:
-    _report(asked, checking.check(*opened))
+def _check(args: argparse.Namespace, opened: _Opened) -> None:
+    _report(args, checking.check(*opened))
 
 
 @_step(
@@ -246,19 +246,19 @@ import open` undoes it. Takes the role reader.""",
         help="s3: also let the bucket's policy refuse writes, which stops clients without locks too",
     ),
 )
-def _close(asked: argparse.Namespace, opened: _Opened) -> None:
+def _close(args: argparse.Namespace, opened: _Opened) -> None:
     stopped, not_stopped = opened.source.stopped_by_lock()
-    if asked.bucket_policy and not opened.source.can_refuse_writes:
+    if args.bucket_policy and not opened.source.can_refuse_writes:
         raise UsageError("--bucket-policy goes with s3:// alone: no other source has a bucket.")
     if not stopped:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
-    outcomes = Closer(*opened).close(refuse_writes=asked.bucket_policy)
+    outcomes = Closer(*opened).close(refuse_writes=args.bucket_policy)
     more = f" Stopped: {stopped}. Not stopped: {not_stopped}."
     if not any(outcome.word == closing.CLOSED for outcome in outcomes):
         more = " Nothing was closed."
-    elif asked.bucket_policy:
+    elif args.bucket_policy:
         more = " The bucket's policy refuses every write of the closed states."
-    _report(asked, outcomes, more)
+    _report(args, outcomes, more)
 
 
 @_step(
@@ -269,8 +269,8 @@ def _close(asked: argparse.Namespace, opened: _Opened) -> None:
   holdfast import open move.toml
 """,
 )
-def _open(asked: argparse.Namespace, opened: _Opened) -> None:
-    _report(asked, Closer(*opened).open())
+def _open(args: argparse.Namespace, opened: _Opened) -> None:
+    _report(args, Closer(*opened).open())
 
 
 @COMMAND.add(
@@ -288,18 +288,18 @@ change is named on standard error, and the exit code is 1.""",
     option("folder", type=Path, metavar="FOLDER", help="the folder with the configurations"),
     arguments.API,
 )
-def _rewrite(asked: argparse.Namespace) -> None:
-    read = plan.read(asked.plan)
+def _rewrite(args: argparse.Namespace) -> None:
+    read = plan.read(args.plan)
     moved = rewrite.Moved(
         sources.kind(read.settings),
         read.settings.addresses[0],
         {state.id: state.name for state in read.states if state.name and not state.problem},
-        sign_in(asked).address,
+        sign_in(args).address,
         read.settings.options.get("workspace_key_prefix", "env:"),
         {state.name: state.tags for state in read.states if state.name},
         [state.id for state in read.states if state.name is None],
     )
-    diff, notes = rewrite.rewrite_folder(asked.folder, moved)
+    diff, notes = rewrite.rewrite_folder(args.folder, moved)
     if diff:
         output.write(diff.removesuffix("\n"))
     for note in notes:

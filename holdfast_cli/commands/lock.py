@@ -45,25 +45,23 @@ frozen patterns that your scope covers whole.""",
     arguments.API,
     arguments.as_json("one JSON array, where a frozen pattern has `pattern` and no `name`"),
 )
-def _list(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    listed = api.pages(v1.ListedLock, "locks", "locks", prefix=asked.states.prefix)
-    locks: list[v1.ListedLock | v1.PatternFreeze] = [
-        lock for lock in listed if asked.states.covers(lock.name)
-    ]
+def _list(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    listed = api.pages(v1.ListedLock, "locks", "locks", prefix=args.states.prefix)
+    locks: list[v1.ListedLock | v1.PatternFreeze] = [lock for lock in listed if args.states.covers(lock.name)]
     freezes = api.get(v1.PatternFreezes, "freezes").freezes
-    locks += [freeze for freeze in freezes if _may_match(freeze.pattern, asked.states.prefix)]
-    if asked.older_than is not None:
-        before = api.now() - asked.older_than
+    locks += [freeze for freeze in freezes if _may_match(freeze.pattern, args.states.prefix)]
+    if args.older_than is not None:
+        before = api.now() - args.older_than
         locks = [lock for lock in locks if lock.since and lock.since <= before]
     locks.sort(key=lambda lock: word(lock, "since"))
-    if asked.json:
+    if args.json:
         output.write(json.dumps([lock.raw for lock in locks], indent=2))
         return
     if not locks:
         output.write(
             "No locks found."
-            if asked.states.prefix or asked.states.pattern or asked.older_than
+            if args.states.prefix or args.states.pattern or args.older_than
             else "No state is locked."
         )
         return
@@ -99,15 +97,15 @@ def _row(lock: v1.ListedLock | v1.PatternFreeze, now: datetime) -> list[str]:
     arguments.API,
     arguments.as_json(),
 )
-def _show(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    state = api.get(v1.LockOfState, "locks", asked.state)
-    if asked.json:
+def _show(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    state = api.get(v1.LockOfState, "locks", args.state)
+    if args.json:
         output.write(json.dumps(state.raw, indent=2))
     elif state.lock:
         output.write(output.listed(lock_fields(state.lock, api.now())))
     else:
-        output.write(output.wrapped(f"The state {asked.state} is not locked."))
+        output.write(output.wrapped(f"The state {args.state} is not locked."))
 
 
 @COMMAND.add(
@@ -134,36 +132,36 @@ freeze is not removed: `holdfast state unfreeze` does that.""",
     arguments.API,
     arguments.as_json(),
 )
-def _break(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    lock = api.get(v1.LockOfState, "locks", asked.state).lock
-    removed = form.read(v1.Removed, {"name": asked.state.value, "removed": False})
+def _break(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    lock = api.get(v1.LockOfState, "locks", args.state).lock
+    removed = form.read(v1.Removed, {"name": args.state.value, "removed": False})
     if lock:
-        if lock.freeze and lock.id != asked.id:
+        if lock.freeze and lock.id != args.id:
             raise CommandError(
-                f"The lock of the state {asked.state} is a freeze: {lock.freeze.reason}. `holdfast state "
-                f"unfreeze {asked.state}` lifts it. Nothing was removed."
+                f"The lock of the state {args.state} is a freeze: {lock.freeze.reason}. `holdfast state "
+                f"unfreeze {args.state}` lifts it. Nothing was removed."
             )
-        if asked.id is None:
+        if args.id is None:
             asking.for_word(
-                f"This removes the lock {lock.id} of the state {asked.state}, which is {lock_words(lock)}.",
-                asked.state.value,
-                f"name the lock: `holdfast lock break {asked.state} {shlex.quote(lock.id)}`",
+                f"This removes the lock {lock.id} of the state {args.state}, which is {lock_words(lock)}.",
+                args.state.value,
+                f"name the lock: `holdfast lock break {args.state} {shlex.quote(lock.id)}`",
             )
-        elif lock.id != asked.id:
+        elif lock.id != args.id:
             raise CommandError(
-                f"The lock of the state {asked.state} is another one: it is {lock_words(lock)}, lock ID "
+                f"The lock of the state {args.state} is another one: it is {lock_words(lock)}, lock ID "
                 f"{shlex.quote(lock.id)}. Nothing was removed."
             )
-        removed = api.change(v1.Removed, "DELETE", "locks", asked.state, id=lock.id, version=lock.version)
+        removed = api.change(v1.Removed, "DELETE", "locks", args.state, id=lock.id, version=lock.version)
     is_removed = removed.removed is True
     done = (
-        f"The lock {lock.id} of the state {asked.state} is removed."
+        f"The lock {lock.id} of the state {args.state} is removed."
         if lock and is_removed
-        else f"The state {asked.state} is not locked any more: nothing was removed."
+        else f"The state {args.state} is not locked any more: nothing was removed."
     )
     with output.after(done):
-        if asked.json:
+        if args.json:
             output.write(json.dumps(removed.raw, indent=2))
         else:
             plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""

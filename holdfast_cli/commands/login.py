@@ -42,13 +42,13 @@ set -a; . .local/aws.env; set +a.""",
     arguments.ADDRESS_OR_TEAM,
     arguments.as_json("one JSON object, not exports"),
 )
-def _run(asked: argparse.Namespace) -> None:
-    chosen, address = own_sessions.resolve(asked)
-    session = own_sessions.create(asked, chosen, address, asked.duration)
+def _run(args: argparse.Namespace) -> None:
+    chosen, address = own_sessions.resolve(args)
+    session = own_sessions.create(args, chosen, address, args.duration)
     until = output.moment(session.expires)
     with output.after(f"A session was created and its secret is lost; it expires {until}."):
-        output.write(_json(session, address) if asked.json else _exports(session, address))
-    if not asked.json:
+        output.write(_json(session, address) if args.json else _exports(session, address))
+    if not args.json:
         who = output.plain(f"{session.principal}: {grants.text(session.grants)}")
         output.tell(f"Signed in at {address} as {who}, until {until}.")
 

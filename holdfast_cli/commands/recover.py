@@ -43,33 +43,33 @@ Needs AWS credentials for both buckets.""",
     arguments.TEAM,
     arguments.as_json(),
 )
-def _recover(options: argparse.Namespace) -> None:
-    session, deployed = stack.open_team(settings.resolve(options))
+def _recover(args: argparse.Namespace) -> None:
+    session, deployed = stack.open_team(settings.resolve(args))
     with records.as_lines(deployed, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
         new = recovering.side(session, deployed.bucket, deployed.account)
-        old_bucket = names.bucket_name(deployed.team, deployed.account, options.source)
-        old = recovering.side(session, old_bucket, deployed.account, options.source)
+        old_bucket = names.bucket_name(deployed.team, deployed.account, args.source)
+        old = recovering.side(session, old_bucket, deployed.account, args.source)
         if old.bucket == new.bucket:
-            raise CommandError(f"--from {options.source} is the region of the stack: name the old region.")
-        if not options.yes:
+            raise CommandError(f"--from {args.source} is the region of the stack: name the old region.")
+        if not args.yes:
             asking.for_word(
                 f"This lets the bucket {old.bucket} refuse writes, and removes each of its locks that the "
                 f"bucket {new.bucket} has.",
                 deployed.team,
             )
         progress = output.Progress()
-        is_fenced = _fence(old, new, is_gone=options.old_side_is_gone)
+        is_fenced = _fence(old, new, is_gone=args.old_side_is_gone)
         there = recovering.listing(old, progress) if is_fenced else None
         here = recovering.listing(new, progress)
         late = recovering.late(old, new, there, here) if there else []
 
         locks = recovering.locks_in(new, here, there, progress)
         stale = [lock for lock in locks if lock.is_stale]
-        if not options.json:
+        if not args.json:
             _write_before(old, stale, session.clock.now(), is_fenced=is_fenced)
         staying = recovering.remove(new, here, there, locks, progress)
     changed = here.changed_lately()
-    if options.json:
+    if args.json:
         locks = sorted([*stale, *staying], key=lambda lock: lock.name.value)
         output.write(
             json.dumps(_document(deployed, old, locks, late, changed, is_fenced=is_fenced), indent=2)

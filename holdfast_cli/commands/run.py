@@ -33,18 +33,18 @@ an ID token is not kept.""",
     arguments.ADDRESS_OR_TEAM,
     option("command", nargs="+", metavar="COMMAND", help="the program and its arguments, after --"),
 )
-def _run(asked: argparse.Namespace) -> None:
-    if not asked.command[0]:
+def _run(args: argparse.Namespace) -> None:
+    if not args.command[0]:
         raise NoProgramError("The program's name is empty.")
-    chosen, address = own_sessions.resolve(asked)
-    session = own_sessions.reuse(asked, chosen, address)
+    chosen, address = own_sessions.resolve(args)
+    session = own_sessions.reuse(args, chosen, address)
     variables = {**os.environ, **own_sessions.environment(session, address)}
     # Python ignores both signals, and an ignored signal stays ignored in the program.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvpe(asked.command[0], asked.command, variables)  # noqa: S606 the user typed it
+        os.execvpe(args.command[0], args.command, variables)  # noqa: S606 the user typed it
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NoProgramError(f"{asked.command[0]} cannot be started: {error.strerror}.") from error
+        raise NoProgramError(f"{args.command[0]} cannot be started: {error.strerror}.") from error
     except OSError as error:
-        raise NotStartedError(f"{asked.command[0]} cannot be started: {error.strerror}.") from error
+        raise NotStartedError(f"{args.command[0]} cannot be started: {error.strerror}.") from error

@@ -90,17 +90,17 @@ def _version(name: str, metavar: str, default: str) -> Option:
     arguments.API,
     arguments.as_json("one JSON array"),
 )
-def _list(asked: argparse.Namespace) -> None:
-    api, prefix = sign_in(asked), asked.states.prefix
-    kind = {"deleted": "true"} if asked.deleted else {"declared": "true"} if asked.declared else {}
+def _list(args: argparse.Namespace) -> None:
+    api, prefix = sign_in(args), args.states.prefix
+    kind = {"deleted": "true"} if args.deleted else {"declared": "true"} if args.declared else {}
     listed = list(api.pages(v1.StateItem, "states", "states", prefix=prefix, **kind))
-    if asked.declared:
+    if args.declared:
         listed = _without_state(listed, api.pages(v1.StateItem, "states", "states", prefix=prefix))
-    states = [item for item in listed if _is_wanted(item, asked, api.now())]
-    if asked.json:
+    states = [item for item in listed if _is_wanted(item, args, api.now())]
+    if args.json:
         output.write(json.dumps([item.raw for item in states], indent=2))
     elif states:
-        heading = "DELETED" if asked.deleted else "DECLARED" if asked.declared else "MODIFIED"
+        heading = "DELETED" if args.deleted else "DECLARED" if args.declared else "MODIFIED"
         output.write(_table_of_states(states, heading, api.now()))
     else:
         output.write("No states found in your scope.")
@@ -117,14 +117,14 @@ def _without_state(declared: Iterable[v1.StateItem], later: Iterable[v1.StateIte
     return list(found.values())
 
 
-def _is_wanted(item: v1.StateItem, asked: argparse.Namespace, now: datetime) -> bool:
+def _is_wanted(item: v1.StateItem, args: argparse.Namespace, now: datetime) -> bool:
     size, modified = item.size, item.modified
     return (
-        asked.states.covers(item.name)
-        and (not asked.locked or item.lock is not None)
-        and (item.deleted is True) == asked.deleted
-        and (asked.larger_than is None or (size is not None and size > asked.larger_than))
-        and (asked.older_than is None or (modified is not None and now - modified > asked.older_than))
+        args.states.covers(item.name)
+        and (not args.locked or item.lock is not None)
+        and (item.deleted is True) == args.deleted
+        and (args.larger_than is None or (size is not None and size > args.larger_than))
+        and (args.older_than is None or (modified is not None and now - modified > args.older_than))
     )
 
 
@@ -151,10 +151,10 @@ the role reader), and its lock.""",
     arguments.API,
     arguments.as_json(),
 )
-def _show(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    state = api.get(v1.StateDescription, "states", asked.state)
-    output.write(json.dumps(state.raw, indent=2) if asked.json else output.listed(_fields(state, api.now())))
+def _show(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    state = api.get(v1.StateDescription, "states", args.state)
+    output.write(json.dumps(state.raw, indent=2) if args.json else output.listed(_fields(state, api.now())))
 
 
 def _fields(state: v1.StateDescription, now: datetime) -> list[tuple[str, str]]:
@@ -212,19 +212,19 @@ Takes the role reader or auditor.""",
     arguments.API,
     arguments.as_json("one JSON array"),
 )
-def _history(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    history = api.pages(v1.Version, "versions", "versions", asked.state)
-    versions = list(islice(history, None if asked.all else asked.limit))
+def _history(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    history = api.pages(v1.Version, "versions", "versions", args.state)
+    versions = list(islice(history, None if args.all else args.limit))
     history.close()
-    if asked.json:
+    if args.json:
         output.write(json.dumps([version.raw for version in versions], indent=2))
     elif versions:
         output.write(_table_of_versions(versions, api.now()))
     else:
-        output.write(output.wrapped(f"The state {asked.state} has no versions."))
-    if not asked.all and len(versions) == asked.limit:
-        output.tell(f"holdfast: These are the newest {asked.limit}; --all shows all versions.")
+        output.write(output.wrapped(f"The state {args.state} has no versions."))
+    if not args.all and len(versions) == args.limit:
+        output.tell(f"holdfast: These are the newest {args.limit}; --all shows all versions.")
 
 
 def _table_of_versions(versions: list[v1.Version], now: datetime) -> str:
@@ -283,15 +283,15 @@ sensitive.
     arguments.API,
     arguments.as_json(),
 )
-def _diff(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    older, current = state_versions.exact_id(api, asked.state, asked.from_)
-    newer, _ = state_versions.exact_id(api, asked.state, asked.to)
-    values = "true" if asked.show_values else None
+def _diff(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    older, current = state_versions.exact_id(api, args.state, args.from_)
+    newer, _ = state_versions.exact_id(api, args.state, args.to)
+    values = "true" if args.show_values else None
     differences = api.get(
-        v1.Differences, "diff", asked.state, **{"from": older, "to": newer or current}, values=values
+        v1.Differences, "diff", args.state, **{"from": older, "to": newer or current}, values=values
     )
-    if asked.json:
+    if args.json:
         output.write(json.dumps(differences.raw, indent=2))
     else:
         output.write(state_diff.text(differences.raw))
@@ -320,32 +320,32 @@ role reader; the role outputs gets it reduced to its outputs.
     arguments.API,
     arguments.as_json("one JSON object about what was written; goes with --output"),
 )
-def _get(asked: argparse.Namespace) -> None:
-    if asked.json and asked.output is None:
+def _get(args: argparse.Namespace) -> None:
+    if args.json and args.output is None:
         raise UsageError("Without --output the content itself is printed: --json goes with --output.")
-    if asked.output is not None and os.path.lexists(asked.output):
-        raise CommandError(f"{asked.output} is there already: remove it, or name another file.")
+    if args.output is not None and os.path.lexists(args.output):
+        raise CommandError(f"{args.output} is there already: remove it, or name another file.")
 
-    api = sign_in(asked)
-    version, _ = state_versions.exact_id(api, asked.state, asked.version)
+    api = sign_in(args)
+    version, _ = state_versions.exact_id(api, args.state, args.version)
     progress = output.Progress()
     try:
-        progress.show(f"Reading {asked.state}")
-        content, read = api.content(asked.state, version)
+        progress.show(f"Reading {args.state}")
+        content, read = api.content(args.state, version)
     finally:
         progress.end()
-    if asked.output is None:
+    if args.output is None:
         _print(content)
         return
-    _write(asked.output, content)
-    done = f"Wrote {len(content)} bytes to {asked.output}."
+    _write(args.output, content)
+    done = f"Wrote {len(content)} bytes to {args.output}."
     with output.after(done):
-        if asked.json:
+        if args.json:
             written = {
-                "name": asked.state.value,
+                "name": args.state.value,
                 "version": read or version,
                 "size": len(content),
-                "file": str(asked.output),
+                "file": str(args.output),
             }
             output.write(json.dumps(written, indent=2))
         else:

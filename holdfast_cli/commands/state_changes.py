@@ -69,55 +69,55 @@ A version that was never acknowledged is restored only by its ID.""",
     arguments.API,
     arguments.as_json(),
 )
-def _restore(asked: argparse.Namespace) -> None:
+def _restore(args: argparse.Namespace) -> None:
     command_id = secrets.token_hex(16)
-    api = sign_in(asked)
+    api = sign_in(args)
     current: v1.StateDescription | v1.ResolvedVersion | None
     version: v1.Version | v1.ResolvedVersion
-    if asked.version.is_id:
-        current = api.get(v1.StateDescription, "states", asked.state)
-        version = state_versions.with_id(api, asked.state, asked.version.sent)
+    if args.version.is_id:
+        current = api.get(v1.StateDescription, "states", args.state)
+        version = state_versions.with_id(api, args.state, args.version.sent)
     else:
-        version, current = state_versions.resolve(api, asked.state, asked.version.sent)
+        version, current = state_versions.resolve(api, args.state, args.version.sent)
         if version.status == v1.NEVER_ACKNOWLEDGED:
             raise CommandError(
-                f"{asked.version} of the state {asked.state} is {described(version)}: its writer was "
+                f"{args.version} of the state {args.state} is {described(version)}: its writer was "
                 f"refused. To restore it all the same, name it by its ID, {version.version}."
             )
     if not (current and current.version):  # the request needs a current version to compare
         raise CommandError(
-            f"There is no current version of the state {asked.state}: nothing was restored. If it was "
-            f"deleted, `holdfast state undelete {asked.state}` brings it back."
+            f"There is no current version of the state {args.state}: nothing was restored. If it was "
+            f"deleted, `holdfast state undelete {args.state}` brings it back."
         )
-    if not asked.version.is_id:
-        output.tell(f"holdfast: {asked.version} is {described(version)}.")
+    if not args.version.is_id:
+        output.tell(f"holdfast: {args.version} is {described(version)}.")
     now = f" The current version has serial {current.serial}." if current.serial is not None else ""
-    output.tell(f"holdfast: Restoring {asked.state} to {described(version)}.{now}")
+    output.tell(f"holdfast: Restoring {args.state} to {described(version)}.{now}")
     wanted = v1.Restore(
         version=version.version,
-        reason=asked.reason,
+        reason=args.reason,
         id=command_id,
         current=current.version,
-        frozen=asked.frozen,
+        frozen=args.frozen,
     )
     try:
-        restored = api.change(v1.Restored, "POST", "restore", asked.state, wanted)
+        restored = api.change(v1.Restored, "POST", "restore", args.state, wanted)
     except ApiError as failure:
-        if asked.frozen is None or failure.code != "frozen":
+        if args.frozen is None or failure.code != "frozen":
             raise
         raise CommandError(
             f"{failure} --frozen names your own freeze, until it ends; afterwards restore without it."
         ) from failure
     if restored.changed is False:
-        done = f"The state {asked.state} has that content already: nothing was written."
+        done = f"The state {args.state} has that content already: nothing was written."
     else:
         source = restored.restored_from or version.version
         done = (
-            f"The state {asked.state} is restored: version {restored.version} with serial "
+            f"The state {args.state} is restored: version {restored.version} with serial "
             f"{whole(restored.serial)} has the content of version {source}, whose "
             f"serial is {whole(restored.restored_serial)}. {_PLAN}"
         )
-    _tell(asked, restored, done)
+    _tell(args, restored, done)
 
 
 @COMMAND.add(
@@ -136,28 +136,28 @@ changed since it was shown is not deleted. Takes the role maintainer.""",
     arguments.API,
     arguments.as_json(),
 )
-def _delete(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    state = api.get(v1.StateDescription, "states", asked.state)
+def _delete(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    state = api.get(v1.StateDescription, "states", args.state)
     if not state.version:
-        raise CommandError(f"There is no current version of the state {asked.state}: nothing was deleted.")
+        raise CommandError(f"There is no current version of the state {args.state}: nothing was deleted.")
     if state.resources is None:
         resources = " How many resources it has is unknown: its content was not read."
     else:
         tracked = state.resources.managed
         resources = f" It has {tracked} managed resources, which stay without a state." if tracked else ""
-    if not asked.yes:
+    if not args.yes:
         asking.for_word(
-            f"This deletes the state {asked.state}: version {state.version}, serial "
+            f"This deletes the state {args.state}: version {state.version}, serial "
             f"{whole(state.serial) or '-'}, of {moment(state, 'modified') or '-'}.{resources}",
-            asked.state.value,
+            args.state.value,
         )
-    deleted = api.change(v1.Deleted, "POST", "delete", asked.state, v1.Delete(version=state.version))
+    deleted = api.change(v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version))
     done = (
-        f"The state {asked.state} is deleted. Its versions stay: `holdfast state undelete {asked.state}` "
+        f"The state {args.state} is deleted. Its versions stay: `holdfast state undelete {args.state}` "
         "brings it back."
     )
-    _tell(asked, deleted, done)
+    _tell(args, deleted, done)
 
 
 @COMMAND.add(
@@ -175,18 +175,18 @@ not deleted stays as it is. Takes the role maintainer.""",
     arguments.API,
     arguments.as_json(),
 )
-def _undelete(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    marker, _ = state_versions.resolve(api, asked.state, "@deleted")
+def _undelete(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    marker, _ = state_versions.resolve(api, args.state, "@deleted")
     wanted = v1.Undelete(marker=marker.version)
-    undeleted = api.change(v1.Undeleted, "POST", "undelete", asked.state, wanted)
+    undeleted = api.change(v1.Undeleted, "POST", "undelete", args.state, wanted)
     done = (
-        f"The state {asked.state} is back as version {undeleted.version} with serial "
+        f"The state {args.state} is back as version {undeleted.version} with serial "
         f"{whole(undeleted.serial)}: the content of version {undeleted.from_version}, of "
         f"{moment(undeleted, 'from_time')}. Run `terraform plan` to see whether it still matches what it "
         "describes."
     )
-    _tell(asked, undeleted, done)
+    _tell(args, undeleted, done)
 
 
 @COMMAND.add(
@@ -203,14 +203,14 @@ declared. No state is written: the first apply does that. Takes the role writer.
     arguments.API,
     arguments.as_json(),
 )
-def _create(asked: argparse.Namespace) -> None:
-    created = sign_in(asked).change(v1.Declared, "POST", "create", asked.state, form.Document())
+def _create(args: argparse.Namespace) -> None:
+    created = sign_in(args).change(v1.Declared, "POST", "create", args.state, form.Document())
     done = (
-        f"The name {asked.state} is declared already."
+        f"The name {args.state} is declared already."
         if created.created is False
-        else f"The name {asked.state} is declared: the first apply may write the state."
+        else f"The name {args.state} is declared: the first apply may write the state."
     )
-    _tell(asked, created, done)
+    _tell(args, created, done)
 
 
 @COMMAND.add(
@@ -230,25 +230,25 @@ maintainer.""",
     arguments.API,
     arguments.as_json(),
 )
-def _undeclare(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
-    undeclared_already = f"The name {asked.state} is not declared: nothing was undeclared."
+def _undeclare(args: argparse.Namespace) -> None:
+    api = sign_in(args)
+    undeclared_already = f"The name {args.state} is not declared: nothing was undeclared."
     try:
-        found = api.get(v1.StateDescription, "states", asked.state)
+        found = api.get(v1.StateDescription, "states", args.state)
     except ApiError as failure:
         if failure.code == "no_state":
             raise CommandError(undeclared_already) from failure
         raise
     if found.version:
-        raise CommandError(f"The name {asked.state} has a state, which declares it: nothing was undeclared.")
+        raise CommandError(f"The name {args.state} has a state, which declares it: nothing was undeclared.")
     if not found.record:
         raise CommandError(undeclared_already)
     wanted = v1.Undeclare(record=found.record_version or "")
-    undeclared = api.change(v1.Undeclared, "POST", "undeclare", asked.state, wanted)
-    done = f"The name {asked.state} is not declared any more."
-    _tell(asked, undeclared, done)
+    undeclared = api.change(v1.Undeclared, "POST", "undeclare", args.state, wanted)
+    done = f"The name {args.state} is not declared any more."
+    _tell(args, undeclared, done)
 
 
-def _tell(asked: argparse.Namespace, document: form.Document, done: str) -> None:
+def _tell(args: argparse.Namespace, document: form.Document, done: str) -> None:
     with output.after(output.plain(done)):
-        output.write(json.dumps(document.raw, indent=2) if asked.json else output.wrapped(output.plain(done)))
+        output.write(json.dumps(document.raw, indent=2) if args.json else output.wrapped(output.plain(done)))

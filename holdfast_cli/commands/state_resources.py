@@ -55,35 +55,35 @@ Takes the role reader.""",
     arguments.API,
     arguments.as_json("one JSON array"),
 )
-def _resources(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
+def _resources(args: argparse.Namespace) -> None:
+    api = sign_in(args)
     found: list[v1.Resource] = []
     progress = output.Progress()
     try:
         for page in api.follow(
-            lambda cursor: api.get(v1.ResourcePage, "resources", asked.state, cursor=cursor)
+            lambda cursor: api.get(v1.ResourcePage, "resources", args.state, cursor=cursor)
         ):
             if page.encrypted:
                 raise CommandError(
-                    f"The state {asked.state} is encrypted by its client, so its resources cannot be listed."
+                    f"The state {args.state} is encrypted by its client, so its resources cannot be listed."
                 )
-            found += (resource for resource in page.resources if _is_wanted(resource, asked))
+            found += (resource for resource in page.resources if _is_wanted(resource, args))
             progress.show(f"{len(found)} resources read")
     finally:
         progress.end()
-    if asked.json:
+    if args.json:
         output.write(json.dumps([resource.raw for resource in found], indent=2))
     elif found:
         rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
         output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
     else:
-        output.write(output.wrapped(f"The state {asked.state} has none of these resources."))
+        output.write(output.wrapped(f"The state {args.state} has none of these resources."))
 
 
-def _is_wanted(resource: v1.Resource, asked: argparse.Namespace) -> bool:
+def _is_wanted(resource: v1.Resource, args: argparse.Namespace) -> bool:
     module = resource.module or ""
-    return asked.type in (None, resource.type) and (
-        asked.module in (None, module) or module.startswith((f"{asked.module}.", f"{asked.module}["))
+    return args.type in (None, resource.type) and (
+        args.module in (None, module) or module.startswith((f"{args.module}.", f"{args.module}["))
     )
 
 
@@ -127,15 +127,15 @@ states that it did not search.""",
     arguments.API,
     arguments.as_json(),
 )
-def _find(asked: argparse.Namespace) -> None:
+def _find(args: argparse.Namespace) -> None:
     states: list[v1.FoundState] = []
     skipped: list[v1.SkippedState] = []
     searched = 0
-    for page in _pages(sign_in(asked), asked):
+    for page in _pages(sign_in(args), args):
         states += page.states
         skipped += page.skipped
         searched += page.searched or 0
-    if asked.json:
+    if args.json:
         found = {
             "states": [state.raw for state in states],
             "skipped": [state.raw for state in skipped],
@@ -156,14 +156,14 @@ def _find(asked: argparse.Namespace) -> None:
         output.tell(f"holdfast: {each.name} was not searched: it is {why} ({size(each.size)}).")
 
 
-def _pages(api: "Api", asked: argparse.Namespace) -> Iterator[v1.FoundPage]:
+def _pages(api: "Api", args: argparse.Namespace) -> Iterator[v1.FoundPage]:
     """Yield the pages of a search, and show how far it is; so does the note of a KeyboardInterrupt."""
     done = "No states searched"
     progress = output.Progress()
     searched = 0
 
     def fetch(cursor: str | None) -> v1.FoundPage:
-        wanted = v1.Find(address=asked.word, type=asked.type, id=asked.id, prefix=asked.prefix, cursor=cursor)
+        wanted = v1.Find(address=args.word, type=args.type, id=args.id, prefix=args.prefix, cursor=cursor)
         return api.search(v1.FoundPage, "find", wanted)
 
     try:

@@ -68,20 +68,20 @@ when --expires says. {_NEEDS.format(what="write to")}""",
     arguments.TEAM,
     arguments.as_json(),
 )
-def _create(asked: argparse.Namespace) -> None:
-    grants, networks = arguments.granted(asked), arguments.networks_of(asked) or ()
-    session, found = stack.open_team(settings.resolve(asked))
+def _create(args: argparse.Namespace) -> None:
+    grants, networks = arguments.granted(args), arguments.networks_of(args) or ()
+    session, found = stack.open_team(settings.resolve(args))
     deployed.check_grants(found, grants)
     deployed.check_networks(found, networks)
     token, secret = tokens.create(
-        session, found, grants, asked.description, asked.expires, asked.owner, networks
+        session, found, grants, args.description, args.expires, args.owner, networks
     )
     with output.after(
         f"The token {token.id} was created and its secret is lost: revoke it with "
         f"`holdfast token revoke {token.id} --team {found.team}`."
     ):
         output.write(
-            _json(_with_secret(found, token, secret)) if asked.json else _created_text(found, token, secret)
+            _json(_with_secret(found, token, secret)) if args.json else _created_text(found, token, secret)
         )
 
 
@@ -100,12 +100,12 @@ List the access tokens that are valid, never with a secret.
     arguments.TEAM,
     arguments.as_json("one JSON array"),
 )
-def _list(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
+def _list(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
     listing = tokens.read_all(session, found, output.Progress())
     now = session.clock.now()
-    shown = [token for token in listing.tokens if asked.all or token.status(now) == "active"]
-    if asked.json:
+    shown = [token for token in listing.tokens if args.all or token.status(now) == "active"]
+    if args.json:
         text = _json([_document(token, now) for token in shown])
     elif shown:
         text = _table(shown, now)
@@ -138,11 +138,11 @@ it; never its secret. {_NEEDS.format(what="read")}""",
     arguments.TEAM,
     arguments.as_json(),
 )
-def _show(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
-    token = tokens.read(session, found, asked.id)
+def _show(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
+    token = tokens.read(session, found, args.id)
     now = session.clock.now()
-    output.write(_json(_document(token, now)) if asked.json else output.listed(_fields(token, now)))
+    output.write(_json(_document(token, now)) if args.json else output.listed(_fields(token, now)))
 
 
 @COMMAND.add(
@@ -170,14 +170,14 @@ grants stay; the token gets the lifetime that it was created with again.
     arguments.TEAM,
     arguments.as_json(),
 )
-def _rotate(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
-    token, secret = tokens.rotate(session, found, asked.id, asked.keep, asked.expires)
+def _rotate(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
+    token, secret = tokens.rotate(session, found, args.id, args.keep, args.expires)
     with output.after(
         f"The token {token.id} was rotated and its new secret is lost; the old one {_old(token)}: create "
         "another token, because a second rotation ends the old secret at once."
     ):
-        if asked.json:
+        if args.json:
             document = _with_secret(found, token, secret) | {"old_secret_until": _time(_old_until(token))}
             output.write(_json(document))
         else:
@@ -198,14 +198,14 @@ that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""
     arguments.TEAM,
     arguments.as_json(),
 )
-def _revoke(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
-    token = tokens.revoke(session, found, asked.id)
+def _revoke(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
+    token = tokens.revoke(session, found, args.id)
     done = (
         f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
     )
     with output.after(done):
-        output.write(_json(_document(token, session.clock.now())) if asked.json else output.wrapped(done))
+        output.write(_json(_document(token, session.clock.now())) if args.json else output.wrapped(done))
 
 
 # --- output --------------------------------------------------------------------------------------

@@ -114,13 +114,13 @@ claims applies.
     arguments.TEAM,
     arguments.as_json(),
 )
-def _add(asked: argparse.Namespace) -> None:
-    record = _new(asked)
+def _add(args: argparse.Namespace) -> None:
+    record = _new(args)
 
-    session, found = stack.open_team(settings.resolve(asked))
+    session, found = stack.open_team(settings.resolve(args))
     deployed.check_grants(found, record.grants)
     deployed.check_networks(found, record.networks)
-    if isinstance(record, OidcTrust) and asked.audience is None:
+    if isinstance(record, OidcTrust) and args.audience is None:
         record = replace(record, audience=found.api_address)
     record = trust_records.add(session, found, record)
     done = f"Added the trust record {record.name} of the team {found.team}"
@@ -129,7 +129,7 @@ def _add(asked: argparse.Namespace) -> None:
 {done}: {granted.text(record.grants)}
 
 {output.listed(_fields(record))}"""
-        _write(_json(_document(record)) if asked.json else text)
+        _write(_json(_document(record)) if args.json else text)
 
 
 @COMMAND.add(
@@ -145,11 +145,11 @@ List the trust records.
     arguments.TEAM,
     arguments.as_json("one JSON array"),
 )
-def _list(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
+def _list(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
     records = trust_records.read(session, found)
     shown = sorted(records, key=lambda record: record.name)
-    if asked.json:
+    if args.json:
         text = _json([_document(record) for record in shown])
     elif shown:
         restricted = any(record.networks for record in shown)
@@ -204,29 +204,29 @@ condition that it was granted under: add a record, then remove this one.
     arguments.TEAM,
     arguments.as_json(),
 )
-def _update(asked: argparse.Namespace) -> None:
-    change, networks = arguments.changed_grants(asked), arguments.networks_of(asked)
-    if change == Change() and {asked.description, asked.owner, networks} == {None}:
+def _update(args: argparse.Namespace) -> None:
+    change, networks = arguments.changed_grants(args), arguments.networks_of(args)
+    if change == Change() and {args.description, args.owner, networks} == {None}:
         raise UsageError(
             "There is nothing to change: name --role, --scope, --grant, --from, --description or --for."
         )
 
-    session, found = stack.open_team(settings.resolve(asked))
+    session, found = stack.open_team(settings.resolve(args))
     deployed.check_grants(found, change.new)
     deployed.check_networks(found, networks or ())
     before, after = trust_records.update(
         session,
         found,
-        asked.name,
+        args.name,
         change_grants=change,
-        description=asked.description,
-        owner=asked.owner,
+        description=args.description,
+        owner=args.owner,
         networks=networks,
     )
     record = f"the trust record {after.name} of the team {found.team}"
     done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
     with output.after(f"{done}."):
-        _write(_json(_document(after)) if asked.json else _changes(before, after, done))
+        _write(_json(_document(after)) if args.json else _changes(before, after, done))
 
 
 @COMMAND.add(
@@ -244,41 +244,41 @@ with an ID token and with a session.
     arguments.TEAM,
     arguments.as_json(),
 )
-def _remove(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
-    record = trust_records.remove(session, found, asked.name)
+def _remove(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
+    record = trust_records.remove(session, found, args.name)
     whose = "its sessions are" if isinstance(record, AwsTrust) else "its ID tokens and sessions are"
     done = f"Removed the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
-        _write(_json(_document(record)) if asked.json else f"{done}: {whose} refused within 60 seconds.")
+        _write(_json(_document(record)) if args.json else f"{done}: {whose} refused within 60 seconds.")
 
 
 def _write(text: str) -> None:
     output.write(output.wrapped(text))  # JSON is indented, so it is not wrapped
 
 
-def _new(asked: argparse.Namespace) -> "Trust":
+def _new(args: argparse.Namespace) -> "Trust":
     """Return a new record with the values of the options and an empty `created_by`."""
     common: dict[str, Any] = {
-        "grants": arguments.granted(asked),
-        "description": asked.description,
-        "owner": asked.owner,
-        "networks": arguments.networks_of(asked) or (),
+        "grants": arguments.granted(args),
+        "description": args.description,
+        "owner": args.owner,
+        "networks": arguments.networks_of(args) or (),
         "created_by": "",
         "now": datetime.now(UTC),
     }
-    claims = dict(asked.claim)
-    if len(claims) < len(asked.claim):
+    claims = dict(args.claim)
+    if len(claims) < len(args.claim):
         raise UsageError(
             "A claim is named twice: one record cannot ask for two values of it; add two records."
         )
     try:
-        if asked.issuer is not None:
-            audience = _API_ADDRESS if asked.audience is None else asked.audience
-            return trust.new_oidc(asked.name, issuer=asked.issuer, audience=audience, claims=claims, **common)
-        if claims or asked.audience is not None:
+        if args.issuer is not None:
+            audience = _API_ADDRESS if args.audience is None else args.audience
+            return trust.new_oidc(args.name, issuer=args.issuer, audience=audience, claims=claims, **common)
+        if claims or args.audience is not None:
             raise UsageError("--claim and --audience go with --issuer: an AWS role has neither.")
-        return trust.new_aws(asked.name, aws_role=asked.aws_role, **common)
+        return trust.new_aws(args.name, aws_role=args.aws_role, **common)
     except ValueError as error:
         raise UsageError(f"The trust record is not valid: {error}.") from error
 

@@ -48,10 +48,10 @@ make no probe. The exit code is 1 where something must be done.
     arguments.TEAM,
     arguments.as_json(),
 )
-def _status(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
+def _status(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
     seen = watch.look(session, found)
-    report.show(_findings(seen, found, session.clock.now()), as_json=asked.json)
+    report.show(_findings(seen, found, session.clock.now()), as_json=args.json)
 
 
 @COMMAND.add(
@@ -75,9 +75,9 @@ says; run the command again before. A token from before is revoked.
     ),
     arguments.TEAM,
 )
-def _enable(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
-    token = watch.enable(session, found, asked.expires)
+def _enable(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
+    token = watch.enable(session, found, args.expires)
     ends = output.moment(token.expires) if token.expires else "never"
     done = f"The probe of the team {found.team} is enabled; its token {token.id} expires: {ends}."
     with output.after(done):
@@ -96,8 +96,8 @@ to look at the bucket. {_NEEDS.format(what="list, read and write")}""",
 """,
     arguments.TEAM,
 )
-def _disable(asked: argparse.Namespace) -> None:
-    session, found = stack.open_team(settings.resolve(asked))
+def _disable(args: argparse.Namespace) -> None:
+    session, found = stack.open_team(settings.resolve(args))
     count = watch.disable(session, found)
     done = f"The probe of the team {found.team} is disabled; revoked tokens: {count}."
     with output.after(done):

@@ -27,10 +27,10 @@ TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. No AWS credentials are used
     arguments.API,
     arguments.as_json(),
 )
-def _run(asked: argparse.Namespace) -> None:
-    api = sign_in(asked)
+def _run(args: argparse.Namespace) -> None:
+    api = sign_in(args)
     caller = api.get(v1.Principal, "whoami")
-    if asked.json:
+    if args.json:
         output.write(json.dumps({**caller.raw, "address": api.address}, indent=2))
         return
     fields = [

@@ -177,28 +177,28 @@ def grants(*, replace: bool = False) -> Option:
     )
 
 
-def granted(asked: argparse.Namespace) -> tuple[Grant, ...]:
+def granted(args: argparse.Namespace) -> tuple[Grant, ...]:
     """Return what --role and --scope, or --grant, say; raise `UsageError` if they do not fit together."""
-    _check_scope(asked)
-    if asked.role and not asked.scope:
+    _check_scope(args)
+    if args.role and not args.scope:
         raise UsageError("--role needs --scope, which says to which states: '*' is every state.")
     try:
-        return check_grants(asked.grant or [Grant(Role(asked.role), tuple(asked.scope))])
+        return check_grants(args.grant or [Grant(Role(args.role), tuple(args.scope))])
     except ValueError as error:
         raise UsageError(f"The grants are not valid: {error}.") from error
 
 
-def changed_grants(asked: argparse.Namespace) -> Change:
+def changed_grants(args: argparse.Namespace) -> Change:
     """Return the change that --role, --scope and --grant ask for."""
-    _check_scope(asked)
-    if asked.grant:
-        return Change(granted(asked))
-    return Change(role=None if asked.role is None else Role(asked.role), scope=asked.scope)
+    _check_scope(args)
+    if args.grant:
+        return Change(granted(args))
+    return Change(role=None if args.role is None else Role(args.role), scope=args.scope)
 
 
-def _check_scope(asked: argparse.Namespace) -> None:
-    if asked.grant and asked.scope:
-        raise UsageError(f"--scope goes with --role: add `--grant {asked.grant[0].role}:PATTERN` instead.")
+def _check_scope(args: argparse.Namespace) -> None:
+    if args.grant and args.scope:
+        raise UsageError(f"--scope goes with --role: add `--grant {args.grant[0].role}:PATTERN` instead.")
 
 
 ANYWHERE: Final = "anywhere"
@@ -223,14 +223,14 @@ def _network_or_anywhere(value: str) -> str:
     return value if value == ANYWHERE else rules.network(value)
 
 
-def networks_of(asked: argparse.Namespace) -> tuple[str, ...] | None:
+def networks_of(args: argparse.Namespace) -> tuple[str, ...] | None:
     """Return the networks of --from, empty for anywhere; None if it is not given."""
-    if asked.networks is None:
+    if args.networks is None:
         return None
-    if asked.networks == [ANYWHERE]:
+    if args.networks == [ANYWHERE]:
         return ()
     try:
-        return records.check_new_networks(asked.networks)
+        return records.check_new_networks(args.networks)
     except ValueError as error:
         raise UsageError(f"The networks are not valid: {error}.") from error
 

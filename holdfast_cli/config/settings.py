@@ -36,7 +36,7 @@ _Level = Callable[[str], Found | None]
 
 
 def resolve(
-    asked: argparse.Namespace, environment: Mapping[str, str] = os.environ, *, default: bool = True
+    args: argparse.Namespace, environment: Mapping[str, str] = os.environ, *, default: bool = True
 ) -> Settings:
     """Return the settings of a command.
 
@@ -45,30 +45,30 @@ def resolve(
     a team that overrides its address. Another line names a variable that the command cannot use.
 
     Args:
-        asked: has those of `--address`, `--team` and `--region` that the command takes. A command without
+        args: has those of `--address`, `--team` and `--region` that the command takes. A command without
             `--team` cannot find a stack, so a team does not override an address.
         default: whether the address and team of the profile `default` are used if no profile is named.
     """
-    profile, values = _profile(asked, environment)
+    profile, values = _profile(args, environment)
     if not (default or profile.source):
         values = {setting: value for setting, value in values.items() if setting == "region"}
-    found = _find(asked, environment, profile, values)
-    if used := _used_instead(found, values, api=hasattr(asked, "address"), named=bool(profile.source)):
+    found = _find(args, environment, profile, values)
+    if used := _used_instead(found, values, api=hasattr(args, "address"), named=bool(profile.source)):
         output.tell(f"holdfast: {'; '.join(f'{what} of the profile {profile.value}' for what in used)}.")
-    if not hasattr(asked, "address") and (address := _left_out(found["team"], values, environment)):
+    if not hasattr(args, "address") and (address := _left_out(found["team"], values, environment)):
         output.tell(f"holdfast: {address}")
-    if not hasattr(asked, "team") and (team := _team_left_out(found["address"], values, environment)):
+    if not hasattr(args, "team") and (team := _team_left_out(found["address"], values, environment)):
         output.tell(f"holdfast: {team}")
     chosen = {name: None if value is None else value.value for name, value in found.items()}
-    return Settings(**chosen, aws_profile=getattr(asked, "aws_profile", None))
+    return Settings(**chosen, aws_profile=getattr(args, "aws_profile", None))
 
 
 def sources(
-    asked: argparse.Namespace, environment: Mapping[str, str] = os.environ
+    args: argparse.Namespace, environment: Mapping[str, str] = os.environ
 ) -> Mapping[str, Found | None]:
     """Return profile, address, team and region as `resolve` finds them, each with its source."""
-    profile, values = _profile(asked, environment)
-    return {"profile": profile, **_find(asked, environment, profile, values)}
+    profile, values = _profile(args, environment)
+    return {"profile": profile, **_find(args, environment, profile, values)}
 
 
 def apis(environment: Mapping[str, str]) -> Iterator[tuple[str | None, str]]:
@@ -83,16 +83,16 @@ def apis(environment: Mapping[str, str]) -> Iterator[tuple[str | None, str]]:
             yield name, values["address"]
 
 
-def profile_name(asked: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
+def profile_name(args: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Found:
     """Return the name of the profile, which may not exist; its source is empty for the unnamed default."""
-    if asked.profile is not None:
-        return Found(asked.profile, "--profile")
+    if args.profile is not None:
+        return Found(args.profile, "--profile")
     return _of_variable("profile", environment) or Found(profiles.DEFAULT, "")
 
 
-def _profile(asked: argparse.Namespace, environment: Mapping[str, str]) -> tuple[Found, Mapping[str, str]]:
+def _profile(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[Found, Mapping[str, str]]:
     """Return the profile's name and its settings."""
-    profile, file = profile_name(asked, environment), profiles.path(environment)
+    profile, file = profile_name(args, environment), profiles.path(environment)
     found = profiles.read(file)
     if not profile.source:
         return profile, found.get(profile.value, {})
@@ -103,10 +103,10 @@ def _profile(asked: argparse.Namespace, environment: Mapping[str, str]) -> tuple
 
 
 def _find(
-    asked: argparse.Namespace, environment: Mapping[str, str], profile: Found, values: Mapping[str, str]
+    args: argparse.Namespace, environment: Mapping[str, str], profile: Found, values: Mapping[str, str]
 ) -> dict[str, Found | None]:
     def typed(setting: str) -> Found | None:
-        value = getattr(asked, setting, None)
+        value = getattr(args, setting, None)
         return None if value is None else Found(value, f"--{setting}")
 
     def of_profile(setting: str) -> Found | None:
@@ -116,18 +116,18 @@ def _find(
         return _of_variable(setting, environment)
 
     # In order of precedence.
-    is_typed = asked.profile is not None
+    is_typed = args.profile is not None
     levels: tuple[_Level, ...] = (
         (typed, of_profile, of_environment) if is_typed else (typed, of_environment, of_profile)
     )
     found: dict[str, Found | None] = dict.fromkeys(profiles.RULES)
     for setting in found:
-        if not hasattr(asked, setting):
+        if not hasattr(args, setting):
             continue
         for level in levels:
             found[setting] = level(setting)
             # A team with precedence overrides the address: the address is an output of the team's stack.
-            if found[setting] or (setting == "address" and hasattr(asked, "team") and level("team")):
+            if found[setting] or (setting == "address" and hasattr(args, "team") and level("team")):
                 break
     return found
 

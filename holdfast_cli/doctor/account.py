@@ -101,7 +101,7 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
 # --- the teams, and Python ------------------------------------------------------------------------
 
 
-def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[Finding]:
+def _read_teams(folder: Path, wanted: str | None, teams: list[Team]) -> Iterator[Finding]:
     """Add the teams of teams.toml to `teams`. The CDK app validates the settings; this command does not."""
     path = folder / "teams.toml"
     try:
@@ -110,7 +110,7 @@ def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[
         teams += [
             Team(name, _text(table, "account"), _text(table, "region"), table)
             for name, table in tables.items()
-            if isinstance(table, dict) and asked in (None, name)
+            if isinstance(table, dict) and wanted in (None, name)
         ]
     except FileNotFoundError:
         yield note("teams", "There is no teams.toml in this folder, so only the account itself is looked at.")
@@ -120,9 +120,9 @@ def _read_teams(folder: Path, asked: str | None, teams: list[Team]) -> Iterator[
             "teams", f"{path} cannot be read as a list of teams.", "Run `npx cdk ls`: it says what is wrong."
         )
         return
-    if not teams and asked is not None:
+    if not teams and wanted is not None:
         yield problem(
-            "teams", f"{path} has no team {asked}.", f"Write a table [teams.{asked}], or name another team."
+            "teams", f"{path} has no team {wanted}.", f"Write a table [teams.{wanted}], or name another team."
         )
     else:
         yield ok("teams", f"{path} names {', '.join(one.name or '' for one in teams) or 'no team'}.")
@@ -240,11 +240,11 @@ class _At:
     def memory(self) -> Iterator[Finding]:
         """Yield whether a team's functions have more memory than a new account allows."""
         for team in self.teams:
-            asked = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
-            if asked:
+            large = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
+            if large:
                 yield note(
                     "lambda.memory",
-                    f"{team} asks for {max(asked)} MB. A new account may allow {_NEW_ACCOUNTS_MEMORY}, and "
+                    f"{team} asks for {max(large)} MB. A new account may allow {_NEW_ACCOUNTS_MEMORY}, and "
                     "no call tells the limit.",
                     "If the deployment fails with this limit, have AWS Support raise it, or lower `memory`.",
                 )
@@ -264,13 +264,13 @@ class _At:
             f"All APIs of the account in {self.region} share {rate:g} requests a second and {burst:g} at once"
         )
         for team in self.teams:
-            asked = _numbers(team.get("throttling"))
-            if asked.get("rate", 0) > rate or asked.get("burst", 0) > burst:
+            limits = _numbers(team.get("throttling"))
+            if limits.get("rate", 0) > rate or limits.get("burst", 0) > burst:
                 yield problem(
                     "api.throttling",
                     f"{has}. {team} asks for more.",
-                    f"Write throttling = {{ rate = {min(asked.get('rate', rate), rate):g}, burst = "
-                    f"{min(asked.get('burst', burst), burst):g} }} or less, or have the quota raised.",
+                    f"Write throttling = {{ rate = {min(limits.get('rate', rate), rate):g}, burst = "
+                    f"{min(limits.get('burst', burst), burst):g} }} or less, or have the quota raised.",
                 )
             else:
                 yield ok("api.throttling", f"{has}. {team} does not ask for more.")

@@ -114,13 +114,13 @@ def check(
 
 def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     """Return whether an absent state was deleted or never existed. A plan treats both as an empty state."""
-    asked = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
-    if asked.text("error") == "no_state":
+    response = http.send("GET", f"{base}/manage/v1/versions/{state}", headers=headers)
+    if response.text("error") == "no_state":
         return ok("api.state", f"The state {state} does not exist yet: the first apply creates it.")
-    versions = form.read(v1.VersionPage, asked.json()).versions
+    versions = form.read(v1.VersionPage, response.json()).versions
     if not versions or not versions[0].delete_marker:
         return note(
-            "api.state", f"Whether {state} was deleted is not known: the API responds with {asked.status}."
+            "api.state", f"Whether {state} was deleted is not known: the API responds with {response.status}."
         )
     at = versions[0].time
     version = next((each.version for each in versions if not each.delete_marker), "")
@@ -136,10 +136,10 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
 def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: datetime, version: str) -> str:
     """Return who deleted a version according to the audit trail, as the end of a sentence."""
     around = {"since": output.word(at - _AROUND), "until": output.word(at + _AROUND), "state": state.value}
-    asked = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
-    if asked.status != 200:
+    response = http.send("GET", f"{base}/manage/v1/activity?{urlencode(around)}", headers=headers)
+    if response.status != 200:
         return " (the role maintainer sees by whom)"
-    for event in form.read(v1.Activity, asked.json()).events:
+    for event in form.read(v1.Activity, response.json()).events:
         if version and event.get("version_id") == version and event.get("event") == Event.STATE_DELETED:
             principal, owner = (form.text(event.get(member)) for member in ("principal", "owner"))
             return f" by {output.plain(named(principal or 'somebody', owner))}"
@@ -148,10 +148,10 @@ def _deleted_by(base: str, state: StateName, headers: Mapping[str, str], at: dat
 
 def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks: bool) -> Finding:
     """Return whether the credentials may lock. If so, invalid lock info gets a 400, otherwise a 403."""
-    asked = http.send(
+    response = http.send(
         "PUT", f"{base}/locks/{state}", headers={**headers, "Content-Type": "application/json"}, body=b"{}"
     )
-    match asked.status:
+    match response.status:
         case 400 if locks:
             return ok("api.role", f"The credentials may lock and write {state}.")
         case 400:
@@ -164,7 +164,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case 403 if locks:
             return problem(
                 "api.role",
-                f"The credentials may read {state} and not lock it: {asked.text('message')}",
+                f"The credentials may read {state} and not lock it: {response.text('message')}",
                 "Use others to apply. To plan, use -lock=false or, with the http backend, "
                 "`holdfast backend-config --read-only`.",
             )
