@@ -29,6 +29,7 @@ from local_aws.server import ACCOUNT, ROOT
 from local_aws.terraform import Terraform
 from local_aws.up import cloud_block, cloud_config
 from tests.support.deployed import client, function_name
+from tests.support.work import work
 
 _COMMANDS: Final = ("init", "plan", "apply", "output")
 _MEGABYTES: Final = (1, 10, 50, 100)
@@ -37,12 +38,15 @@ _CALLER: Final = Caller("token:benchmark", (Grant(Role.WRITER, ("*",)),))
 _COMMIT: Final = """
 import json, resource, sys, time
 from pathlib import Path
-state, staging, account, upload, principal = sys.argv[1:]
-from holdfast.access import Caller, Role
+state, staging, account, text, principal = sys.argv[1:]
+from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import uploads
 from holdfast.cloud.ids import UploadId
+from holdfast.policy import Policy
+from holdfast.s3.budget import Budget
 from holdfast.s3.sdk import connect
 from holdfast.s3.store import Store
+from holdfast.work import Work
 s3 = connect()
 def peak():
     # The peak of getrusage includes the memory of the parent process at the fork.
@@ -51,14 +55,15 @@ def peak():
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) / 1000
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000_000
-store, staged = (
-    Store(s3, bucket, account, Budget.seconds(60)) for bucket in (state, staging)
-)
+budget = Budget.seconds(60)
+store, staged = (Store(s3, bucket, account, budget) for bucket in (state, staging))
+upload = UploadId.parse(text)
+caller = Caller(principal, (Grant(Role.WRITER, ("*",)),))
+policy = Policy.from_environment("largest_state", "declared_only", "retention")
+work = Work(store, upload.name, caller, policy)
 store.read("nothing")
 before, started, ran = peak(), time.perf_counter(), time.process_time()
-uploads.commit(
-    store, staged, UploadId.parse(upload), Caller(principal, Role.WRITER, ("*",)), limit=10**9, retention=None
-)
+uploads.commit(work, staged, upload)
 print(json.dumps({
     "commit": 1000 * (time.perf_counter() - started),
     "commit, processor": 1000 * (time.process_time() - ran),
@@ -66,6 +71,9 @@ print(json.dumps({
     "commit, memory at most": peak(),
 }))
 """
+
+_DECISIONS: Final = {"HOLDFAST_MAX_STATE_MB": "1000", "HOLDFAST_NEW_STATES": "any"}
+"""The team's decisions for a commit: it accepts every size."""
 
 _NOTES: Final = (
     "Requests: through the API, the sign-in of a token that nobody has used included in those to S3.",
@@ -129,7 +137,7 @@ def _sizes(run: Run) -> Iterator[Figure]:
     configuration = client(stack.aws, "lambda").get_function_configuration(
         FunctionName=function_name(stack.aws, f"Holdfast-{TEAM}", "cloud")
     )
-    environment = {**stack.aws.environment(), "PYTHONPATH": str(ROOT / "functions")}
+    environment = {**stack.aws.environment(), **_DECISIONS, "PYTHONPATH": str(ROOT / "functions")}
     staged = configuration["Environment"]["Variables"]["HOLDFAST_STAGING_BUCKET"]
     for megabytes in _MEGABYTES:
         name = names.parse(f"benchmark/cloud/{megabytes}-MB")
@@ -137,11 +145,11 @@ def _sizes(run: Run) -> Iterator[Figure]:
         for serial in range(1, run.rounds + 1):
             tell(f"{megabytes} MB, round {serial} of {run.rounds}")
             document = state(serial, megabytes * 1_000_000)
-            store = Store(s3, stack.bucket, ACCOUNT, Budget.seconds(400))
+            of = work(Store(s3, stack.bucket, ACCOUNT, Budget.seconds(400)), name, _CALLER)
             workspace = WorkspaceId.mint(name)
-            locking.lock(store, workspace, _CALLER)
+            locking.lock(of, workspace)
             md5 = hashlib.md5(document, usedforsecurity=False).hexdigest()
-            upload = uploads.create(store, workspace, Revision(serial, ""), md5, _CALLER, force=False)
+            upload = uploads.create(of, workspace.lock_id, Revision(serial, ""), md5, force=False)
             started = time.perf_counter()
             key = staging.state_key(name.value, _CALLER.principal, upload.key)
             s3.put_object(Bucket=staged, Key=key, Body=document)
@@ -150,6 +158,6 @@ def _sizes(run: Run) -> Iterator[Figure]:
             committed = printed("the commit", sys.executable, "-c", _COMMIT, *arguments, env=environment)
             for figure, value in json.loads(committed).items():
                 took[figure].append(value)
-            locking.unlock(store, workspace, _CALLER)
+            locking.unlock(of, workspace)
         for figure, values in took.items():
             yield Figure.of(f"{megabytes} MB: {figure}", "MB" if "memory" in figure else "ms", values)

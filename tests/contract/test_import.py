@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import names
 from holdfast.api import form, v1
-from holdfast.state import locks
+from holdfast.state import held
 from holdfast.state.document import Revision
 from holdfast_cli.api import http
 from holdfast_cli.api.management import Api
@@ -133,8 +133,8 @@ class Move:
 
     def held(self) -> str | None:
         """Return the ID of the lock in the new place."""
-        found = locks.read(self.bucket.direct_store(), NAME)
-        return found.info.id if found else None
+        lock = held.read(self.bucket.direct_store(), NAME)
+        return lock.info.id if lock else None
 
     def send(self, method: str, path: str, document: Any = None, **query: str) -> int:
         """Send a request of somebody else, and return its status."""
@@ -266,9 +266,9 @@ def test_a_large_state_is_imported_through_an_upload(move: Move) -> None:
 def test_a_lock_that_is_broken_during_the_import_refuses_the_write(move: Move) -> None:
     def break_lock(method: str, path: str) -> None:
         if method == "POST" and path.startswith("/states/"):
-            held = move.held()
-            assert held
-            assert move.send("POST", f"/unlocks/{NAME}", json.loads(only_id(held))) == 200
+            lock_id = move.held()
+            assert lock_id
+            assert move.send("POST", f"/unlocks/{NAME}", json.loads(only_id(lock_id))) == 200
 
     move.api.before = break_lock
     outcome = move.run()

@@ -33,18 +33,20 @@ from holdfast.errors import (
     TooLarge,
     UnreadableVersion,
 )
+from holdfast.names import StateName
 from holdfast.s3 import object_metadata
 from holdfast.s3.retention import Retention
-from holdfast.s3.store import Store
-from holdfast.state import locks
+from holdfast.state import acquiring, releasing, removing
 from holdfast.state.delete import delete
 from holdfast.state.document import Revision
-from holdfast.state.freeze import freeze, unfreeze
+from holdfast.state.freezing.states import freeze, unfreeze
+from holdfast.state.held import Freeze
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import ForceUnlocked, Freeze
+from holdfast.state.removing import ForceUnlocked
 from holdfast.state.restore import Restored, Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
+from holdfast.work import Work
 from tests.contract.conftest import ANOTHER, COMMAND, KEY, LOCK_KEY, NAME, ONE, PROBE, TWO, Bucket, Team
 from tests.support.documents import (
     ADA,
@@ -57,13 +59,20 @@ from tests.support.documents import (
     state,
 )
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 LATER_COMMAND = "fedcba9876543210" * 2
 REASON = "back to Tuesday"
-LIMIT = 10_000_000
+
+
+def works(
+    team: Team, caller: Caller = OPERATOR, name: StateName = NAME, *, seconds: float = 20.0, **decided: Any
+) -> Work:
+    """Return the work of one request, through the proxy."""
+    return work(team.bucket.store(seconds=seconds), name, caller, **decided)
 
 
 def metadata(team: Team, key: str = KEY) -> dict[str, str]:
@@ -85,8 +94,7 @@ def restored(
     freeze_id: str | None = None,
 ) -> Restored:
     wanted = Wanted(version_id, reason, command, base, freeze_id=freeze_id)
-    store = team.bucket.store(seconds=seconds)
-    return restore(store, NAME, wanted, caller, limit=LIMIT, retention=None)
+    return restore(works(team, caller, seconds=seconds), wanted)
 
 
 def test_a_restore_writes_the_old_content_with_the_next_serial_and_notes_why(team: Team) -> None:
@@ -98,10 +106,10 @@ def test_a_restore_writes_the_old_content_with_the_next_serial_and_notes_why(tea
     assert team.current() == state(4, content="ümläut")
     assert team.version_ids() == [first, second, third, done.version_id]
     assert team.bucket.history(LOCK_KEY) == []
-    noted = metadata(team)
-    assert noted.pop("sha256")
-    assert noted.pop("lock-id")
-    assert noted == {
+    stored = metadata(team)
+    assert stored.pop("sha256")
+    assert stored.pop("lock-id")
+    assert stored == {
         "serial": "4",
         "lineage": LINEAGE,
         "terraform-version": "1.15.5",
@@ -159,9 +167,7 @@ def test_a_restore_that_is_repeated_makes_no_second_version_and_a_late_one_undoe
 
 def test_an_id_that_no_version_of_the_state_has_is_refused_before_the_lock(team: Team) -> None:
     bucket = team.bucket
-    other = write(
-        bucket.direct_store(), names.parse("network/other"), state(1), None, ADA, require_lock=False
-    )
+    other = write(work(bucket.direct_store(), names.parse("network/other"), ADA), state(1), None)
     gone, _ = team.written(state(1), state(2))
     bucket.s3.delete_object(Bucket=bucket.name, Key=KEY, VersionId=gone)
     marker = bucket.s3.delete_object(Bucket=bucket.name, Key=KEY)["VersionId"]
@@ -169,7 +175,7 @@ def test_an_id_that_no_version_of_the_state_has_is_refused_before_the_lock(team:
     for version_id in (other.version_id, gone, marker, "null", "../a", "a b"):
         store = bucket.store()
         with pytest.raises(NoSuchVersion, match="holdfast state history"):
-            restore(store, NAME, Wanted(version_id, REASON, COMMAND), OPERATOR, limit=LIMIT, retention=None)
+            restore(work(store, NAME, OPERATOR), Wanted(version_id, REASON, COMMAND))
         assert set(store.budget.requests) == {"GetObject"}
     assert team.versions() == [state(2), state(3)]
 
@@ -195,13 +201,13 @@ def test_a_version_that_cannot_follow_the_current_one_is_not_restored(
 ) -> None:
     team.put_beside(old)
     if current is None:
-        delete(team.bucket.direct_store(), NAME, OPERATOR)
+        delete(team.works(OPERATOR))
     else:
         team.put_beside(current)
     before, store = team.versions(), team.bucket.store()
     wanted = Wanted(team.version_ids()[0], REASON, COMMAND)
     with pytest.raises(refusal, match=says):
-        restore(store, NAME, wanted, OPERATOR, limit=1000, retention=None)
+        restore(work(store, NAME, OPERATOR, largest_state=1000), wanted)
     if refusal in (EncryptedState, UnreadableVersion, TooLarge):  # by the version alone
         assert store.budget.requests == ["GetObject"]
     assert team.versions() == before
@@ -243,7 +249,7 @@ def test_a_restore_that_is_overtaken_again_and_again_gives_up(team: Team) -> Non
 def lands_late(team: Team, body: bytes, over: int, **more: str) -> None:
     """Under a restore's lock a write lands whose own lock was broken before. Its writer is refused."""
     team.next_second()
-    noted = {
+    stored = {
         "sha256": hashlib.sha256(body).hexdigest(),
         "serial": str(json.loads(body)["serial"]),
         "lineage": LINEAGE,
@@ -252,7 +258,7 @@ def lands_late(team: Team, body: bytes, over: int, **more: str) -> None:
         "over-lineage": LINEAGE,
         **more,
     }
-    team.bucket.s3.put_object(Bucket=team.bucket.name, Key=KEY, Body=body, Metadata=noted)
+    team.bucket.s3.put_object(Bucket=team.bucket.name, Key=KEY, Body=body, Metadata=stored)
 
 
 def test_a_late_write_that_was_never_acknowledged_is_written_over_by_whoever_names_no_other(
@@ -289,13 +295,11 @@ def test_a_restored_version_has_retention_and_its_lock_has_not(team: Team) -> No
     modes: list[object] = []
 
     def look() -> None:
-        found = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=LOCK_KEY)
-        modes.append(found.get("ObjectLockMode"))
+        lock = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=LOCK_KEY)
+        modes.append(lock.get("ObjectLockMode"))
 
     team.bucket.proxy.before("PUT", KEY, look)
-    wanted = Wanted(first, REASON, COMMAND)
-    kept = Retention("GOVERNANCE", 30)
-    restore(team.bucket.store(), NAME, wanted, OPERATOR, limit=LIMIT, retention=kept)
+    restore(works(team, retention=Retention("GOVERNANCE", 30)), Wanted(first, REASON, COMMAND))
     head = team.bucket.s3.head_object(Bucket=team.bucket.name, Key=KEY)
     assert (head["ObjectLockMode"], modes) == ("GOVERNANCE", [None])
 
@@ -316,15 +320,17 @@ def frozen(
     until: datetime | None = None,
     caller: Caller = OPERATOR,
 ) -> Freeze:
-    return freeze(team.bucket.store(), NAME, freeze_id, reason, until, caller, now=NOW)
+    wanted = Freeze(freeze_id, reason, until)
+    freeze(works(team, caller), wanted, now=NOW)
+    return wanted
 
 
 def test_a_freeze_is_a_lock_that_shows_its_reason_and_says_so_in_its_metadata(team: Team) -> None:
     done = frozen(team, until=FAR.astimezone(timezone(timedelta(hours=2))))
     assert done == Freeze(COMMAND, "an incident", FAR)
-    found = team.held_lock()
-    assert (found.freeze, found.is_ended_freeze, found.principal) == (done, False, "token:operator")
-    assert found.info.for_client() == {
+    lock = team.held_lock()
+    assert (lock.freeze, lock.is_ended_freeze, lock.principal) == (done, False, "token:operator")
+    assert lock.info.for_client() == {
         "ID": f"frozen: an incident until 2999-01-01T00:00:00Z [{COMMAND}]",
         "Operation": "freeze",
         "Info": "frozen until 2999-01-01T00:00:00Z: an incident",
@@ -346,13 +352,13 @@ def test_the_id_of_a_freeze_can_be_sent_back_however_long_its_reason_is(
 ) -> None:
     reason = "全部状态都被冻结了因为有事故" * 14
     frozen(team, reason=reason + "好" * (200 - len(reason)), until=until)
-    found = team.held_lock()
-    assert len(object_metadata.encode(found.info.id, limit=None)) <= object_metadata.VALUE_LIMIT
-    assert found.info.id.startswith("frozen: 全部")
-    assert found.info.id.endswith(f"[{COMMAND}]")
-    assert found.freeze == Freeze(COMMAND, reason + "好" * (200 - len(reason)), until)
+    lock = team.held_lock()
+    assert len(object_metadata.encode(lock.info.id, limit=None)) <= object_metadata.VALUE_LIMIT
+    assert lock.info.id.startswith("frozen: 全部")
+    assert lock.info.id.endswith(f"[{COMMAND}]")
+    assert lock.freeze == Freeze(COMMAND, reason + "好" * (200 - len(reason)), until)
     with pytest.raises(Frozen):
-        team.write(state(1), found.info.id, OPERATOR)
+        team.write(state(1), lock.info.id, OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -409,8 +415,11 @@ def test_a_restore_under_a_freeze_leaves_no_gap_and_undoes_no_other_under_the_sa
     # Not the whole lock, which has the time of the reading.
     now_held = team.held_lock().identity
     assert (done.changed, done.revision, now_held) == (True, Revision(3, LINEAGE), freeze_lock.identity)
-    noted = metadata(team)
-    assert (noted["operation"], noted["lock-id"]) == ("restore", object_metadata.encode(freeze_lock.info.id))
+    stored = metadata(team)
+    assert (stored["operation"], stored["lock-id"]) == (
+        "restore",
+        object_metadata.encode(freeze_lock.info.id),
+    )
     # The retry finds its version; another command with the same wish changes nothing.
     assert restored(team, first, base=second, freeze_id=COMMAND).version_id == done.version_id
     again = restored(team, first, base=done.version_id, command=LATER_COMMAND, freeze_id=COMMAND)
@@ -427,7 +436,7 @@ def test_a_restore_whose_freeze_ends_meanwhile_is_not_acknowledged(team: Team, l
     frozen(team)
 
     def change() -> None:
-        unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
+        unfreeze(team.works(OPERATOR), COMMAND)
         if not lifted:
             frozen(team)
 
@@ -438,7 +447,7 @@ def test_a_restore_whose_freeze_ends_meanwhile_is_not_acknowledged(team: Team, l
 
 def test_a_probe_is_never_frozen(team: Team) -> None:
     with pytest.raises(InvalidRequest, match="not frozen"):
-        freeze(team.bucket.store(), PROBE, COMMAND, REASON, None, OPERATOR, now=NOW)
+        freeze(works(team, name=PROBE), Freeze(COMMAND, REASON, None), now=NOW)
     assert team.bucket.history("probes/") == []
 
 
@@ -453,18 +462,18 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
         # Every refusal contains the ID. Even with the same principal nobody can write under a freeze.
         lambda: team.write(state(3), freeze_lock.info.id, OPERATOR),
         lambda: team.write_unlocked(state(3)),
-        lambda: delete(team.bucket.store(), NAME, OPERATOR),
+        lambda: delete(works(team)),
         lambda: restored(team, team.version_ids()[0]),
     ):
-        with pytest.raises((Frozen, InvalidLockInfo)) as found:
+        with pytest.raises((Frozen, InvalidLockInfo)) as refusal:
             refused()
-        if isinstance(found.value, Frozen):
-            assert found.value.message == (
+        if isinstance(refusal.value, Frozen):
+            assert refusal.value.message == (
                 "The state is frozen by token:operator: an incident. It ends at 2999-01-01T00:00:00Z. "
                 "'holdfast state unfreeze' lifts it; no force-unlock does."
             )
             since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")
-            assert found.value.body() == {**freeze_lock.info.for_client(), "Created": since}
+            assert refusal.value.body() == {**freeze_lock.info.for_client(), "Created": since}
     assert team.versions() == [state(1), state(2)]
     still = team.held_lock()
     assert (still.identity, still.version) == (freeze_lock.identity, freeze_lock.version)
@@ -474,60 +483,53 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
 def test_no_unlock_and_no_force_unlock_lifts_a_freeze(
     team: Team, monkeypatch: pytest.MonkeyPatch, until: datetime
 ) -> None:
-    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
+    monkeypatch.setattr(removing, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
     frozen(team, until=until)
-    found = team.held_lock()
-    version = found.identity.version_id
-    whole = found.info.to_json()
+    lock = team.held_lock()
+    lock_id, version = lock.info.id, lock.identity.version_id
+    whole = lock.info.to_json()
     workspace = WorkspaceId.mint(NAME, version)
-
-    def store() -> Store:
-        return team.bucket.store()
-
     attempts: dict[str, tuple[type[HoldfastError], Callable[[], object]]] = {
-        "empty": (Frozen, lambda: locks.release(store(), NAME, b"", OPERATOR)),
-        "its ID": (Frozen, lambda: locks.release(store(), NAME, only_id(found.info.id), OPERATOR)),
-        "its document": (Frozen, lambda: locks.release(store(), NAME, whole, OPERATOR)),
-        "its ID, another document": (
-            Frozen,
-            lambda: locks.release(store(), NAME, lock_info(found.info.id), OPERATOR),
-        ),
-        "exactly": (LockNotMatched, lambda: locks.release_exactly(store(), NAME, found.info, OPERATOR)),
-        "by version": (Frozen, lambda: locks.force_unlock_version(store(), NAME, version, OPERATOR)),
-        "cloud": (Frozen, lambda: locking.force_unlock(store(), workspace, OPERATOR)),
-        "cloud unlock": (LockNotMatched, lambda: locking.unlock(store(), workspace, OPERATOR)),
-        "break": (Frozen, lambda: locks.break_exactly(store(), NAME, found.info.id, version, OPERATOR)),
+        "empty": (Frozen, lambda: releasing.release(works(team), b"")),
+        "its ID": (Frozen, lambda: releasing.release(works(team), only_id(lock_id))),
+        "its document": (Frozen, lambda: releasing.release(works(team), whole)),
+        "its ID, another document": (Frozen, lambda: releasing.release(works(team), lock_info(lock_id))),
+        "exactly": (LockNotMatched, lambda: releasing.release_exactly(works(team), lock.info)),
+        "by version": (Frozen, lambda: removing.force_unlock_version(works(team), version)),
+        "cloud": (Frozen, lambda: locking.force_unlock(works(team), workspace)),
+        "cloud unlock": (LockNotMatched, lambda: locking.unlock(works(team), workspace)),
+        "break": (Frozen, lambda: removing.break_exactly(works(team), lock_id, version)),
     }
     for how, (refusal, attempt) in attempts.items():
         with pytest.raises(refusal) as refused:
             attempt()
         assert not isinstance(refused.value, Frozen) or "an incident" in refused.value.message, how
-        assert team.held_lock().identity == found.identity, how
+        assert team.held_lock().identity == lock.identity, how
 
 
 @pytest.mark.parametrize("how", ["http", "cloud", "restore", "delete", "undelete", "freeze"])
 def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team, how: str) -> None:
     first, second = team.written(state(1, content="old"), state(2))
     if how == "undelete":
-        delete(team.bucket.direct_store(), NAME, OPERATOR)
+        delete(team.works(OPERATOR))
     frozen(team, until=ENDED)
     assert team.held_lock().is_ended_freeze
     store = team.bucket.store()
     match how:
         case "http":
-            acquired = locks.acquire(store, NAME, ONE, ADA)
+            acquired = acquiring.acquire(work(store, NAME, ADA), ONE)
             assert (acquired.lifted, team.held_lock().info.id) == (COMMAND, "one")
             assert store.budget.requests == ["PutObject", "GetObject", "DeleteObject", "PutObject"]
         case "cloud":
-            acquired = locking.lock(store, WorkspaceId.mint(NAME), ADA)
+            acquired = locking.lock(work(store, NAME, ADA), WorkspaceId.mint(NAME))
             assert (acquired.lifted, team.held_lock().identity) == (COMMAND, acquired)
         case "restore":
             assert restored(team, first, base=second).changed
         case "delete":
-            delete(store, NAME, OPERATOR)
+            delete(work(store, NAME, OPERATOR))
             assert team.current() is None
         case "undelete":
-            undelete(store, NAME, team.bucket.marker(KEY), OPERATOR, None)
+            undelete(work(store, NAME, OPERATOR), team.bucket.marker(KEY))
             assert team.current() == state(2)
         case _:
             again = frozen(team, freeze_id=LATER_COMMAND)
@@ -540,13 +542,13 @@ def test_an_ended_freeze_is_lifted_by_the_next_who_acquires_the_lock(team: Team,
 def test_a_freeze_ends_with_its_second_by_the_clock_of_s3(team: Team) -> None:
     frozen(team, until=FAR)
     until = team.held_lock().read_at + timedelta(seconds=2)
-    unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
+    unfreeze(team.works(OPERATOR), COMMAND)
     frozen(team, until=until)
-    while (found := team.held_lock()).read_at < until:
-        assert not found.is_ended_freeze
+    while (lock := team.held_lock()).read_at < until:
+        assert not lock.is_ended_freeze
         time.sleep(0.1)
-    assert found.is_ended_freeze
-    assert locks.acquire(team.bucket.store(), NAME, ONE, ADA).lifted == COMMAND
+    assert lock.is_ended_freeze
+    assert acquiring.acquire(works(team, ADA), ONE).lifted == COMMAND
 
 
 @pytest.mark.parametrize("same_id", [False, True], ids=["a lock", "a freeze with the same ID"])
@@ -554,15 +556,15 @@ def test_a_lock_that_came_after_an_ended_freeze_stays(team: Team, same_id: bool)
     frozen(team, until=ENDED)
 
     def lifted_and_taken() -> None:
-        unfreeze(team.bucket.direct_store(), NAME, COMMAND, OPERATOR)
+        unfreeze(team.works(OPERATOR), COMMAND)
         if same_id:
-            freeze(team.bucket.direct_store(), NAME, COMMAND, "an incident", FAR, OPERATOR, now=NOW)
+            freeze(team.works(OPERATOR), Freeze(COMMAND, "an incident", FAR), now=NOW)
         else:
             team.lock(TWO, BOB)
 
     team.bucket.proxy.before("DELETE", LOCK_KEY, lifted_and_taken)
     with pytest.raises(Frozen if same_id else Locked) as refused:
-        locks.acquire(team.bucket.store(), NAME, ONE, ADA)
+        acquiring.acquire(works(team, ADA), ONE)
     assert refused.value.holder["ID"] == team.held_lock().info.id
     assert team.held_lock().freeze == (Freeze(COMMAND, "an incident", FAR) if same_id else None)
 
@@ -570,7 +572,7 @@ def test_a_lock_that_came_after_an_ended_freeze_stays(team: Team, same_id: bool)
 def test_an_acquire_whose_removal_of_an_ended_freeze_was_lost_is_acquired(team: Team) -> None:
     frozen(team, until=ENDED)
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.ANSWER_LOST)
-    assert locks.acquire(team.bucket.store(), NAME, ONE, ADA).lifted == COMMAND
+    assert acquiring.acquire(works(team, ADA), ONE).lifted == COMMAND
     assert team.held_lock().info.id == "one"
 
 
@@ -579,11 +581,11 @@ def test_a_client_cannot_send_a_freeze_and_a_lock_that_only_looks_like_one_is_no
         team.lock(lock_info("x", operation="freeze"))
     frozen(team)
     looks_so = team.held_lock().info.to_json()
-    unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
+    unfreeze(works(team), COMMAND)
     team.bucket.s3.put_object(Bucket=team.bucket.name, Key=LOCK_KEY, Body=looks_so)
     assert team.held_lock().freeze is None
     with pytest.raises(NotFrozen):
-        unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
+        unfreeze(works(team), COMMAND)
     team.break_lock(team.held_lock().info.id)
     assert team.held() is None
 
@@ -591,7 +593,7 @@ def test_a_client_cannot_send_a_freeze_and_a_lock_that_only_looks_like_one_is_no
 def test_a_lock_that_is_no_freeze_is_not_taken_for_the_freeze_of_its_document(team: Team) -> None:
     frozen(team)
     document = team.held_lock().info.to_json()
-    unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
+    unfreeze(works(team), COMMAND)
     team.bucket.s3.put_object(
         Bucket=team.bucket.name, Key=LOCK_KEY, Body=document, Metadata={"locked-by": OPERATOR.principal}
     )
@@ -608,7 +610,7 @@ def test_a_freeze_whose_end_cannot_be_read_does_not_end_and_can_be_lifted(team: 
     )
     with pytest.raises(Frozen, match="somebody"):
         team.lock()
-    assert unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR) is not None
+    assert unfreeze(works(team), COMMAND) is not None
     assert team.held() is None
 
 
@@ -617,33 +619,33 @@ def test_a_freeze_whose_end_cannot_be_read_does_not_end_and_can_be_lifted(team: 
 
 def test_an_unfreeze_removes_the_freeze_that_it_names_and_leaves_nothing(team: Team) -> None:
     frozen(team)
-    found = team.held_lock()
+    lock = team.held_lock()
     store = team.bucket.store()
-    removed = unfreeze(store, NAME, COMMAND, ANOTHER)
+    removed = unfreeze(work(store, NAME, ANOTHER), COMMAND)
     assert removed is not None
-    assert removed.identity == found.identity
+    assert removed.identity == lock.identity
     assert store.budget.requests == ["GetObject", "DeleteObject"]
     assert team.bucket.history(LOCK_KEY) == []
-    assert unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR) is None
+    assert unfreeze(works(team), COMMAND) is None
 
 
 def test_an_unfreeze_of_another_freeze_or_of_a_lock_removes_nothing(team: Team) -> None:
     frozen(team)
     with pytest.raises(LockNotMatched, match="an incident"):
-        unfreeze(team.bucket.store(), NAME, LATER_COMMAND, OPERATOR)
+        unfreeze(works(team), LATER_COMMAND)
     assert team.held_lock().freeze
-    unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
+    unfreeze(works(team), COMMAND)
     team.lock(TWO, BOB)
     with pytest.raises(NotFrozen, match="bob@desk"):
-        unfreeze(team.bucket.store(), NAME, COMMAND, OPERATOR)
+        unfreeze(works(team), COMMAND)
     assert team.held_lock().info.id == "two"
 
 
 # --- break ---------------------------------------------------------------------------------------------
 
 
-def broken(team: Team, lock_id: str, version: str, caller: Caller = OPERATOR) -> ForceUnlocked:
-    return locks.break_exactly(team.bucket.store(), NAME, lock_id, version, caller)
+def broken(team: Team, lock_id: str, version: str) -> ForceUnlocked:
+    return removing.break_exactly(works(team), lock_id, version)
 
 
 def test_a_lock_with_the_same_id_is_another_one_if_its_version_is(team: Team) -> None:
@@ -680,7 +682,7 @@ def test_a_break_that_is_not_decided_says_whose_lock_it_was(team: Team) -> None:
     version = team.held_lock().identity.version_id
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.SLOW_DOWN, times=1000)
     with pytest.raises(OutcomeUnknown) as undecided:
-        locks.break_exactly(team.bucket.store(seconds=0.5), NAME, "one", version, OPERATOR)
+        removing.break_exactly(works(team, seconds=0.5), "one", version)
     assert team.bucket.proxy.end_rules() < 1000
     assert undecided.value.logged == {"lock_id": "one", "held_by": "token:ada"}
     assert team.held() is not None
@@ -696,6 +698,6 @@ def test_without_versioning_no_lock_is_told_from_the_next_so_nothing_is_broken(u
 
 def test_a_lock_that_is_not_lock_info_is_broken_by_the_id_that_it_is_shown_with(team: Team) -> None:
     team.bucket.s3.put_object(Bucket=team.bucket.name, Key=LOCK_KEY, Body=b"\xff not json")
-    found = team.held_lock()
-    assert broken(team, found.info.id, found.identity.version_id).info == LockInfo(found.info.document)
+    lock = team.held_lock()
+    assert broken(team, lock.info.id, lock.identity.version_id).info == LockInfo(lock.info.document)
     assert team.held() is None

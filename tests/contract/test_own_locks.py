@@ -13,15 +13,16 @@ import pytest
 from holdfast.access import Caller, Grant, OwnLocks, Role
 from holdfast.cloud import locking
 from holdfast.cloud.ids import WorkspaceId
-from holdfast.state import lock_info, locks
-from holdfast.state.freeze import freeze
+from holdfast.state import acquiring, held, lock_info, removing
+from holdfast.state.freezing.states import freeze
+from holdfast.state.held import Freeze, HeldLock
 from holdfast.state.lock_info import Verb
-from holdfast.state.locks import HeldLock
 from tests.contract.conftest import COMMAND, LOCK_KEY, NAME, READER, Bucket, Server, started
 from tests.contract.test_locks import wait_until_older_than_the_minimum
 from tests.support import documents
 from tests.support.documents import ADA, BOB, OPERATOR
 from tests.support.events import Context, cloud_request, manage_request, request
+from tests.support.work import work
 
 BUCKET, STAGING = "holdfast-own-locks", "holdfast-own-locks-staging"
 
@@ -69,17 +70,18 @@ class Functions:
         store = self.bucket.direct_store()
         match whose.split("-"):
             case ["own"]:
-                locks.acquire(store, NAME, documents.lock_info("one"), caller)
+                acquiring.acquire(work(store, NAME, caller), documents.lock_info("one"))
             case ["own", "cloud"]:
-                locking.lock(store, WorkspaceId.mint(NAME), caller)
+                locking.lock(work(store, NAME, caller), WorkspaceId.mint(NAME))
             case ["own", "freeze"]:
                 operator = Caller(caller.principal, OPERATOR.grants)
-                freeze(store, NAME, COMMAND, "an incident", None, operator, now=datetime.now(UTC))
+                wanted = Freeze(COMMAND, "an incident", None)
+                freeze(work(store, NAME, operator), wanted, now=datetime.now(UTC))
             case ["own", verb]:
                 info = lock_info.of_verb("v", caller, operation=Verb(verb), info="")
-                locks.acquire_own(store, NAME, info, caller)
+                acquiring.acquire_own(work(store, NAME, caller), info)
             case ["another's"]:
-                locks.acquire(store, NAME, documents.lock_info("one"), BOB)
+                acquiring.acquire(work(store, NAME, BOB), documents.lock_info("one"))
             case ["nobody's"]:  # as `backend "s3"` locks
                 self.bucket.s3.put_object(
                     Bucket=self.bucket.name, Key=LOCK_KEY, Body=documents.lock_info("one")
@@ -89,13 +91,13 @@ class Functions:
         return self.held()
 
     def held(self) -> HeldLock | None:
-        return locks.read(self.bucket.direct_store(), NAME)
+        return held.read(self.bucket.direct_store(), NAME)
 
-    def removal(self, how: str, held: HeldLock | None, caller: Caller) -> Callable[[], dict[str, Any]]:
+    def removal(self, how: str, lock: HeldLock | None, caller: Caller) -> Callable[[], dict[str, Any]]:
         """Return a request that removes a lock, which is named unless `how` begins with "other"."""
-        named = held is not None and not how.startswith("other")
-        lock_id = held.info.id if held and named else "gone"
-        version = held.identity.version_id if held and named else "gone"
+        named = lock is not None and not how.startswith("other")
+        lock_id = lock.info.id if lock and named else "gone"
+        version = lock.identity.version_id if lock and named else "gone"
         match how.removeprefix("other-"):
             case "break":
                 function, query = "management", {"id": lock_id, "version": version}
@@ -113,8 +115,8 @@ class Functions:
     def permissions(self, caller: Caller) -> dict[str, bool]:
         event = cloud_request("GET", "organizations/network/workspaces/prod", caller=caller)
         answer = self.handlers["cloud"](event, Context())
-        found: dict[str, bool] = json.loads(answer["body"])["data"]["attributes"]["permissions"]
-        return found
+        permissions: dict[str, bool] = json.loads(answer["body"])["data"]["attributes"]["permissions"]
+        return permissions
 
 
 @contextmanager
@@ -138,29 +140,29 @@ def functions(moto: Server, own_locks: OwnLocks) -> Iterator[Functions]:
 def test_who_removes_whose_lock_by_which_request(
     moto: Server, own_locks: OwnLocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
+    monkeypatch.setattr(removing, "FORCE_UNLOCK_MIN_AGE", timedelta(seconds=-1))
     with functions(moto, own_locks) as team:
         for (whose, row), role in product(TABLE.items(), (Role.READER, Role.WRITER, Role.MAINTAINER)):
             caller = Caller("token:ada", (Grant(role, ("*",)),))
             for how in row:
-                held = team.take(whose, ADA)
-                answer = team.removal(how, held, caller)()
+                lock = team.take(whose, ADA)
+                answer = team.removal(how, lock, caller)()
                 wanted = {
                     Role.READER: 403,
                     Role.WRITER: of_writer(own_locks, whose, how),
                     Role.MAINTAINER: of_maintainer(whose, how),
                 }[role]
                 assert answer["statusCode"] == wanted, (whose, how, role, answer)
-                kept = held.identity if held and wanted != 200 else None
-                assert locks.identity(team.held()) == kept, (whose, how, role)
+                kept = lock.identity if lock and wanted != 200 else None
+                assert held.identity(team.held()) == kept, (whose, how, role)
                 team.bucket.empty()
 
 
 def test_a_force_unlock_without_an_id_names_the_command_that_removes_an_own_lock(moto: Server) -> None:
     for own_locks in OwnLocks:
         with functions(moto, own_locks) as team:
-            held = team.take("own", ADA)
-            message = json.loads(team.removal("nothing", held, ADA)()["body"])["message"]
+            lock = team.take("own", ADA)
+            message = json.loads(team.removal("nothing", lock, ADA)()["body"])["message"]
             assert ("'holdfast lock break network/prod'" in message) is (own_locks is OwnLocks.NAMED)
             assert team.held()
 
@@ -188,22 +190,22 @@ def test_a_repeated_force_unlock_leaves_the_lock_of_the_next_run_with_the_same_t
         first = team.take("own", ADA)
         repeats = {how: team.removal(how, first, ADA) for how in ("break", "id", "cloud", "nothing")}
         assert repeats["id"]()["statusCode"] == 200  # the client does not get this answer
-        locks.acquire(team.bucket.direct_store(), NAME, documents.lock_info("two"), ADA)
+        acquiring.acquire(work(team.bucket.direct_store(), NAME, ADA), documents.lock_info("two"))
         wait_until_older_than_the_minimum(team.bucket, NAME)
 
         for how, repeat in repeats.items():
             assert repeat()["statusCode"] == (403 if how == "nothing" else 409), how
-            held = team.held()
-            assert held
-            assert held.info.id == "two", how
+            lock = team.held()
+            assert lock
+            assert lock.info.id == "two", how
 
 
 def test_an_own_lock_is_removed_without_an_id_only_if_it_is_old_enough(moto: Server) -> None:
     with functions(moto, OwnLocks.ANY) as team:
-        held = team.take("own", ADA)
+        lock = team.take("own", ADA)
         for how in ("nothing", "cloud"):
-            refused = team.removal(how, held, ADA)()
+            refused = team.removal(how, lock, ADA)()
             assert (refused["statusCode"], team.held() is not None) == (409, True)
         wait_until_older_than_the_minimum(team.bucket, NAME)
-        assert team.removal("nothing", held, ADA)()["statusCode"] == 200
+        assert team.removal("nothing", lock, ADA)()["statusCode"] == 200
         assert team.held() is None

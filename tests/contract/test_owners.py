@@ -12,15 +12,16 @@ from holdfast.access import Caller
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import Frozen, HoldfastError, Locked
 from holdfast.s3.object_metadata import encode
-from holdfast.state import locks
+from holdfast.state import acquiring, releasing
 from holdfast.state.delete import delete
-from holdfast.state.freeze import unfreeze
+from holdfast.state.freezing.states import unfreeze
 from tests.contract.cloud_api import ask, created, data, error, opened
 from tests.contract.conftest import CLOUD_BUCKET, COMMAND, KEY, LOCK_KEY, NAME, ONE, TWO, Handle, Server, Team
 from tests.contract.test_deleting import undelete_as
 from tests.contract.test_operate import frozen, metadata, restored
 from tests.support.documents import ADA, BOB, OPERATOR, state
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 
 def by(caller: Caller, owner: str) -> Caller:
@@ -38,16 +39,19 @@ def test_the_name_of_that_moment_is_stored_beside_a_lock_and_a_version_with_no_r
     requests: dict[str, list[str]] = {}
     for caller in (ADA, by(ADA, "Béa")):
         store = team.bucket.store()
-        locks.acquire(store, NAME, ONE, caller)
+        acquiring.acquire(work(store, NAME, caller), ONE)
         lock, document = metadata(team, LOCK_KEY), stored_lock(team)
         team.write(state(len(requests) + 1), caller=by(caller, caller.owner and f"{caller.owner} 2"))
-        locks.release(store, NAME, ONE, caller)
+        releasing.release(work(store, NAME, caller), ONE)
         requests[caller.owner] = store.budget.requests
-        noted = metadata(team, KEY)
-        assert (lock.get("owner"), noted.get("owner")) == (
+        version = metadata(team, KEY)
+        assert (lock.get("owner"), version.get("owner")) == (
             (encode("Béa"), encode("Béa 2")) if caller.owner else (None, None)
         )
-        assert (lock["locked-by"], noted["written-by"], noted["who"]) == (*["token:ada"] * 2, "ada@laptop")
+        assert (lock["locked-by"], version["written-by"], version["who"]) == (
+            *["token:ada"] * 2,
+            "ada@laptop",
+        )
         assert document == {**json.loads(ONE), "Path": f"{team.bucket.name}/{KEY}"}
     assert requests[""] == requests["Béa"] == ["PutObject", "GetObject", "DeleteObject"]
 
@@ -55,8 +59,8 @@ def test_the_name_of_that_moment_is_stored_beside_a_lock_and_a_version_with_no_r
 @pytest.mark.parametrize("last", ["", "bea@example.com"])
 def test_who_has_another_name_by_now_still_has_their_own_lock(team: Team, last: str) -> None:
     for first in ("", "bea@example.com", "beatrix@example.com"):
-        locked = locks.acquire(team.bucket.store(), NAME, ONE, by(ADA, first))
-        assert locks.acquire(team.bucket.store(), NAME, ONE, by(ADA, last)) == locked
+        locked = acquiring.acquire(team.works(by(ADA, first)), ONE)
+        assert acquiring.acquire(team.works(by(ADA, last)), ONE) == locked
         assert team.held_lock().owner == first
         team.write(state(1), caller=by(ADA, last))
         team.unlock(caller=by(ADA, last))
@@ -105,7 +109,7 @@ def test_a_verb_that_is_repeated_under_another_name_takes_its_own_lock_and_write
 ) -> None:
     team.written(state(1, content="old"), state(2))
     if verb is undelete_as:
-        delete(team.bucket.direct_store(), NAME, OPERATOR)
+        delete(team.works(OPERATOR))
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     with pytest.raises(HoldfastError):
         verb(team, by(OPERATOR, "Olga"))
@@ -125,7 +129,7 @@ def test_a_freeze_that_is_repeated_under_another_name_is_the_same_and_can_be_lif
     for owner in ("Olga Petrova", ""):
         assert frozen(team, caller=by(OPERATOR, owner)) == once
     assert (team.held_lock().identity, team.held_lock().owner) == (version, "Olga")
-    unfreeze(team.bucket.store(), NAME, COMMAND, by(OPERATOR, "Olga Petrova"))
+    unfreeze(team.works(by(OPERATOR, "Olga Petrova")), COMMAND)
     assert team.held() is None
 
 

@@ -14,17 +14,21 @@ from holdfast.cloud import locking, uploads, versions, workspaces
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import Frozen, HoldfastError, InvalidRequest, NotAllowed, RacedWriter, UnreadableRecord
 from holdfast.names import FROZEN_PATTERNS, StateName
-from holdfast.state import catalog, locks, pattern_freeze, walk
+from holdfast.state import acquiring, catalog, walk
 from holdfast.state import cursor as cursors
-from holdfast.state import freeze as freezing
 from holdfast.state.document import Revision
-from holdfast.state.pattern_freeze import PatternFreeze
+from holdfast.state.freezing import patterns, record
+from holdfast.state.freezing.patterns import freeze_pattern, frozen_patterns, unfreeze_pattern
+from holdfast.state.freezing.record import PatternFreeze
+from holdfast.state.held import Freeze
 from holdfast.state.read import read, read_outputs, read_version
 from holdfast.state.undelete import undelete
-from holdfast.state.write import write
+from holdfast.state.write import Written, write
+from holdfast.work import Work
 from tests.contract.conftest import COMMAND, KEY, NAME, ONE, PROBE, Bucket, Team
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, state
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 NOW = datetime(2020, 1, 1, tzinfo=UTC)
 ENDED = NOW + timedelta(hours=1)
@@ -40,20 +44,17 @@ def frozen(
     until: datetime | None = None,
     caller: Caller = OPERATOR,
 ) -> tuple[PatternFreeze, list[str]]:
-    store = bucket.store()
-    done, found, rest = freezing.freeze_pattern(
-        store, pattern, freeze_id, "an incident", until, caller, now=NOW
-    )
+    freeze = Freeze(freeze_id, "an incident", until)
+    done, names, rest = freeze_pattern(bucket.store(), caller, pattern, freeze, now=NOW)
     assert rest is None
-    return done, [name.value for name in found]
+    return done, [name.value for name in names]
 
 
 def listed(bucket: Bucket, cursor: str | None) -> tuple[list[str], str | None]:
     """Freeze a pattern, and return the names of one response and the cursor."""
-    _, found, rest = freezing.freeze_pattern(
-        bucket.store(), "network/*", COMMAND, "an incident", None, OPERATOR, now=NOW, cursor=cursor
-    )
-    return [name.value for name in found], rest
+    freeze = Freeze(COMMAND, "an incident", None)
+    _, names, rest = freeze_pattern(bucket.store(), OPERATOR, "network/*", freeze, now=NOW, cursor=cursor)
+    return [name.value for name in names], rest
 
 
 def next_second() -> None:
@@ -62,30 +63,49 @@ def next_second() -> None:
 
 
 def entries(bucket: Bucket) -> list[PatternFreeze]:
-    return list(pattern_freeze.entries(bucket.direct_store().read(FROZEN_PATTERNS)))
+    return list(record.entries(bucket.direct_store().read(FROZEN_PATTERNS)))
+
+
+def works(
+    bucket: Bucket, caller: Caller = ADA, name: StateName = NAME, *, require_lock: bool = False
+) -> Work:
+    """Return the work of one request, through the proxy."""
+    return work(bucket.store(), name, caller, require_lock=require_lock)
+
+
+def locked(bucket: Bucket) -> None:
+    acquiring.acquire(work(bucket.direct_store(), NAME, ADA), ONE)
 
 
 def upload(bucket: Bucket) -> object:
     workspace = WorkspaceId.mint(NAME)
-    announced = Revision(1, LINEAGE)
-    locking.lock(bucket.direct_store(), workspace, ADA)
-    return uploads.create(bucket.store(), workspace, announced, "0" * 32, ADA, force=False)
+    locking.lock(work(bucket.direct_store(), NAME, ADA), workspace)
+    return uploads.create(works(bucket), workspace.lock_id, Revision(1, LINEAGE), "0" * 32, force=False)
+
+
+def write_first(bucket: Bucket) -> Written:
+    """Write the first state under a lock that is held."""
+    return write(works(bucket, require_lock=True), state(1), "one")
 
 
 def locked_write(bucket: Bucket) -> object:
-    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
-    return write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
+    locked(bucket)
+    return write_first(bucket)
+
+
+def unlocked_write(bucket: Bucket) -> object:
+    return write(works(bucket), state(1), None)
 
 
 BEGINNINGS: dict[str, Callable[[Bucket], object]] = {
-    "read": lambda bucket: read(bucket.store(), NAME, ADA),
-    "outputs": lambda bucket: read_outputs(bucket.store(), NAME, ADA),
-    "content": lambda bucket: read_version(bucket.store(), NAME, None, ADA, limit=1),
+    "read": lambda bucket: read(works(bucket)),
+    "outputs": lambda bucket: read_outputs(works(bucket)),
+    "content": lambda bucket: read_version(works(bucket), None, limit=1),
     "write": locked_write,
-    "unlocked write": lambda bucket: write(bucket.store(), NAME, state(1), None, ADA, require_lock=False),
-    "create": lambda bucket: workspaces.create(bucket.store(), "network", "prod", {}, ADA),
-    "declare": lambda bucket: workspaces.declare(bucket.store(), NAME, ADA),
-    "current": lambda bucket: versions.current(bucket.store(), NAME, ADA),
+    "unlocked write": unlocked_write,
+    "create": lambda bucket: workspaces.create(works(bucket), {}),
+    "declare": lambda bucket: workspaces.declare(works(bucket)),
+    "current": lambda bucket: versions.current(works(bucket)),
     "upload": upload,
 }
 
@@ -103,7 +123,7 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
     assert bucket.bodies(KEY) == []
     assert bucket.history(NAME.record_key) == []
 
-    freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR)
+    unfreeze_pattern(bucket.store(), OPERATOR, COMMAND)
     bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.lock_key)
     try:
         BEGINNINGS[verb](bucket)
@@ -115,7 +135,7 @@ def test_an_undelete_brings_nothing_back_that_matches_a_frozen_pattern(team: Tea
     team.deleted()
     frozen(team.bucket)
     with pytest.raises(Frozen):
-        undelete(team.bucket.store(), NAME, team.bucket.marker(KEY), OPERATOR, None)
+        undelete(works(team.bucket, OPERATOR), team.bucket.marker(KEY))
     assert (len(team.versions()), team.held()) == (2, None)
 
 
@@ -123,15 +143,15 @@ def test_an_undelete_brings_nothing_back_that_matches_a_frozen_pattern(team: Tea
 def test_what_does_not_match_is_not_refused(bucket: Bucket, pattern: str) -> None:
     if "*" in pattern:
         frozen(bucket, pattern)
-    assert read(bucket.store(), NAME, ADA) is None
-    assert read(bucket.store(), PROBE, OPERATOR) is None
+    assert read(works(bucket)) is None
+    assert read(works(bucket, OPERATOR, PROBE)) is None
 
 
 def test_a_state_that_exists_needs_no_request_more(team: Team) -> None:
     team.written(state(1))
     frozen(team.bucket)
     store = team.bucket.store()
-    assert read(store, NAME, ADA) == state(1)
+    assert read(work(store, NAME, ADA)) == state(1)
     assert store.budget.requests == ["GetObject"]
 
 
@@ -156,9 +176,9 @@ def test_a_lock_from_before_the_freeze_writes_its_first_state_and_a_later_one_do
     next_second()
     assert frozen(team.bucket)[1] == ["network/prod"]
     # Terraform reads once more before it writes a first state.
-    assert read(team.bucket.store(), NAME, ADA) is None
+    assert read(works(team.bucket)) is None
     with pytest.raises(Frozen):
-        read(team.bucket.store(), NAME, BOB)
+        read(works(team.bucket, BOB))
     team.unlock()
     next_second()
     team.lock()
@@ -178,22 +198,22 @@ def test_another_frozen_pattern_leaves_the_time_of_the_first(bucket: Bucket) -> 
     frozen(bucket)
     [first] = entries(bucket)
     next_second()
-    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    locked(bucket)
     next_second()
     frozen(bucket, "app/*", freeze_id=LATER_COMMAND)
     assert entries(bucket)[0] == first
     with pytest.raises(Frozen):  # the lock is younger than its pattern's freeze, though older than the object
-        write(bucket.store(), NAME, state(1), "one", ADA, require_lock=True)
-    freezing.unfreeze_pattern(bucket.store(), LATER_COMMAND, OPERATOR)
+        write_first(bucket)
+    unfreeze_pattern(bucket.store(), OPERATOR, LATER_COMMAND)
     assert entries(bucket) == [first]
 
 
 def test_a_freeze_ends_by_the_clock_of_s3_and_is_then_replaced(bucket: Bucket) -> None:
     frozen(bucket, until=ENDED)
-    assert read(bucket.store(), NAME, ADA) is None
-    assert freezing.frozen_patterns(bucket.store(), OPERATOR) == []
+    assert read(works(bucket)) is None
+    assert frozen_patterns(bucket.store(), OPERATOR) == []
     assert frozen(bucket, freeze_id=LATER_COMMAND)[0].freeze.id == LATER_COMMAND
-    assert [one.freeze.id for one in entries(bucket)] == [LATER_COMMAND]
+    assert [entry.freeze.id for entry in entries(bucket)] == [LATER_COMMAND]
 
 
 def test_the_second_of_two_freezes_at_once_keeps_the_first(bucket: Bucket) -> None:
@@ -210,14 +230,14 @@ def test_a_freeze_whose_answer_was_lost_is_there_once(bucket: Bucket) -> None:
     bucket.proxy.fail("PUT", FROZEN_PATTERNS, Fault.ANSWER_LOST)
     assert frozen(bucket)[0].freeze.id == COMMAND
     assert len(entries(bucket)) == 1
-    assert freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR) is not None
-    assert freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR) is None
+    assert unfreeze_pattern(bucket.store(), OPERATOR, COMMAND) is not None
+    assert unfreeze_pattern(bucket.store(), OPERATOR, COMMAND) is None
 
 
 def test_what_has_a_lock_or_a_state_is_named(bucket: Bucket) -> None:
     for name in ("network/eu", "network/a/b", "app/eu", "networks"):
         bucket.s3.put_object(Bucket=bucket.name, Key=StateName(name).state_key, Body=state(1))
-    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    locked(bucket)
     assert frozen(bucket)[1] == ["network/a/b", "network/eu", "network/prod"]
 
 
@@ -226,7 +246,7 @@ def test_a_slow_list_is_continued_and_names_every_lock_before_a_state(
 ) -> None:
     monkeypatch.setattr(walk, "SECONDS", 0.0)
     bucket.s3.put_object(Bucket=bucket.name, Key=StateName("network/a").state_key, Body=state(1))
-    locks.acquire(bucket.direct_store(), NAME, ONE, ADA)
+    locked(bucket)
     assert (first := listed(bucket, None))[0] == ["network/prod"]
     assert listed(bucket, first[1]) == (["network/a"], None)
     monkeypatch.setattr(walk, "SECONDS", 8.0)
@@ -240,7 +260,7 @@ def test_a_slow_list_is_continued_and_names_every_lock_before_a_state(
         with pytest.raises(InvalidRequest, match="cursor"):
             listed(bucket, cursors.encode("freeze", fields))
     for freeze_id in (None, LATER_COMMAND):  # a new freeze does not know the locks that were listed
-        freezing.unfreeze_pattern(bucket.store(), COMMAND, OPERATOR)
+        unfreeze_pattern(bucket.store(), OPERATOR, COMMAND)
         if freeze_id:
             frozen(bucket, freeze_id=freeze_id)
         with pytest.raises(RacedWriter, match="lifted"):
@@ -251,7 +271,7 @@ def test_an_unlocked_first_write_beside_the_freeze_is_not_acknowledged(bucket: B
     """No lock tells the freeze to wait for it."""
     bucket.proxy.before("PUT", KEY, partial(frozen, replace(bucket)))
     with pytest.raises(Frozen):
-        write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
+        unlocked_write(bucket)
 
 
 def test_an_unlocked_first_write_beside_the_freeze_whose_answer_is_lost_is_not_acknowledged(
@@ -263,7 +283,7 @@ def test_an_unlocked_first_write_beside_the_freeze_whose_answer_is_lost_is_not_a
 
     bucket.proxy.before("PUT", KEY, freeze_and_take_effect)
     with pytest.raises(Frozen):
-        write(bucket.store(), NAME, state(1), None, ADA, require_lock=False)
+        unlocked_write(bucket)
 
 
 @pytest.mark.parametrize(
@@ -290,14 +310,14 @@ def test_who_freezes_a_pattern_may_freeze_all_that_it_can_match(
     caller = Caller("token:m", (Grant(Role.MAINTAINER, scope),))
     if allowed:
         frozen(bucket, pattern, caller=caller)
-        assert len(freezing.frozen_patterns(bucket.store(), caller)) == 1
+        assert len(frozen_patterns(bucket.store(), caller)) == 1
         return
     with pytest.raises(NotAllowed):
         frozen(bucket, pattern, caller=caller)
     frozen(bucket, pattern)
-    assert freezing.frozen_patterns(bucket.store(), caller) == []
+    assert frozen_patterns(bucket.store(), caller) == []
     with pytest.raises(NotAllowed):
-        freezing.unfreeze_pattern(bucket.store(), COMMAND, caller)
+        unfreeze_pattern(bucket.store(), caller, COMMAND)
 
 
 @pytest.mark.parametrize("pattern", ["network/prod", "a//*", "app/**", "holdfast-doctor/*", "", "*" * 300])
@@ -333,8 +353,8 @@ def test_a_record_that_is_not_understood_refuses_every_first_state(bucket: Bucke
 
 def test_a_record_that_others_keep_changing_gives_up(bucket: Bucket) -> None:
     def change(number: int) -> None:
-        patterns = [{**ENTRY, "pattern": f"x{number}/*"}]
-        body = json.dumps({"schema": 1, "freezes": patterns}).encode()
+        changed = {"schema": 1, "freezes": [{**ENTRY, "pattern": f"x{number}/*"}]}
+        body = json.dumps(changed).encode()
         bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=body)
         if number:
             bucket.proxy.before("PUT", FROZEN_PATTERNS, partial(change, number - 1))
@@ -345,7 +365,7 @@ def test_a_record_that_others_keep_changing_gives_up(bucket: Bucket) -> None:
 
 
 def test_there_is_a_limit_to_the_patterns(bucket: Bucket) -> None:
-    many = [{**ENTRY, "pattern": f"x{number}/*"} for number in range(freezing.MAX_PATTERNS)]
+    many = [{**ENTRY, "pattern": f"x{number}/*"} for number in range(patterns.MAX_PATTERNS)]
     stored = json.dumps({"schema": 1, "freezes": many}).encode()
     bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=stored)
     with pytest.raises(InvalidRequest, match="100 patterns"):

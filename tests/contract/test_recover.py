@@ -10,17 +10,21 @@ from uuid import uuid4
 import pytest
 
 from holdfast import names
+from holdfast.access import Caller
 from holdfast.errors import LockLost
-from holdfast.s3.store import Store
-from holdfast.state import freeze, locks, pattern_freeze
+from holdfast.state import acquiring, held, releasing
 from holdfast.state.delete import delete
+from holdfast.state.freezing import patterns, record, states
+from holdfast.state.held import Freeze
 from holdfast.state.write import write
+from holdfast.work import Work
 from holdfast_cli.bucket import recovering, refusal
 from holdfast_cli.bucket.recovering import Late, NoReplicaError, ReplicaLock, Side
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import Progress
 from tests.contract.conftest import ACCOUNT, KEY, LOCK_KEY, NAME, Bucket
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, lock_info, only_id, state
+from tests.support.work import work
 
 ONE, TWO, LATER = (lock_info(name) for name in ("one", "two", "later"))
 OTHER, FROZEN, FREE = (names.parse(name) for name in ("network/dev", "dns", "free"))
@@ -29,6 +33,19 @@ OTHER, FROZEN, FREE = (names.parse(name) for name in ("network/dev", "dns", "fre
 def with_path(info: bytes, path: object) -> bytes:
     """Return a lock info whose client sends this `Path`; None: it sends none."""
     return json.dumps({**json.loads(info), "Path": path}).encode()
+
+
+def works(bucket: Bucket, caller: Caller = ADA, name: names.StateName = NAME, **decided: Any) -> Work:
+    return work(bucket.direct_store(), name, caller, **decided)
+
+
+def freeze(bucket: Bucket, name: names.StateName = NAME) -> None:
+    wanted = Freeze(uuid4().hex, "audit", None)
+    states.freeze(works(bucket, OPERATOR, name), wanted, now=datetime.now(UTC))
+
+
+def unfreeze(bucket: Bucket, freeze_id: str) -> None:
+    states.unfreeze(works(bucket, OPERATOR), freeze_id)
 
 
 class Killed(BaseException):
@@ -60,7 +77,7 @@ class Sides:
         """Copy what S3 has not copied yet, oldest first. Removals of versions are never copied."""
         listed = self.old.s3.list_object_versions(Bucket=self.old.name)
         versions: list[Any] = [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]
-        for entry in sorted(versions, key=lambda one: one["LastModified"]):
+        for entry in sorted(versions, key=lambda each: each["LastModified"]):
             if entry["VersionId"] not in self.copies:
                 self.sent(entry)()
 
@@ -79,11 +96,11 @@ class Sides:
                 self.copies[version] = self.new.marker(key)
 
             return mark
-        found = s3.get_object(Bucket=self.old.name, Key=key, VersionId=version)
-        body = found["Body"].read()
+        original = s3.get_object(Bucket=self.old.name, Key=key, VersionId=version)
+        body = original["Body"].read()
 
         def put() -> None:
-            stored = s3.put_object(Bucket=new, Key=key, Body=body, Metadata=found["Metadata"])
+            stored = s3.put_object(Bucket=new, Key=key, Body=body, Metadata=original["Metadata"])
             self.copies[version] = stored["VersionId"]
 
         return put
@@ -112,27 +129,23 @@ class Sides:
             for copy, original in originals.items():
                 response_dict["body"] = response_dict["body"].replace(copy.encode(), original.encode())
 
-    def old_store(self) -> Store:
-        return self.old.direct_store()
-
     def locked(self, name: names.StateName = NAME, info: bytes = ONE) -> None:
-        locks.acquire(self.old_store(), name, info, ADA)
+        acquiring.acquire(works(self.old, name=name), info)
         self.copy()
 
     def unlocked(self, name: names.StateName = NAME, info: bytes = ONE) -> None:
-        locks.release(self.old_store(), name, info, ADA)
+        releasing.release(works(self.old, name=name), info)
 
     def written(self, body: bytes, info: bytes = ONE) -> None:
-        write(self.old_store(), NAME, body, json.loads(info)["ID"], ADA, require_lock=True)
+        write(works(self.old, require_lock=True), body, json.loads(info)["ID"])
 
     def frozen(self, name: names.StateName) -> None:
-        now = datetime.now(UTC)
-        freeze.freeze(self.old_store(), name, uuid4().hex, "audit", None, OPERATOR, now=now)
+        freeze(self.old, name)
         self.copy()
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        return tuple(Side(one.server.proxied, one.name, ACCOUNT) for one in (self.old, self.new))  # type: ignore[return-value]
+        return tuple(Side(each.server.proxied, each.name, ACCOUNT) for each in (self.old, self.new))  # type: ignore[return-value]
 
     def recover(self, *, is_gone: bool = False) -> tuple[list[ReplicaLock], list[Late]]:
         """Do what the command does, in its order."""
@@ -142,10 +155,10 @@ class Sides:
         there = None if is_gone else recovering.listing(old, Progress())
         here = recovering.listing(new, Progress())
         late = recovering.late(old, new, there, here) if there else []
-        found = recovering.locks_in(new, here, there, Progress())
-        staying = recovering.remove(new, here, there, found, Progress())
-        assert {one.name: one.held.info.id for one in staying}.get(NAME) == self.held()
-        return found, late
+        locks = recovering.locks_in(new, here, there, Progress())
+        staying = recovering.remove(new, here, there, locks, Progress())
+        assert {each.name: each.lock.info.id for each in staying}.get(NAME) == self.held()
+        return locks, late
 
     def step(self, **_: Any) -> None:
         self.steps += 1
@@ -153,19 +166,19 @@ class Sides:
             raise Killed
 
     def held(self, name: names.StateName = NAME) -> str | None:
-        found = locks.read(self.new.direct_store(), name)
-        return found.info.id if found else None
+        lock = held.read(self.new.direct_store(), name)
+        return lock.info.id if lock else None
 
     def refuses_writes(self) -> bool:
         policy = json.loads(refusal.policy(self.old.s3, self.old.name))
-        return any(one["Sid"] == "HoldfastRecovered" for one in policy["Statement"])
+        return any(each["Sid"] == "HoldfastRecovered" for each in policy["Statement"])
 
 
 @pytest.fixture
 def sides(bucket: Bucket) -> Iterator[Sides]:
     new = replace(bucket, name=f"holdfast-{uuid4().hex}")
     bucket.s3.create_bucket(Bucket=new.name, ObjectLockEnabledForBucket=True)
-    found = Sides(bucket, new)
+    made = Sides(bucket, new)
     # The server copies nothing: its own rule has another prefix.
     bucket.s3.put_bucket_replication(
         Bucket=bucket.name,
@@ -185,14 +198,14 @@ def sides(bucket: Bucket) -> Iterator[Sides]:
     )
     events = bucket.server.proxied.meta.events
     hooks: dict[str, Callable[..., None]] = {
-        "before-call.s3": found.step,
-        "before-parameter-build.s3": found.name_copies,
-        "before-parse.s3": found.show_copies,
+        "before-call.s3": made.step,
+        "before-parameter-build.s3": made.name_copies,
+        "before-parse.s3": made.show_copies,
     }
     for event, hook in hooks.items():
         events.register(event, hook)
     try:
-        yield found
+        yield made
     finally:
         for event, hook in hooks.items():
             events.unregister(event, hook)
@@ -203,30 +216,30 @@ def test_released_locks_of_every_age_go_and_freezes_and_patterns_stay(sides: Sid
         sides.locked(info=info)
         sides.unlocked(info=info)
     sides.frozen(NAME)  # and lifted again, which removes its version
-    lifted = locks.read(sides.old_store(), NAME)
+    lifted = held.read(sides.old.direct_store(), NAME)
     assert lifted is not None
     assert lifted.freeze is not None
-    freeze.unfreeze(sides.old_store(), NAME, lifted.freeze.id, OPERATOR)
+    unfreeze(sides.old, lifted.freeze.id)
     sides.locked(info=LATER)
     sides.locked(OTHER)
     sides.frozen(FROZEN)
-    now = datetime.now(UTC)
-    freeze.freeze_pattern(sides.old_store(), "apps/*", uuid4().hex, "audit", None, OPERATOR, now=now)
+    wanted = Freeze(uuid4().hex, "audit", None)
+    patterns.freeze_pattern(sides.old.direct_store(), OPERATOR, "apps/*", wanted, now=datetime.now(UTC))
     sides.copy()
     assert len(sides.new.history(LOCK_KEY)) == 4
 
-    found, late = sides.recover()
+    locks, late = sides.recover()
 
-    assert [(one.name.value, one.held.info.id, one.is_stale) for one in found if one.is_stale] == [
+    assert [(each.name.value, each.lock.info.id, each.is_stale) for each in locks if each.is_stale] == [
         (OTHER.value, "one", True),
         (NAME.value, "later", True),
     ]
     assert late == []
     assert (sides.held(), sides.held(OTHER), sides.new.history(LOCK_KEY)) == (None, None, [])
-    kept = locks.read(sides.new.direct_store(), FROZEN)
+    kept = held.read(sides.new.direct_store(), FROZEN)
     assert kept is not None
     assert kept.freeze is not None
-    assert len(pattern_freeze.entries(sides.new.direct_store().read(names.FROZEN_PATTERNS))) == 1
+    assert len(record.entries(sides.new.direct_store().read(names.FROZEN_PATTERNS))) == 1
     assert sides.refuses_writes()
 
 
@@ -274,11 +287,11 @@ def test_a_second_run_leaves_what_was_acquired_in_the_new_place_whatever_its_cli
     sides.locked()
     sides.recover(is_gone=is_gone)
     sides.own_status = own_status  # of a bucket without a replica, and with one
-    locks.acquire(sides.new.direct_store(), NAME, with_path(LATER, f"{sides.old.name}/{KEY}"), BOB)
+    acquiring.acquire(works(sides.new, BOB), with_path(LATER, f"{sides.old.name}/{KEY}"))
 
     for _ in range(2):
-        [found], _ = sides.recover(is_gone=is_gone)
-        assert (found.held.info.id, found.is_stale, sides.held()) == ("later", False, "later")
+        [current], _ = sides.recover(is_gone=is_gone)
+        assert (current.lock.info.id, current.is_stale, sides.held()) == ("later", False, "later")
 
 
 @pytest.mark.parametrize(
@@ -292,9 +305,9 @@ def test_a_lock_of_the_old_side_goes_whatever_its_client_wrote(
     where = path.format(new=sides.new.name) if isinstance(path, str) else path
     sides.locked(info=with_path(ONE, where))
 
-    [found], _ = sides.recover(is_gone=is_gone)
+    [current], _ = sides.recover(is_gone=is_gone)
 
-    assert (found.is_stale, sides.held()) == (True, None)
+    assert (current.is_stale, sides.held()) == (True, None)
 
 
 def test_an_unreadable_lock_of_the_old_side_goes(sides: Sides) -> None:
@@ -312,15 +325,15 @@ def test_without_a_status_and_without_the_old_side_each_lock_stays(sides: Sides)
     sides.unlocked()
     sides.locked(info=TWO)
 
-    [found], _ = sides.recover(is_gone=True)
+    [current], _ = sides.recover(is_gone=True)
 
-    assert (found.is_stale, sides.held(), len(sides.new.history(LOCK_KEY))) == (False, "two", 2)
+    assert (current.is_stale, sides.held(), len(sides.new.history(LOCK_KEY))) == (False, "two", 2)
 
 
 def test_a_live_lock_below_a_copy_that_arrived_late_stays(sides: Sides) -> None:
-    locks.acquire(sides.old_store(), NAME, ONE, ADA)
+    acquiring.acquire(works(sides.old), ONE)
     arrive = sides.held_back(LOCK_KEY)
-    locks.acquire(sides.new.direct_store(), NAME, LATER, BOB)
+    acquiring.acquire(works(sides.new, BOB), LATER)
     arrive()
     assert sides.held() == "one"
 
@@ -333,7 +346,7 @@ def test_a_live_lock_below_a_copy_that_arrived_late_stays(sides: Sides) -> None:
 def test_a_freeze_stays_below_a_lock_that_was_released_before_and_arrived_later(
     sides: Sides, is_gone: bool
 ) -> None:
-    locks.acquire(sides.old_store(), NAME, ONE, ADA)
+    acquiring.acquire(works(sides.old), ONE)
     arrive = sides.held_back(LOCK_KEY)
     sides.unlocked()
     sides.frozen(NAME)
@@ -342,23 +355,23 @@ def test_a_freeze_stays_below_a_lock_that_was_released_before_and_arrived_later(
 
     sides.recover(is_gone=is_gone)
 
-    held = locks.read(sides.new.direct_store(), NAME)
-    assert held is not None
-    assert held.freeze is not None
+    lock = held.read(sides.new.direct_store(), NAME)
+    assert lock is not None
+    assert lock.freeze is not None
 
 
 def test_a_freeze_below_a_lock_stays_if_nobody_can_see_that_it_was_lifted(sides: Sides) -> None:
     sides.frozen(NAME)
-    lifted = locks.read(sides.old_store(), NAME)
+    lifted = held.read(sides.old.direct_store(), NAME)
     assert lifted is not None
     assert lifted.freeze is not None
-    freeze.unfreeze(sides.old_store(), NAME, lifted.freeze.id, OPERATOR)
+    unfreeze(sides.old, lifted.freeze.id)
     sides.locked()
 
     sides.recover(is_gone=True)
 
     assert sides.held() == lifted.info.id
-    freeze.unfreeze(sides.new.direct_store(), NAME, lifted.freeze.id, OPERATOR)
+    unfreeze(sides.new, lifted.freeze.id)
     assert sides.held() is None
 
 
@@ -367,21 +380,20 @@ def test_a_lock_that_somebody_takes_over_meanwhile_stays(sides: Sides, is_frozen
     sides.locked()
 
     def taken_over() -> None:
-        locks.release(sides.new.direct_store(), NAME, only_id("one"), OPERATOR)
+        releasing.release(works(sides.new, OPERATOR), only_id("one"))
         if is_frozen:
-            now = datetime.now(UTC)
-            freeze.freeze(sides.new.direct_store(), NAME, uuid4().hex, "audit", None, OPERATOR, now=now)
+            freeze(sides.new)
         else:
-            locks.acquire(sides.new.direct_store(), NAME, LATER, BOB)
+            acquiring.acquire(works(sides.new, BOB), LATER)
 
     sides.new.proxy.before("GET", LOCK_KEY, lambda: None)  # the list
     sides.new.proxy.before("GET", LOCK_KEY, taken_over)
 
     sides.recover()
 
-    held = locks.read(sides.new.direct_store(), NAME)
-    assert held is not None
-    assert held.freeze is not None if is_frozen else held.info.id == "later"
+    lock = held.read(sides.new.direct_store(), NAME)
+    assert lock is not None
+    assert lock.freeze is not None if is_frozen else lock.info.id == "later"
 
 
 def test_whoever_held_a_removed_lock_writes_on_neither_side(sides: Sides) -> None:
@@ -391,7 +403,7 @@ def test_whoever_held_a_removed_lock_writes_on_neither_side(sides: Sides) -> Non
     sides.recover()
 
     with pytest.raises(LockLost):
-        write(sides.new.direct_store(), NAME, state(2), "one", ADA, require_lock=True)
+        write(works(sides.new, require_lock=True), state(2), "one")
     policy = json.loads(sides.old.s3.get_bucket_policy(Bucket=sides.old.name)["Policy"])
     [statement] = policy["Statement"]
     assert statement["Effect"] == "Deny"
@@ -409,7 +421,7 @@ def test_each_state_and_record_that_was_not_copied_is_named(sides: Sides) -> Non
 
     _, late = sides.recover()
 
-    assert [(one.key, one.state, one.there, one.here) for one in late] == [
+    assert [(each.key, each.state, each.there, each.here) for each in late] == [
         (KEY, NAME.value, "serial 2", "serial 1"),
         ("tokens/a.json", "", late[1].there, "missing"),
     ]
@@ -422,14 +434,14 @@ def test_a_deletion_that_was_not_copied_is_named_and_a_later_state_here_is_not(s
     sides.written(state(1))
     sides.unlocked()
     sides.copy()
-    delete(sides.old_store(), NAME, OPERATOR)
+    delete(works(sides.old, OPERATOR))
     [late] = sides.recover()[1]
     assert (late.there, late.here) == ("deleted", "serial 1")
     sides.old.s3.delete_bucket_policy(Bucket=sides.old.name)
 
     [marker] = sides.old.s3.list_object_versions(Bucket=sides.old.name, Prefix=KEY)["DeleteMarkers"]
     sides.old.s3.delete_object(Bucket=sides.old.name, Key=KEY, VersionId=marker["VersionId"])
-    write(sides.new.direct_store(), NAME, state(2), None, ADA, require_lock=False)
+    write(works(sides.new), state(2), None)
     assert sides.recover()[1] == []
 
 
@@ -445,7 +457,7 @@ def test_an_older_version_above_the_newest_is_named_until_the_newest_is_current(
 
     newest = sides.old.s3.head_object(Bucket=sides.old.name, Key=KEY)["VersionId"]
     assert late == Late(KEY, NAME.value, "serial 3", "serial 5", newest)
-    write(sides.new.direct_store(), NAME, state(6), None, ADA, require_lock=False)
+    write(works(sides.new), state(6), None)
     assert sides.recover()[1] == []
 
 
@@ -463,7 +475,7 @@ def test_a_version_that_was_written_here_above_a_copy_is_named_unless_it_follows
 
     late = sides.recover()[1]
 
-    assert [(one.there, one.here) for one in late] == [("serial 2", f"serial {serial}")] * is_named
+    assert [(each.there, each.here) for each in late] == [("serial 2", f"serial {serial}")] * is_named
 
 
 def test_a_state_above_its_deletion_is_named(sides: Sides) -> None:
@@ -471,7 +483,7 @@ def test_a_state_above_its_deletion_is_named(sides: Sides) -> None:
     sides.written(state(1))
     sides.unlocked()
     arrive = sides.held_back(KEY)
-    delete(sides.old_store(), NAME, OPERATOR)
+    delete(works(sides.old, OPERATOR))
     sides.copy()
     arrive()
 
@@ -519,7 +531,7 @@ def test_a_fence_keeps_the_other_statements(sides: Sides) -> None:
     for _ in range(2):
         recovering.fence(*sides.sides)
         policy = json.loads(sides.old.s3.get_bucket_policy(Bucket=sides.old.name)["Policy"])
-        assert [one["Sid"] for one in policy["Statement"]] == ["Other", "HoldfastRecovered"]
+        assert [each["Sid"] for each in policy["Statement"]] == ["Other", "HoldfastRecovered"]
 
 
 def test_a_lock_under_retention_is_covered_by_a_marker(sides: Sides) -> None:

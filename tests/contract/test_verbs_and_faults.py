@@ -5,7 +5,7 @@ A verb is a row of a table. The tests of one verb alone are in `test_states.py`,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
@@ -27,15 +27,18 @@ from holdfast.errors import (
     UndeleteOutcomeUnknown,
 )
 from holdfast.s3.store import Store
-from holdfast.state import locks
+from holdfast.state import acquiring, releasing
 from holdfast.state.delete import delete
-from holdfast.state.freeze import freeze, unfreeze
+from holdfast.state.freezing.states import freeze, unfreeze
+from holdfast.state.held import Freeze
 from holdfast.state.restore import Restored, Wanted, restore
 from holdfast.state.undelete import undelete
 from holdfast.state.write import write
+from holdfast.work import Work
 from tests.contract.conftest import ANOTHER, COMMAND, KEY, LOCK_KEY, NAME, ONE, TWO, Bucket, Team
 from tests.support.documents import ADA, BOB, OPERATOR, only_id, state
 from tests.support.s3_fault_proxy import Fault
+from tests.support.work import work
 
 OLD, CURRENT = state(1, content="old"), state(2)
 
@@ -45,49 +48,44 @@ class Verb:
     """A verb that changes a state with the versions `OLD` and `CURRENT`.
 
     Attributes:
-        run: runs the verb as a caller, and returns the ID of the version that it made or deleted; None if
-            nothing was left to do. Its arguments include the oldest version, and the marker above them.
+        run: runs the verb, and returns the ID of the version that it made or deleted; None if nothing was
+            left to do. Its arguments are the oldest version, and the marker above them.
         sends: the method of the request that changes the state.
         makes: the version that it adds, if any.
         lock_lost: the error if its lock was removed meanwhile.
         on_a_deleted_state: whether the state is deleted before.
     """
 
-    run: Callable[[Store, Caller, str, str], str | None]
+    run: Callable[[Work, str, str], str | None]
     sends: str
     makes: bytes | None
     lock_lost: type[HoldfastError]
     on_a_deleted_state: bool = False
 
 
-def restored(store: Store, caller: Caller, version_id: str) -> str:
-    done = restore(store, NAME, Wanted(version_id, "why", COMMAND), caller, limit=10_000_000, retention=None)
+def restored(of: Work, version_id: str) -> str:
+    done = restore(of, Wanted(version_id, "why", COMMAND))
     assert isinstance(done, Restored)
     return done.version_id
 
 
 VERBS = {
     "write": Verb(
-        lambda store, _, __, ___: write(store, NAME, state(3), "one", ADA, require_lock=True).version_id,
+        lambda of, _, __: write(replace(of, caller=ADA), state(3), "one").version_id,
         "PUT",
         state(3),
         LockLost,
     ),
-    "delete": Verb(
-        lambda store, caller, _, __: delete(store, NAME, caller).version_id,
-        "DELETE",
-        None,
-        DeleteOutcomeUnknown,
-    ),
+    "delete": Verb(lambda of, _, __: delete(of).version_id, "DELETE", None, DeleteOutcomeUnknown),
     "undelete": Verb(
-        lambda store, caller, _, marker: undelete(store, NAME, marker, caller, None).version_id,
+        lambda of, _, marker: undelete(of, marker).version_id,
         "PUT",
         CURRENT,
         UndeleteOutcomeUnknown,
         on_a_deleted_state=True,
     ),
     "restore": Verb(
-        lambda store, caller, oldest, _: restored(store, caller, oldest),
+        lambda of, oldest, _: restored(of, oldest),
         "PUT",
         state(3, content="old"),
         RestoreOutcomeUnknown,
@@ -109,11 +107,12 @@ class Attempt:
 
     def __call__(self, caller: Caller = OPERATOR, *, seconds: float = 20.0) -> str | None:
         """Run the verb through the proxy with the faults."""
-        return self.verb.run(self.team.bucket.store(seconds=seconds), caller, self.oldest, self.marker)
+        of = work(self.team.bucket.store(seconds=seconds), NAME, caller, require_lock=True)
+        return self.verb.run(of, self.oldest, self.marker)
 
     def done_by_somebody_else(self) -> str | None:
         """Run the verb past the proxy: a faster retry of the same request."""
-        return self.verb.run(self.team.bucket.direct_store(), OPERATOR, self.oldest, self.marker)
+        return self.verb.run(self.team.works(OPERATOR, require_lock=True), self.oldest, self.marker)
 
     def fail(self, fault: Fault, *, times: int = 1) -> None:
         """Inject a fault into the request that changes the state."""
@@ -147,7 +146,7 @@ def prepared(team: Team, name: str) -> Attempt:
     verb = VERBS[name]
     oldest, _ = team.written(OLD, CURRENT)
     if verb.on_a_deleted_state:
-        delete(team.bucket.direct_store(), NAME, OPERATOR)
+        delete(team.works(OPERATOR))
     if name == "write":
         team.lock()
     return Attempt(team, name, verb, oldest, team.bucket.marker(KEY))
@@ -386,20 +385,22 @@ def test_without_versioning_a_verb_whose_lock_was_broken_and_taken_is_not_acknow
 # --- verbs of locks --------------------------------------------------------------------------------
 
 
-def frozen(store: Store) -> object:
-    return freeze(store, NAME, COMMAND, "an incident", None, OPERATOR, now=datetime.now(UTC))
+def frozen(store: Store) -> None:
+    freeze(work(store, NAME, OPERATOR), Freeze(COMMAND, "an incident", None), now=datetime.now(UTC))
+
+
+def released(store: Store, body: bytes, caller: Caller) -> object:
+    return releasing.release(work(store, NAME, caller), body)
 
 
 LOCK_VERBS: dict[str, tuple[Callable[[Team], object], str, Callable[[Store], object], str | None]] = {
-    "acquire": (lambda _: None, "PUT", lambda store: locks.acquire(store, NAME, ONE, ADA), "one"),
-    "release": (Team.lock, "DELETE", lambda store: locks.release(store, NAME, ONE, ADA), None),
-    "force-unlock": (
-        *(Team.lock, "DELETE", lambda store: locks.release(store, NAME, only_id("one"), OPERATOR), None),
-    ),
+    "acquire": (lambda _: None, "PUT", lambda store: acquiring.acquire(work(store, NAME, ADA), ONE), "one"),
+    "release": (Team.lock, "DELETE", lambda store: released(store, ONE, ADA), None),
+    "force-unlock": (Team.lock, "DELETE", lambda store: released(store, only_id("one"), OPERATOR), None),
     "freeze": (lambda _: None, "PUT", frozen, f"frozen: an incident [{COMMAND}]"),
     "unfreeze": (
         lambda team: frozen(team.bucket.direct_store()),
-        *("DELETE", lambda store: unfreeze(store, NAME, COMMAND, OPERATOR), None),
+        *("DELETE", lambda store: unfreeze(work(store, NAME, OPERATOR), COMMAND), None),
     ),
 }
 """For each verb: a preparation, the method of the request that changes the lock, the verb, the final lock."""

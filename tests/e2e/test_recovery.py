@@ -16,7 +16,8 @@ from holdfast import names
 from holdfast import team as teams
 from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
-from holdfast.state import locks, write
+from holdfast.state.acquiring import acquire
+from holdfast.state.write import write
 from local_aws.clients import cloudformation_client, s3_client
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support import access_commands, documents
@@ -24,6 +25,7 @@ from tests.support.documents import ADA, lock_info
 from tests.support.pages import page, text
 from tests.support.team import Team
 from tests.support.waiting import wait_until
+from tests.support.work import work
 
 THERE = "eu-west-1"
 
@@ -128,9 +130,9 @@ def test_a_team_goes_on_in_another_region_with_the_steps_of_the_document(
     assert regions.store().read(names.parse(deleted).state_key) is None
 
     # A client chooses its `Path`.
-    one = json.dumps({**json.loads(lock_info("one")), "Path": f"{kept.bucket}/{name.state_key}"}).encode()
-    locks.acquire(regions.store(), name, one, ADA)
-    write.write(regions.store(), name, documents.state(2), "one", ADA, require_lock=True)
+    lock = json.dumps({**json.loads(lock_info("one")), "Path": f"{kept.bucket}/{name.state_key}"}).encode()
+    acquire(work(regions.store(), name, ADA), lock)
+    write(work(regions.store(), name, ADA, require_lock=True), documents.state(2), "one")
     late = kept.client("writer").write(state, documents.state(3), str(held["ID"]))
     assert late.status == 500
     assert [version.serial for version in kept.versions(state)] == [1]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.state.locks import FORCE_UNLOCK_MIN_AGE
+from holdfast.state.removing import FORCE_UNLOCK_MIN_AGE
 from local_aws.terraform import Product
 from tests.support import access_commands, documents
 from tests.support.project import WAITS, NewProject, Project, backend, sign_in

@@ -12,7 +12,7 @@ from holdfast.api.form import Document
 from holdfast.s3.object_metadata import VERSION_FIELDS
 from holdfast.s3.objects import HistoryEntry, ObjectVersion
 from holdfast.state import operator
-from holdfast.state.current_state import noted
+from holdfast.state.current_state import parse_metadata
 from holdfast.state.diff import Change
 from holdfast.state.find import LONGEST, By, Skipped
 from holdfast.state.history import History, Status, Version
@@ -118,7 +118,8 @@ def test_every_metadata_field_of_a_version_is_shown_or_says_why_not() -> None:
     entry = HistoryEntry(id="v", last_modified=NOW, size=1, is_delete_marker=False, is_current=True)
 
     page = documents.history(
-        names.parse("a"), History([Version(entry, metadata, noted(version), Status.ACKNOWLEDGED)], None)
+        names.parse("a"),
+        History([Version(entry, metadata, parse_metadata(version), Status.ACKNOWLEDGED)], None),
     )
 
     shown = form.write(page.versions[0])

@@ -20,8 +20,8 @@ from holdfast.s3.objects import ObjectVersion
 from holdfast.state import lock_info, operator, restore
 from holdfast.state.current_state import Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument
+from holdfast.state.held import CommandLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
-from holdfast.state.locks import HeldLock, LockIdentity
 from infra import keys
 from tests.conftest import GeneratedFile
 from tests.support import errors_document, import_contracts
@@ -196,7 +196,7 @@ def largest_metadata(character: str, *, is_restored: bool, is_frozen: bool = Fal
     if is_restored and not is_frozen:
         info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info=cut)
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
-    lock = HeldLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
+    lock = CommandLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
     document = StateDocument(revision, cut)
     superseded = Superseded(revision, over_refused=True)
     if not is_restored:
@@ -215,11 +215,11 @@ def largest_metadata(character: str, *, is_restored: bool, is_frozen: bool = Fal
 def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(
     character: str, is_restored: bool, is_frozen: bool
 ) -> None:
-    noted = largest_metadata(character, is_restored=is_restored, is_frozen=is_frozen)
+    metadata = largest_metadata(character, is_restored=is_restored, is_frozen=is_frozen)
 
     size = sum(
         len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode_named(name, value))
-        for name, value in noted.items()
+        for name, value in metadata.items()
     )
     assert size <= S3_METADATA_LIMIT
 

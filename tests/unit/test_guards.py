@@ -3,9 +3,11 @@
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from holdfast import names
 from holdfast.access import Caller
 from holdfast.errors import (
     HoldfastError,
@@ -20,10 +22,16 @@ from holdfast.s3.objects import ObjectVersion
 from holdfast.state import guards, lock_info
 from holdfast.state.current_state import CurrentState
 from holdfast.state.document import Revision, StateDocument
-from holdfast.state.locks import HeldLock, LockIdentity
+from holdfast.state.held import CommandLock, HeldLock, LockIdentity, of_object
 from tests.support.documents import ADA, BOB
 from tests.support.documents import lock_info as lock_document
+from tests.support.work import work
 
+if TYPE_CHECKING:
+    from holdfast.s3.store import Store
+
+STORE = cast("Store", None)  # a decision sends no request
+NAME = names.parse("network/prod")
 ACQUIRED = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
@@ -38,7 +46,7 @@ def lock(
     """A lock, as it was read. Without a caller, another program has acquired it."""
     document = lock_info.parse(lock_document(lock_id, operation=operation))
     identity = LockIdentity(version_id, document, caller.principal if caller else None)
-    return HeldLock(identity, ObjectVersion('"e"', version_id, 1, ACQUIRED, {}, True), ACQUIRED)
+    return CommandLock(identity, ObjectVersion('"e"', version_id, 1, ACQUIRED, {}, True), ACQUIRED)
 
 
 def current(
@@ -86,7 +94,7 @@ def test_a_write_goes_ahead_under_its_own_lock_or_where_none_is_needed(
     require_lock: bool,
 ) -> None:
     with refusal(None if raised is LockRequired and not require_lock else raised):
-        guards.check_lock(held, lock_id, caller, require_lock=require_lock)
+        guards.check_lock(work(STORE, NAME, caller, require_lock=require_lock), held, lock_id)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +222,11 @@ def test_without_a_current_state_there_is_no_acknowledged_revision() -> None:
     assert guards.last_acknowledged_revision(None, lock()) is None
 
 
+def with_metadata(metadata: dict[str, str]) -> HeldLock:
+    read = lock()
+    return of_object(read.identity, replace(read.version, metadata=metadata), read.read_at)
+
+
 @pytest.mark.parametrize(
     ("until", "ended"),
     [
@@ -225,9 +238,6 @@ def test_without_a_current_state_there_is_no_acknowledged_revision() -> None:
     ],
 )
 def test_a_freeze_ends_with_the_second_that_it_names(until: str | None, ended: bool) -> None:
-    frozen = {"freeze": "0" * 32, **({"freeze-until": until} if until else {})}
-    found = lock()
-    assert replace(found, version=replace(found.version, metadata=frozen)).is_ended_freeze is ended
-    assert not replace(
-        found, version=replace(found.version, metadata={"freeze-until": until or ""})
-    ).is_ended_freeze
+    ends = {"freeze-until": until} if until else {}
+    assert with_metadata({"freeze": "0" * 32, **ends}).is_ended_freeze is ended
+    assert not with_metadata(ends).is_ended_freeze

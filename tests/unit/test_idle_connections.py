@@ -49,15 +49,15 @@ def lock(s3: Store) -> None:
 
 def test_a_connection_that_s3_has_closed_costs_a_connection_and_no_request(s3: str) -> None:
     with Relay(s3) as relay:
-        one = store(relay.endpoint)
+        through_relay = store(relay.endpoint)
         for _ in range(2):
-            lock(one)
+            lock(through_relay)
         assert relay.take() == Passed(connections=1, requests=2)
         relay.disconnect()
-        lock(one)
+        lock(through_relay)
         assert relay.take() == Passed(connections=1, requests=1)
-        assert one.requests == ["PutObject"] * 3
-        assert one.unconfirmed == []
+        assert through_relay.budget.requests == ["PutObject"] * 3
+        assert through_relay.budget.unconfirmed == []
 
 
 @pytest.mark.parametrize(("lost", "pauses"), [(1, 0), (2, 1)])
@@ -69,11 +69,11 @@ def test_a_request_on_a_closed_connection_is_sent_again_at_once_and_then_after_a
     slept: list[float] = []
     monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=time.monotonic, sleep=slept.append))
     with fault_relay.Relay(s3, lambda _: faults.pop(0), heard=arrived.append) as relay:
-        one = store(relay.endpoint)
+        through_relay = store(relay.endpoint)
         for _ in range(2):
-            lock(one)
+            lock(through_relay)
     assert [exchange.answered for exchange in arrived] == [200, *[None] * lost, 200]
-    assert one.unconfirmed == ["PutObject"] * lost
+    assert through_relay.budget.unconfirmed == ["PutObject"] * lost
     assert len(slept) == pauses
 
 

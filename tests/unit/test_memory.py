@@ -1,13 +1,20 @@
-"""The versions that a process caches for states, and how many."""
+"""The versions that a process caches for states, how many, and from which of them a write begins."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from holdfast import names
 from holdfast.memory import LIMIT, Memory
 from holdfast.s3.objects import ObjectVersion
+from holdfast.state import write
+from tests.support.documents import ADA
+from tests.support.work import work
+
+if TYPE_CHECKING:
+    from holdfast.s3.store import Store
 
 NAME = names.parse("network/prod")
 VERSION = ObjectVersion(
@@ -24,10 +31,7 @@ def test_a_version_is_taken_once() -> None:
     memory = Memory()
     memory.learn(NAME, VERSION)
 
-    taken = memory.take(NAME)
-
-    assert taken
-    assert taken.version == VERSION
+    assert memory.take(NAME) == VERSION
     assert memory.take(NAME) is None
 
 
@@ -39,9 +43,6 @@ def test_a_version_is_taken_once() -> None:
         replace(VERSION, version_id=""),
         replace(VERSION, version_id="null"),
         replace(VERSION, size=0),
-        replace(VERSION, metadata={}),
-        replace(VERSION, metadata={"serial": "1"}),
-        replace(VERSION, metadata={"sha256": "0"}),
     ],
 )
 def test_a_version_that_another_may_pass_for_is_not_remembered_and_ends_what_was(
@@ -52,6 +53,20 @@ def test_a_version_that_another_may_pass_for_is_not_remembered_and_ends_what_was
 
     memory.learn(NAME, version)
 
+    assert memory.take(NAME) is None
+
+
+@pytest.mark.parametrize("metadata", [{}, {"serial": "1"}, {"sha256": "0"}])
+def test_no_write_begins_from_a_version_of_another_program(metadata: dict[str, str]) -> None:
+    begin = vars(write)["_remembered"]
+    memory = Memory()
+    of = work(cast("Store", None), NAME, ADA, memory)  # nothing sends a request by it
+    memory.learn(NAME, VERSION)
+    assert begin(of).version == VERSION
+
+    memory.learn(NAME, replace(VERSION, metadata=metadata))
+
+    assert begin(of) is None
     assert memory.take(NAME) is None
 
 

@@ -156,16 +156,16 @@ def test_records_and_contexts_of_0_2_have_no_owner() -> None:
 def test_metadata_has_a_whole_owner_or_none_and_never_more_than_s3_accepts(others: int, owner: str) -> None:
     metadata = {f"name-{number}": "x" * (others // 10 - 17) for number in range(10)}
 
-    noted = object_metadata.with_owner(metadata, owner)
+    stored = object_metadata.with_owner(metadata, owner)
 
-    def size(noted: dict[str, str]) -> int:
+    def size(metadata: dict[str, str]) -> int:
         return sum(
             len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode_named(name, value))
-            for name, value in noted.items()
+            for name, value in metadata.items()
         )
 
-    assert noted == (metadata | {"owner": owner} if "owner" in noted else metadata)
-    assert ("owner" in noted) is (owner != "" and size(metadata | {"owner": owner}) <= S3_METADATA_LIMIT)
+    assert stored == (metadata | {"owner": owner} if "owner" in stored else metadata)
+    assert ("owner" in stored) is (owner != "" and size(metadata | {"owner": owner}) <= S3_METADATA_LIMIT)
     assert object_metadata.fits(owner)
 
 

@@ -16,6 +16,7 @@ from holdfast.policy import VARIABLES, Deployment, Policy
 from holdfast.s3.retention import Retention
 from infra import bundle
 from infra.functions import FUNCTIONS, FunctionSpec
+from tests.support import policy_reads
 
 SOURCES: Final = Path(__file__).parents[2] / "functions"
 READER: Final = Path("holdfast/policy.py")
@@ -282,6 +283,75 @@ def test_a_function_has_the_fields_that_its_modules_read_and_no_other(spec: Func
     }
     assert read == set(spec.environment) - UNREAD.get(spec.name, set())
     assert set(spec.environment) <= VARIABLES.keys()
+
+
+# --- the policy that a function hands over to the library ----------------------------------------------
+
+
+NEVER_NEEDED: Final = {"cloud": {"require_lock"}}
+"""Fields that a function's code reaches and that it does not have: it never comes to their reading.
+
+`guards.check_lock` reads `require_lock` for a write that names no lock, and an upload always names its lock.
+"""
+
+
+def fields_handed_over(code: str) -> set[str]:
+    """Return the fields of the policy with which code starts a function; the library reads them from it."""
+    policies = [
+        call.args[0]
+        for call in ast.walk(ast.parse(code))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "function.start" and call.args
+    ]
+    return {name for policy in policies for name in fields_read(ast.unparse(policy))}
+
+
+@pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
+def test_a_function_hands_over_the_fields_that_the_library_can_read_there_and_no_other(
+    spec: FunctionSpec,
+) -> None:
+    sources = vars(bundle)["_sources"](SOURCES, spec.folder)
+    handed_over = fields_handed_over(sources[Path(spec.folder, "handler.py")].decode())
+    read = policy_reads.fields_read(policy_reads.modules_of(sources))
+    never = NEVER_NEEDED.get(spec.name, set())
+    assert never <= read
+    assert handed_over == read - never
+
+
+def test_no_code_reads_a_field_of_the_policy_in_another_way_than_by_its_name() -> None:
+    uses = {
+        (str(path.relative_to(SOURCES)), use)
+        for path in SOURCES.rglob("*.py")
+        for use in policy_reads.other_uses(path.read_text(encoding="utf-8"))
+    }
+    assert uses == {("gateway/requests.py", "self.function.policy")}  # it makes the `Work` of each verb
+
+
+@pytest.mark.parametrize(
+    ("handler", "library", "fields"),
+    [
+        ("from holdfast import a\na.run(w)", "def run(w): w.policy.x", {"x"}),
+        ("from holdfast.a import run as go\ngo(w)", "def run(w): w.policy.x", {"x"}),
+        ("import holdfast.a\nholdfast.a.run(w)", "def run(w): w.policy.x", {"x"}),
+        ("def f(w):\n from holdfast.a import run\n run(w)", "def run(w): w.policy.x", {"x"}),
+        ("from holdfast.a import run\nROUTES = [run]", "def run(w): w.policy.x", {"x"}),
+        ("from holdfast.a import run", "def run(w): w.policy.x", set()),
+        ("from holdfast.a import run\nrun(w)", "def run(w): pass\ndef other(w): w.policy.x", set()),
+        ("from holdfast.a import run\nrun(w)", "def run(w): _in(w)\ndef _in(w): w.policy.x", {"x"}),
+        ("from holdfast.a import A\nA()", "class A:\n def f(self, w): w.policy.x", {"x"}),
+        ("from holdfast.a import run\nrun(w)", "def run(w): pass\nREAD = lambda w: w.policy.x", {"x"}),
+        ("from holdfast.a import run\nrun(w)", "from holdfast.b import run", {"y"}),
+        ("def f(request): request.function.policy.x", "", {"x"}),
+    ],
+)
+def test_the_library_reads_what_a_function_reaches(handler: str, library: str, fields: set[str]) -> None:
+    codes = {"f/handler": handler, "holdfast/a": library, "holdfast/b": "def run(w): w.policy.y"}
+    modules = policy_reads.modules_of({Path(f"{name}.py"): code.encode() for name, code in codes.items()})
+    assert policy_reads.fields_read(modules) == fields
+
+
+@pytest.mark.parametrize("code", ["f(w.policy)", "getattr(w.policy, name)", "policy = w.policy"])
+def test_each_other_use_of_a_policy_is_noticed(code: str) -> None:
+    assert policy_reads.other_uses(code) == {"w.policy"}
 
 
 @pytest.mark.parametrize("code", ["of = Policy.from_environment", "Policy.from_environment(*names)"])

@@ -1,25 +1,28 @@
 """A reference means one version of a history of two pages, searched at once or one page a request."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from holdfast import names
-from holdfast.access import Caller
 from holdfast.errors import HoldfastError, InvalidRequest, NoState, NoSuchVersion, NoVersions
 from holdfast.s3.objects import HistoryEntry, ObjectVersion
-from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
 from holdfast.state import history, resolve
-from holdfast.state.current_state import noted
+from holdfast.state.current_state import parse_metadata
 from holdfast.state.history import History, Status, Version
 from holdfast.state.resolve import Resolution
 from tests.support.documents import ADA
+from tests.support.work import work
+
+if TYPE_CHECKING:
+    from holdfast.s3.store import Store
 
 NAME = names.parse("network/prod")
-STORE = cast("Store", None)  # nothing asks it
+WORK = work(cast("Store", None), NAME, ADA)  # nothing sends a request by it
 ACKNOWLEDGED, REFUSED, OTHER = Status
 
 
@@ -29,7 +32,7 @@ def version(id_: str, serial: int | None, time: str, status: Status = ACKNOWLEDG
     metadata = {"sha256": f"of {id_}", "serial": str(serial), **more} if serial is not None else {}
     stored = ObjectVersion("etag", id_, 1, at, metadata, has_own_etag=True)
     entry = HistoryEntry(id_, at, is_current=False, is_delete_marker=False, size=1)
-    return Version(entry, metadata, noted(stored), status)
+    return Version(entry, metadata, parse_metadata(stored), status)
 
 
 def deleted(id_: str, time: str) -> Version:
@@ -59,14 +62,14 @@ def find(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     monkeypatch.setattr(resolve, "SECONDS", request.param)
 
     def search(reference: str, *pages: list[Version]) -> Resolution:
-        def page(_: object, __: object, cursor: str | None, ___: Caller, **____: Any) -> History:
+        def page(_: object, cursor: str | None, **__: object) -> History:
             number = int(cursor or 0)
             return History(pages[number], str(number + 1) if number + 1 < len(pages) else None)
 
         monkeypatch.setattr(history, "page", page)
         resolution, requests = Resolution(None, None, None), 0
         while requests == 0 or resolution.next is not None:
-            resolution = resolve.resolve(STORE, NAME, resolve.parse(reference), resolution.next, ADA)
+            resolution = resolve.resolve(WORK, resolve.parse(reference), resolution.next)
             requests += 1
             current = next((versions[0] for versions in pages if versions), None)
             is_current = current is not None and not current.entry.is_delete_marker
@@ -202,13 +205,13 @@ def test_a_cursor_is_of_one_state_and_one_reference(
 ) -> None:
     find("@12", *PAGES)  # which sets the pages
     monkeypatch.setattr(resolve, "SECONDS", 0.0)
-    cursor = resolve.resolve(STORE, NAME, resolve.parse("@12"), None, ADA).next
+    cursor = resolve.resolve(WORK, resolve.parse("@12"), None).next
 
     for name, reference in (("network/dev", "@12"), (NAME.value, "@13")):
         with pytest.raises(InvalidRequest, match="cursor"):
-            resolve.resolve(STORE, names.parse(name), resolve.parse(reference), cursor, ADA)
+            resolve.resolve(replace(WORK, name=names.parse(name)), resolve.parse(reference), cursor)
     for written in (10**30, -(10**30), 10**15):
-        noted = ["v", written, 1, "", ""]
-        forged = cursors.encode("resolve", [NAME.value, "@12", "1", 1, 1, *noted, *noted])
+        match = ["v", written, 1, "", ""]
+        forged = cursors.encode("resolve", [NAME.value, "@12", "1", 1, 1, *match, *match])
         with pytest.raises(InvalidRequest, match="cursor"):
-            resolve.resolve(STORE, NAME, resolve.parse("@12"), forged, ADA)
+            resolve.resolve(WORK, resolve.parse("@12"), forged)

@@ -91,25 +91,25 @@ def test_a_bundle_stays_under_its_limit_with_bytecode_and_without(
 
 
 SHIPPED = {
-    "audit_trail": {"audit_trail", "holdfast", "holdfast/identity", "holdfast/s3"},
+    "audit_trail": {"audit_trail", "holdfast", "holdfast/s3"},
     "authorizer": {
         *("authorizer", "gateway", "holdfast", "holdfast/identity", "holdfast/identity/oidc"),
         "holdfast/s3",
     },
     "cloud": {
         *("cloud", "gateway", "holdfast", "holdfast/cloud", "holdfast/identity", "holdfast/s3"),
-        "holdfast/state",
+        *("holdfast/state", "holdfast/state/freezing"),
     },
     "console": {"console", "gateway", "holdfast"},
     "health": {"gateway", "health", "holdfast"},
     "management": {
         *("management", "gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
-        *("holdfast/api", "holdfast/cloud"),
+        *("holdfast/api", "holdfast/cloud", "holdfast/state/freezing"),
     },
     "session_exchange": {"gateway", "holdfast", "holdfast/identity", "holdfast/s3", "session_exchange"},
     "terraform_http": {
         *("gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"),
-        "terraform_http",
+        *("holdfast/state/freezing", "terraform_http"),
     },
     "watch": {*("gateway", "holdfast", "holdfast/identity", "holdfast/s3", "holdfast/state"), "watch"},
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from botocore.loaders import create_loader
 
-from holdfast.s3.budget import deadline
+from holdfast.s3.budget import Budget
 from infra.alarm_settings import AlarmSettings
 from infra.config import AWS, ConfigError, above_quota, load_teams, local, read_target
 from infra.domain_settings import DomainSettings
@@ -336,7 +336,7 @@ def test_the_largest_state_is_written_and_its_lock_read_again_before_requests_to
     function: str,
 ) -> None:
     (seconds,) = (spec.seconds for spec in FUNCTIONS if spec.name == function)
-    for_requests = deadline(1000 * seconds) - time.monotonic()
+    for_requests = Budget.of_invocation(1000 * seconds).deadline - time.monotonic()
 
     # From S3 and to S3 at 50 MB a second, and 8 ms of processing.
     written_after = LARGEST_STATE_MB * (2 / 50 + 0.008)
