@@ -251,7 +251,7 @@ class Api(Construct):
         stage_resource.route_settings = settings
 
         self.api_id = api.api_id
-        self.domain = team.domain and self._domain(team.domain, api, stage)
+        self.domain = self._domain(team.domain, api, stage) if team.domain else None
         own = f"https://{team.domain.name}" if team.domain else None
         self.address = (target.api_address or own or api.api_endpoint).replace("{api}", api.api_id)
 

@@ -218,8 +218,8 @@ def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(
     metadata = largest_metadata(character, is_restored=is_restored, is_frozen=is_frozen)
 
     size = sum(
-        len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode_named(name, value))
-        for name, value in metadata.items()
+        len(S3_METADATA_PREFIX) + len(name) + len(value)
+        for name, value in object_metadata.encode_all(metadata).items()
     )
     assert size <= S3_METADATA_LIMIT
 

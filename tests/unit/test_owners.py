@@ -160,8 +160,8 @@ def test_metadata_has_a_whole_owner_or_none_and_never_more_than_s3_accepts(other
 
     def size(metadata: dict[str, str]) -> int:
         return sum(
-            len(S3_METADATA_PREFIX) + len(name) + len(object_metadata.encode_named(name, value))
-            for name, value in metadata.items()
+            len(S3_METADATA_PREFIX) + len(name) + len(value)
+            for name, value in object_metadata.encode_all(metadata).items()
         )
 
     assert stored == (metadata | {"owner": owner} if "owner" in stored else metadata)

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
+from gateway.function import Function
 from gateway.requests import Request
 from gateway.responses import Response, respond
 from gateway.router import Route, Router, Target, by_id, by_name, text
@@ -15,8 +16,9 @@ from holdfast.audit import Event
 from holdfast.cloud.ids import OutputId, VersionId, WorkspaceId, parse_version
 from holdfast.cloud.names import state_name
 from holdfast.errors import HoldfastError, InvalidId, InvalidName
-from holdfast.s3.store import Store
+from holdfast.s3.budget import Budget
 from tests.support.events import request
+from tests.support.work import policy
 
 NAME: Final = names.parse("network/prod")
 WORKSPACE: Final = WorkspaceId(NAME, "0" * 32, 1_700_000_000, "")
@@ -108,5 +110,5 @@ def test_an_unknown_verb_is_refused_before_its_caller_and_the_caller_before_an_i
     method: str, name: str, more: Mapping[str, Any], refused: tuple[int, str]
 ) -> None:
     event = request(method, "/states/{name+}", name, **more)
-    answer = respond(Request(event, Store(cast("Any", None), "states", "1", deadline=0)), ROUTER)
+    answer = respond(Request(event, Function(None, "states", "1", policy(), None), Budget(0)), ROUTER)
     assert (answer["statusCode"], json.loads(answer["body"])["error"]) == refused

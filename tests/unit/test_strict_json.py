@@ -3,19 +3,21 @@
 import base64
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
 from cloud import documents
+from gateway.function import Function
 from holdfast import json_object
 from holdfast.errors import HoldfastError
 from holdfast.identity import sessions
-from holdfast.s3.store import Store
+from holdfast.s3.budget import Budget
 from holdfast.state import lock_info
 from management.requests import Request
 from tests.support.documents import lock_info as lock_document
 from tests.support.events import manage_request
+from tests.support.work import policy
 
 _NOT_JSON: Final = "is not a JSON document"
 _NO_OBJECT: Final = "is not a JSON object"
@@ -80,9 +82,13 @@ _VERSION: Final = b'{"type": "state-versions", "attributes": {"serial": 1, "line
 )
 
 
+def _to_management(event: Mapping[str, Any]) -> Request:
+    return Request(event, Function(None, "states", "1", policy(), None), Budget(0))
+
+
 def _of_management(body: bytes) -> object:
     event = manage_request("POST", "restore/a", body=base64.b64encode(body).decode(), is_base64=True)
-    return Request(event, Store(cast("Any", None), "states", "1", deadline=0)).document("a")
+    return _to_management(event).document("a")
 
 
 def _why(read: Callable[[bytes], object], body: bytes) -> str:
@@ -150,7 +156,7 @@ def test_a_document_is_read_once_and_none_of_its_texts_is_read_again(
 
 def test_the_texts_of_a_query_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     event = manage_request("GET", "versions/a", query={"cursor": "größe"})
-    request = Request(event, Store(cast("Any", None), "states", "1", deadline=0))
+    request = _to_management(event)
     checked: list[object] = []
     monkeypatch.setattr(json_object, "check_unicode", checked.append)
     assert (request.query, request.parameters) == ({"cursor": "größe"}, {"cursor": "größe"})

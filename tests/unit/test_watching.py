@@ -1,7 +1,7 @@
 """The watch finds old locks, large states and ending tokens, reports each in time, and counts them."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -12,9 +12,11 @@ from holdfast.identity import credentials, tokens
 from holdfast.identity.tokens import Token
 from holdfast.names import StateName
 from holdfast.s3.objects import KeysPage, ListedKey, Object, ObjectVersion
-from holdfast.s3.store import Store
 from holdfast.state import lock_info
 from holdfast.watching import Kind
+
+if TYPE_CHECKING:
+    from holdfast.s3.store import Store
 
 NOW = datetime(2026, 11, 28, 12, 30, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
