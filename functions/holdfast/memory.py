@@ -28,7 +28,7 @@ class Memory:
         """Replace the cached version of a state by the version that is current now; None for a missing state.
 
         A version is not cached if its ETag or its ID may belong to another version too, or if the object is
-        empty.
+        empty. A version of another program is cached, and a write ignores it.
         """
         self._known.pop(name, None)
         if (

@@ -1,4 +1,4 @@
-"""The noun of a request: one caller at one state, with what the verbs need for it."""
+"""The work of a verb: one state, for one caller, in one request."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Work:
 
     Attributes:
         store: the state bucket, within the budget of the invocation.
-        policy: the decisions of the team. It has the fields that the function declares.
+        policy: the decisions of the team. A field that the function does not declare raises `KeyError`.
         memory: the process's cache of current versions; None if the function has none.
     """
 

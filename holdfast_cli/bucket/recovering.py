@@ -329,8 +329,8 @@ def remove(
     new: Side, here: Listing, there: Listing | None, locks: Sequence[ReplicaLock], progress: "Progress"
 ) -> list[ReplicaLock]:
     """Remove the stale locks, and below each lock and freeze the released ones. Return what stays."""
-    work = partial(_remove, new, here, there)
-    return _by_name(_for_each(locks, work, "locks removed", progress))
+    remove_one = partial(_remove, new, here, there)
+    return _by_name(_for_each(locks, remove_one, "locks removed", progress))
 
 
 def _remove(new: Side, here: Listing, there: Listing | None, current: ReplicaLock) -> ReplicaLock | None:
@@ -344,10 +344,13 @@ def _remove(new: Side, here: Listing, there: Listing | None, current: ReplicaLoc
             # A version under retention stays: below a delete marker it is no lock.
             store.remove_version(name.lock_key, version_id)
     store.budget.prolong(PATIENCE)
-    left: ReplicaLock | None = current
-    while left is not None and left.is_stale and isinstance(left.lock, CommandLock):
+    if not current.is_stale:
+        return current
+    # Read again, because somebody can have broken the lock and acquired another since all locks were read.
+    while (
+        (left := _current_lock(store, name, there)) and left.is_stale and isinstance(left.lock, CommandLock)
+    ):
         held.remove(store, name, left.lock)
-        left = _current_lock(store, name, there)
     return left
 
 

@@ -99,7 +99,7 @@ def read(store: Store, name: StateName) -> StoredRecord | None:
 
 
 def create(store: Store, name: StateName, tags: Mapping[str, str], principal: str) -> Record:
-    """Create a record. Succeeds also if this caller has already created one with the same tags.
+    """Create a record. A record with the same tags that this caller has created counts as created.
 
     Raises:
         WorkspaceExists: another record exists.

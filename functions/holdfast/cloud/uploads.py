@@ -74,6 +74,7 @@ def commit(work: Work, staged: Store, upload: UploadId) -> Written:
         UploadAltered: the document differs from the announced one.
     """
     work.require(Action.WRITE)
+    _check_same_state(work, upload)
     limit = work.policy.largest_state
     stored = staging.read(staged, upload, work.caller, limit)
     if stored is None:
@@ -98,10 +99,17 @@ def write_at_once(work: Work, upload: UploadId, body: bytes) -> Written:
 
     Raises the errors of `commit`, except `UploadMissing`.
     """
+    _check_same_state(work, upload)
     limit = work.policy.largest_state
     if len(body) > limit:
         raise too_large(len(body), limit)
     return write.write(work, body, upload.lock_id, upload, _compare(body, upload))
+
+
+def _check_same_state(work: Work, upload: UploadId) -> None:
+    """Raise `ValueError` for an upload of another state: the lock and the content are the upload's."""
+    if upload.name != work.name:
+        raise ValueError("the upload is of another state")
 
 
 def _may_be_current(

@@ -9,11 +9,11 @@ READ_TIMEOUT: Final = 5.0
 """Seconds without a byte from S3 after which a request is retried."""
 
 _LONGEST: Final = 15.0
-"""The most seconds within which requests begin."""
+"""The longest time in seconds in which the requests of an invocation may begin."""
 
 
 class Budget:
-    """The budget of an invocation, which its stores share. Several threads may use it at the same time.
+    """The budget of an invocation or of a command, which its stores share. Several threads may use it.
 
     Attributes:
         deadline: the `time.monotonic()` value after which no request starts.

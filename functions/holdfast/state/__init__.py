@@ -7,9 +7,10 @@ Parameters have the same meaning in all modules:
   object take `store`, the bucket, and `name`, the name of the state.
 - `OutcomeUnknown` is raised if S3 neither accepts nor refuses a request in time; a retry is safe.
   `StorageRefused` is raised if S3 refuses the function.
-- The policy's `declared_only` raises `NotDeclared` for a name that is not declared and has no state. With it,
-  an acquire or a create sends one more request, or two without a state; a read or a write sends one without a
-  state. `require_lock` refuses writes without a lock. A state above `largest_state` raises `TooLarge`.
+- If the policy says `declared_only`, a name that is not declared and has no state raises `NotDeclared`. An
+  acquire or a create then sends one more request, or two without a state; a read or a write sends one without
+  a state. The verbs of operators do not look at it. If the policy says `require_lock`, a write needs a lock.
+  A restore, a commit or an upload above `largest_state` raises `TooLarge`.
 - `version_id` is the ID of an object version, of the state or of the lock; None means the current version.
 - `body` is the bytes of a document, `sha256` their hexadecimal hash.
 - `lock` is the lock that was read; None means that the state is unlocked. `lock_id` is the ID of the lock

@@ -22,8 +22,7 @@ def acquire(work: Work, body: bytes) -> LockIdentity:
     """Acquire the lock with a client's lock info.
 
     Raises:
-        InvalidLockInfo: the body is not lock info, or the info of a freeze.
-        Locked: somebody else holds the lock, or the state is frozen.
+        InvalidLockInfo: the body is not lock info, or its operation is that of a freeze.
     """
     work.require(Action.LOCK)
     info = lock_info.parse(body)
@@ -40,10 +39,9 @@ def acquire_own(work: Work, info: LockInfo, freeze: Freeze | None = None) -> Loc
     """Acquire the lock, without checking the caller's role. Before that, remove a freeze that has ended.
 
     Args:
-        freeze: the freeze that the lock is; None for the lock of a command.
+        freeze: the freeze to place; None for the lock of a command.
 
     Raises:
-        Locked: somebody else holds the lock, or the state is frozen.
         OutcomeUnknown: S3 did not decide, or other clients kept acquiring and releasing the lock.
     """
     store, name, caller = work.store, work.name, work.caller

@@ -30,7 +30,7 @@ def delete(
     check: Callable[[Object], None] | None = None,
     then: Callable[[], None] | None = None,
 ) -> Removed:
-    """Delete the state, but keep its versions. Succeeds also if the state does not exist.
+    """Delete the state, but keep its versions. A missing state counts as deleted.
 
     Args:
         seen: the version to delete; None for the current version. If the state is already deleted, the verb

@@ -37,7 +37,7 @@ class NewVersion:
     Attributes:
         document: the revision and the client's version, for the metadata.
         body: the state document; stored byte for byte.
-        notes: further metadata of the verb: `upload`, or `restored-from` and `reason`.
+        notes: metadata that the verb adds or replaces, such as `upload`, `restored-from` or `operation`.
         sha256: the hash of the body.
     """
 
@@ -109,7 +109,7 @@ def require_creatable(work: Work, check_lock: Callable[[HeldLock | None], None] 
 
 
 def require_not_frozen(work: Work, check_lock: Callable[[HeldLock | None], None] | None = None) -> None:
-    """Raise `Frozen` if a name, which has no state, matches a frozen pattern.
+    """Raise `Frozen` if a name, which has no state, matches a frozen pattern; then check the lock again.
 
     Args:
         check_lock: raises an error if the lock has changed; None if no PutObject follows. The lock is read

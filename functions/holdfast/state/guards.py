@@ -45,7 +45,7 @@ COMPARED_BY_CLIENT: Final = frozenset({"state-push", "migration destination stat
 def check_lock(work: Work, lock: HeldLock | None, lock_id: str | None) -> None:
     """Raise an error unless the caller may write under the lock that was read.
 
-    `Locked` is raised also if the client named no lock.
+    `Locked` is raised even if the client named no lock.
     """
     if lock is not None:
         # The ID alone proves nothing: every refused caller learns it. Nobody writes under a freeze.
@@ -54,7 +54,7 @@ def check_lock(work: Work, lock: HeldLock | None, lock_id: str | None) -> None:
             raise refusal(lock)
     elif lock_id is not None:
         raise _lock_lost(lock_id)
-    elif work.policy.require_lock:
+    elif work.policy.require_lock:  # the function of `cloud {}` never comes here: each upload names its lock
         raise LockRequired(
             "This team takes no write without a lock. Run the command without '-lock=false', and set "
             "lock_address and unlock_address in the backend block."

@@ -106,12 +106,18 @@ class HeldLock:
 
 @dataclass(frozen=True, slots=True)
 class CommandLock(HeldLock):
-    """The lock of a command: a client acquired it, or a verb for itself."""
+    """The lock of a command: every lock but a freeze, whichever program acquired it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFreeze(HeldLock):
-    """A freeze: a lock that nobody releases, force-unlocks or breaks. An unfreeze removes it."""
+    """A freeze: a lock that nobody releases, force-unlocks or breaks.
+
+    An unfreeze removes it. After its end, the next acquire does.
+
+    Attributes:
+        mark: the freeze, as the metadata says it.
+    """
 
     mark: Freeze
 
@@ -137,7 +143,7 @@ def read(store: Store, name: StateName) -> HeldLock | None:
 
 
 def of_object(identity: LockIdentity, version: ObjectVersion, read_at: datetime) -> HeldLock:
-    """Return the lock or the freeze that an object is. Its metadata decides: a client sends any operation."""
+    """Return a lock as what it is. The metadata decides, because a client can send any operation."""
     metadata = version.metadata
     if "freeze" not in metadata:
         return CommandLock(identity, version, read_at)

@@ -1,4 +1,8 @@
-"""Release the caller's own lock. A release that names another lock, or none, is a force-unlock."""
+"""Release the caller's own lock.
+
+A request with the lock's ID and another document or caller, with the ID alone, or with nothing is no release
+but a force-unlock (`removing`).
+"""
 
 from dataclasses import dataclass
 

@@ -21,7 +21,7 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.work import Work
 
 FORCE_UNLOCK_MIN_AGE: Final = timedelta(seconds=10)
-"""The least age at which a force-unlock without an ID removes a lock."""
+"""The least age at which a force-unlock that does not name the lock's ID removes a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,11 @@ class ForceUnlocked:
 
 
 def force_unlock_unnamed(work: Work) -> ForceUnlocked:
-    """Remove the lock that is held: Terraform's force-unlock, which does not name a lock."""
+    """Remove the lock that is held: Terraform's force-unlock, which does not name a lock.
+
+    Raises:
+        LockNotMatched: the lock is too young.
+    """
     own_locks = work.policy.own_locks
     if own_locks is OwnLocks.NAMED:
         note = f"This request names no lock; 'holdfast lock break {work.name}' removes a lock of your own."
@@ -93,7 +97,7 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
     from a version of the state. The result is `ForceUnlocked` even if the state is no longer locked.
 
     Raises:
-        LockNotMatched: another lock is held, or the bucket has no versioning, so that locks are alike.
+        LockNotMatched: another lock is held, or locks cannot be told apart, without versioning.
     """
     work.require(work.policy.own_locks.needs)
     lock = held.read(work.store, work.name)
@@ -167,7 +171,7 @@ def _require_force_unlock(work: Work, note: str) -> None:
 
 
 def _is_old_enough(lock: HeldLock) -> bool:
-    """Return whether a lock is old enough for a force-unlock without an ID."""
+    """Return whether a lock is old enough for a force-unlock that does not name the lock's ID."""
     # Both times are in whole seconds, so the lock can be up to a second younger than the difference.
     return lock.read_at - lock.version.last_modified > FORCE_UNLOCK_MIN_AGE
 

@@ -96,7 +96,8 @@ def restore(work: Work, wanted: Wanted) -> Restored:
         TooLarge, UnreadableVersion, EncryptedState: the version cannot be written again.
         StateDeleted: the state has no current version.
         LineageChanged: the version belongs to another lineage than the current one.
-        Frozen, NotFrozen: also if the lock is another freeze than `wanted.freeze_id`, or has ended.
+        Frozen: the lock is another freeze than `wanted.freeze_id`, or this freeze has ended.
+        NotFrozen: the state is not locked although `wanted` names a freeze.
         RestoreOutcomeUnknown: the lock was released or broken meanwhile, or the freeze has ended.
     """
     work.require(Action.RESTORE)

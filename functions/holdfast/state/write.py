@@ -138,7 +138,7 @@ def committed(work: Work, upload: Upload) -> Written | None:
 
 
 def _remembered(work: Work) -> CurrentState | None:
-    """Take the cached version, without its content; None if another program wrote it."""
+    """Take the cached version; None if nothing is cached, or another program wrote the version."""
     version = work.memory.take(work.name) if work.memory else None
     return parse_metadata(version) if version else None
 

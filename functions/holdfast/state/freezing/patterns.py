@@ -1,4 +1,4 @@
-"""Freeze a pattern of names: a record refuses states that do not exist, the others are frozen singly."""
+"""Freeze a pattern of names: a record refuses new states, and each other state is frozen by itself."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -75,7 +75,7 @@ def unfreeze_pattern(store: Store, caller: Caller, freeze_id: str) -> PatternFre
         if lifted is None:
             return before  # the attempt before took effect, or somebody else's did
         _require(lifted.pattern, caller)
-        if record.is_stored(store, stored, [entry for entry in entries if entry is not lifted]):
+        if record.replace(store, stored, [entry for entry in entries if entry is not lifted]):
             return lifted
     raise _raced()
 
@@ -111,7 +111,7 @@ def _recorded(store: Store, wanted: PatternFreeze, begun_for: str | None) -> Pat
             return there
         if len(entries) >= MAX_PATTERNS:
             raise InvalidRequest(f"At most {MAX_PATTERNS} patterns can be frozen; unfreeze one first.")
-        if record.is_stored(store, stored, [*entries, wanted]):
+        if record.replace(store, stored, [*entries, wanted]):
             return wanted
     raise _raced()
 

@@ -3,9 +3,9 @@
 States that exist, and names that are locked, are frozen one by one, by locks. A record of all frozen patterns
 refuses what begins a state: `require_not_frozen` reads it wherever a verb finds no state.
 
-A freeze writes the record first, and then lists locks and states. A first write whose lock
-is not in the list acquired it after the record, and finds the record. A first write whose lock is older than
-the record may have created everything already, so it is not refused: its lock is listed, and is waited for.
+A freeze writes the record first, and then lists locks and states. A first write whose lock is not in the list
+acquired it after the record, and finds the record. A first write whose lock is older than the record may have
+created everything already, so it is not refused: its lock is listed, and is waited for.
 """
 
 import json
@@ -89,9 +89,9 @@ def require_not_frozen(work: Work) -> None:
             raise entry.refusal()
 
 
-def is_stored(store: Store, before: Object | None, entries: Iterable[PatternFreeze]) -> bool:
-    """Store the record if it has not changed. A new pattern has the time of the object."""
-    document = {"schema": _SCHEMA, "freezes": [entry.to_json() for entry in entries]}
+def replace(store: Store, before: Object | None, freezes: Iterable[PatternFreeze]) -> bool:
+    """Replace the record, and return whether it was as before. A new pattern has the time of the object."""
+    document = {"schema": _SCHEMA, "freezes": [freeze.to_json() for freeze in freezes]}
     condition = IfMatch(before.version.etag) if before else IfAbsent()
     stored = store.write(FROZEN_PATTERNS, json.dumps(document).encode(), condition, metadata={})
     return isinstance(stored, Stored)
