@@ -1,8 +1,7 @@
 """The variables of the functions: what a team decided, and where its things are.
 
 A field is a variable. Only `from_environment` reads these variables, and only `environment` writes them, so
-that the two agree. `infra/functions.py` declares the fields of each function, and a test compares them with
-those that it reads.
+that the two agree. A function is deployed with the variables of the fields that its sources read.
 """
 
 import os

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 # In ASCII, because a lone surrogate cannot be written as UTF-8.
 _log = Logger(json_serializer=partial(json.dumps, default=str))
 numbered(_log)
-_function = function.start(Policy.from_environment("largest_state", "own_locks", "retention"))
+_function = function.start(
+    Policy.from_environment("largest_state", "declared_only", "own_locks", "retention")
+)
 
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
