@@ -4,15 +4,15 @@ from typing import Final
 
 import pytest
 
-from infra.team_policy import policy_of
-from infra.team_settings import TeamConfig
-
 SETTINGS: Final = {
-    **policy_of(TeamConfig(name="network")).environment(),
     "HOLDFAST_ACCOUNT": "123456789012",
     "HOLDFAST_AUDIT_GROUP": "/holdfast/network/audit",
     "HOLDFAST_BUCKET": "bucket",
+    "HOLDFAST_MAX_STATE_MB": "100",
+    "HOLDFAST_NEW_STATES": "any",
+    "HOLDFAST_OWN_LOCKS": "named",
     "HOLDFAST_PROBED_API": "https://api.example.com",
+    "HOLDFAST_REQUIRE_LOCK": "true",
     "HOLDFAST_STAGING_BUCKET": "staging",
     "HOLDFAST_TEAM": "network",
     "HOLDFAST_TRANSFERS_ROLE": "arn:aws:iam::123456789012:role/Holdfast-network-eu-central-1-transfers",

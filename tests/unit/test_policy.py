@@ -16,6 +16,7 @@ from infra.functions import FUNCTIONS, FunctionSpec
 from infra.sources import SourceError, fields_read, sources_of
 from infra.team_policy import policy_of
 from tests.support import policy_reads
+from tests.support.environment import SETTINGS
 from tests.support.every_setting import DEFAULT, EVERY_SETTING
 
 SOURCES: Final = Path(__file__).parents[2] / "functions"
@@ -105,6 +106,10 @@ def test_what_is_written_is_read_again_under_the_same_names(
 def test_the_examples_have_every_variable_and_each_is_of_one_field() -> None:
     assert SETTLED.environment().keys() | WHOLE.environment().keys() == set(VARIABLES.values())
     assert len(VARIABLES) == len(set(VARIABLES.values())) == len(FIELDS)
+
+
+def test_the_environment_of_other_tests_is_that_of_a_team_without_settings() -> None:
+    assert SETTINGS.items() >= PLAIN.environment().items()
 
 
 @pytest.mark.parametrize(("kind", "each"), FIELDS, ids=VARIABLES)
