@@ -1,6 +1,5 @@
 """Builds the functions' bundles without Docker. A bundle is a folder with our code and its dependencies."""
 
-import ast
 import gzip
 import hashlib
 import json
@@ -8,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -17,6 +16,7 @@ from holdfast.team import LAMBDA_PYTHON
 from infra import console
 from infra.bytecode import CompileError, Compiler, Native, lambda_compiler
 from infra.functions import FUNCTIONS
+from infra.sources import SourceError, fields_read, sources_of
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -43,6 +43,7 @@ class BundleError(Exception):
 class Bundle:
     """A function's code for deployment; `function` is the name of its folder below `functions/`.
 
+    `fields` are the fields of `holdfast.policy` that the code reads.
     `digest` is the hexadecimal SHA-256 of the bundle's inputs, and of whether the bundle has bytecode. It has
     bytecode if the machine has a Python of the target's version. The digest depends on nothing else of the
     machine, so that an unchanged function is not deployed again.
@@ -51,6 +52,7 @@ class Bundle:
     function: str
     path: Path
     digest: str
+    fields: frozenset[str]
 
 
 WITHOUT_BYTECODE: Final = (
@@ -89,7 +91,11 @@ def bundle(
     for needed in (functions / function / "handler.py", requirements):
         if not needed.is_file():
             raise BundleError(f"{needed} is missing: the function '{function}' cannot be bundled without it")
-    sources = _sources(functions, function)
+    try:
+        sources = sources_of(functions, function)
+        fields = fields_read(sources)
+    except SourceError as error:
+        raise BundleError(str(error)) from None
     if function == _CONSOLE:
         sources |= _console_files(build)
     compiler = _compiler(target) if bytecode else None
@@ -119,27 +125,11 @@ def bundle(
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
-    return Bundle(function, _built(build / f"{function}-{target}-{digest[:12]}", assemble), digest)
+    return Bundle(function, _built(build / f"{function}-{target}-{digest[:12]}", assemble), digest, fields)
 
 
 def _names_a_package(requirements: Path) -> bool:
     return any(line and not line.startswith("#") for line in requirements.read_text().splitlines())
-
-
-def _sources(functions: Path, function: str) -> dict[Path, bytes]:
-    """Return path -> source of a function's folder and of every module of ours that it imports."""
-    own = (path for path in sorted((functions / function).rglob("*")) if _is_shipped(path, functions))
-    waiting = list(own)
-    sources: dict[Path, bytes] = {}
-    while waiting:
-        path = waiting.pop()
-        relative = path.relative_to(functions)
-        if relative in sources:
-            continue
-        sources[relative] = path.read_bytes()
-        if path.suffix == ".py":
-            waiting += _imported(functions, path, sources[relative])
-    return sources
 
 
 def _console_files(build: Path) -> dict[Path, bytes]:
@@ -149,41 +139,6 @@ def _console_files(build: Path) -> dict[Path, bytes]:
     except console.ConsoleError as error:
         raise BundleError(str(error)) from error
     return {Path(_CONSOLE, "files", path.name): path.read_bytes() for path in sorted(built.iterdir())}
-
-
-def _is_shipped(path: Path, functions: Path) -> bool:
-    parts = path.relative_to(functions).parts
-    left_out = any(part in ("__pycache__", "tests") or part.startswith(".") for part in parts)
-    return path.is_file() and not left_out and path.stem != "requirements"
-
-
-def _imported(functions: Path, path: Path, source: bytes) -> Iterator[Path]:
-    """Yield the files of the modules below `functions` that a module imports."""
-    try:
-        tree = ast.parse(source, path)
-    except (SyntaxError, ValueError) as error:
-        raise BundleError(f"{path} is not Python that could be deployed: {error}") from None
-    for node in ast.walk(tree):
-        match node:
-            case ast.Import(names=names):
-                modules = [alias.name for alias in names]
-            case ast.ImportFrom(level=level) if level > 0:
-                raise BundleError(f"{path} imports relatively: name the module, so that it is bundled")
-            case ast.ImportFrom(module=str(module), names=names):
-                modules = [module, *(f"{module}.{alias.name}" for alias in names)]
-            case _:
-                continue
-        for module in modules:
-            yield from _files(functions, module.split("."))
-
-
-def _files(functions: Path, module: Sequence[str]) -> Iterator[Path]:
-    """Yield the files of a module: its own file, and `__init__.py` of its packages."""
-    for length in range(1, len(module) + 1):
-        place = functions.joinpath(*module[:length])
-        for file in (place / "__init__.py", place.with_suffix(".py")):
-            if file.is_file():
-                yield file
 
 
 def _compiler(target: Literal["aws", "local"]) -> Compiler:

@@ -1,4 +1,4 @@
-"""The declaration of every function: its code, its permissions, its environment and how it runs.
+"""The declaration of every function: its code, its permissions and how it runs.
 
 Bundles, logs, the audit trail's subscriptions and prices are made from `FUNCTIONS`, roles and
 `permissions.md` from `ROLES`.
@@ -76,7 +76,6 @@ class FunctionSpec(RoleSpec):
         folder: the name of its folder below `functions/`, which has `handler.py`.
         memory: megabytes, or the name of a setting in the team's `memory`.
         seconds: its timeout.
-        environment: the fields of `holdfast.policy` that it has, each as a variable.
         audited: whether the marked lines of its log are copied to the audit trail.
         services: the AWS services that it calls; its bundle has the SDK's models of these services only.
         kept_warm: whether a schedule keeps a process of it running, if the team enables that. A schedule
@@ -88,7 +87,6 @@ class FunctionSpec(RoleSpec):
     folder: str
     memory: Literal["backend", "cloud", "management", "authorizer"] | int
     seconds: int
-    environment: tuple[str, ...]
     audited: bool = True
     services: tuple[str, ...] = ("s3",)
     kept_warm: bool = False
@@ -140,13 +138,6 @@ def _key(sid: str, *actions: str, of: Place = STATE_BUCKET) -> Grant:
 
 USE_KEY: Final = _key("EncryptAndDecrypt", "GenerateDataKey", "Decrypt")
 
-_BUCKET: Final = ("bucket", "account", "numbered")
-_SIGN_IN: Final = (*_BUCKET, "networks")
-_LARGE_STATES: Final = (
-    *(*_BUCKET, "largest_state", "declared_only", "own_locks", "retention"),
-    *("presign_endpoint", "transfers_role"),
-)
-
 FUNCTIONS: Final = (
     FunctionSpec(
         name="backend",
@@ -154,7 +145,6 @@ FUNCTIONS: Final = (
         purpose="Handles Terraform's requests: reads and writes states, acquires and releases locks.",
         memory="backend",
         seconds=25,  # below the gateway's 30 s, so that it always sends our response
-        environment=(*_BUCKET, "require_lock", "declared_only", "own_locks", "retention"),
         grants=(
             *(STATES_RW.also(PROBES), REMOVE_LOCKS.also(PROBES), TAG_LOCKS.also(PROBES)),
             RETAIN_STATES,
@@ -171,7 +161,6 @@ FUNCTIONS: Final = (
         purpose='Handles the requests of `cloud {}` and `backend "remote"`.',
         memory="cloud",
         seconds=25,
-        environment=(*_LARGE_STATES, "staging_bucket", "api_address"),
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
             Grant("Workspaces", _USE, (WORKSPACES,)),
@@ -192,7 +181,6 @@ FUNCTIONS: Final = (
         purpose="Handles operators' requests: to list, compare, restore or freeze states, for example.",
         memory="management",
         seconds=29,
-        environment=(*_LARGE_STATES, "audit_group"),
         grants=(
             *(STATES_RW, READ_VERSIONS, REMOVE_LOCKS, TAG_LOCKS, RETAIN_STATES),
             Grant("DeclareNames", _USE, (WORKSPACES,)),
@@ -210,7 +198,6 @@ FUNCTIONS: Final = (
         memory="authorizer",
         # As long as API Gateway waits. The function ends earlier, by `time_limit.py`, which counts the init.
         seconds=10,
-        environment=_SIGN_IN,
         grants=(
             Grant("ReadRecords", ("s3:GetObject",), (TOKENS, SESSIONS, TRUST)),
             MISSING_KEYS_ARE_404,
@@ -224,7 +211,6 @@ FUNCTIONS: Final = (
         purpose="Exchanges an ID token or an AWS identity for a session.",
         memory="authorizer",  # similar work: reads a record, writes another
         seconds=25,
-        environment=_SIGN_IN,
         grants=(
             Grant("ReadTrust", ("s3:GetObject",), (TRUST,)),
             Grant("MakeSessions", ("s3:PutObject",), (SESSIONS,)),
@@ -238,7 +224,6 @@ FUNCTIONS: Final = (
         purpose="Tells everybody the version, where `cloud {}` finds the API, and how to get a token.",
         memory=128,  # the least that Lambda has
         seconds=5,
-        environment=(),
         grants=(),
         audited=False,
         version_of="backend",
@@ -249,7 +234,6 @@ FUNCTIONS: Final = (
         purpose="Serves the files of the console, to anybody.",
         memory=256,
         seconds=5,
-        environment=(),
         grants=(),
         audited=False,
         setting="console",
@@ -261,7 +245,6 @@ FUNCTIONS: Final = (
         "of changed tokens and trust records.",
         memory=256,
         seconds=60,  # no client waits for it
-        environment=("audit_group", "notify_topic", "notified", "audit_archive", "audit_archive_owner"),
         grants=(
             Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),
             Grant("ArchiveAuditTrail", ("s3:PutObject",), (ARCHIVED,), when="audit_archive"),
@@ -276,7 +259,6 @@ FUNCTIONS: Final = (
         purpose="Looks every hour for old locks, large states and ending tokens, and probes the API.",
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
-        environment=(*_BUCKET, "has_networks", "team", "probed_api", "old_lock", "notify_topic"),
         grants=(
             Grant("ReadLocksAndTokens", ("s3:GetObject",), (LOCKS, TOKENS, WATCH)),
             Grant("List", ("s3:ListBucket",), (STATE_BUCKET,)),

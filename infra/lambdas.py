@@ -1,8 +1,7 @@
 """The functions of a team, made from their declarations, and their audit trail."""
 
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
@@ -13,10 +12,8 @@ from constructs import Construct
 
 from holdfast import __version__, audit, watching
 from holdfast import team as names
-from holdfast.access import OwnLocks
 from holdfast.audit import audit_log_group, function_log_group
-from holdfast.policy import VARIABLES, Deployment, Policy
-from holdfast.s3 import retention as object_lock
+from holdfast.policy import VARIABLES, Deployment
 from infra.bundle import Bundle
 from infra.config import Target
 from infra.functions import (
@@ -37,13 +34,8 @@ from infra.functions import (
     RoleSpec,
 )
 from infra.state_store import Staging, StateStore, audit_archive, fix_logical_id
+from infra.team_policy import policy_of, retention_of_each_write
 from infra.team_settings import TeamConfig
-
-_MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
-    "governance": "GOVERNANCE",
-    "compliance": "COMPLIANCE",
-}
-"""A retention mode in teams.toml -> its name in S3."""
 
 SUBSCRIPTION: Final = "audit"
 """The name of the subscription filter in each audited log group."""
@@ -124,7 +116,7 @@ class Functions(Construct):
             )
             if not team.has(spec):
                 continue  # its log stays, so that the setting can change again
-            own = {VARIABLES[field] for field in spec.environment}
+            own = {VARIABLES[field] for field in bundles[spec.name].fields}
             environment = {
                 "HOLDFAST_VERSION": version(bundles[spec.version_of or spec.name]),
                 "POWERTOOLS_SERVICE_NAME": "holdfast",
@@ -281,33 +273,6 @@ def _transfers_role(scope: Construct, team: TeamConfig) -> str:
 def version(bundle: Bundle) -> str:
     """Return the version of a function's code: release and digest, such as `0.2.0+57ab9b1ad0f6`."""
     return f"{__version__}+{bundle.digest[:12]}"
-
-
-def policy_of(team: TeamConfig) -> Policy:
-    """Return what the functions get to know of a team's settings."""
-    return Policy(
-        require_lock=team.require_lock,
-        declared_only=team.new_states == "declared",
-        own_locks=OwnLocks(team.own_locks or "none"),
-        largest_state=team.max_state_mb * 1_000_000,
-        retention=retention_of_each_write(team),
-        networks=team.networks,
-        has_networks=bool(team.networks),
-        numbered=team.audit_archive is not None,
-        notified=team.notify.events if team.notify else (),
-        old_lock=timedelta(seconds=team.alarms.oldest_lock_seconds) if team.alarms else None,
-    )
-
-
-def retention_of_each_write(team: TeamConfig) -> object_lock.Retention | None:
-    """Return the retention that every write of a state requests.
-
-    Returns:
-        None if the team has no retention, or if the bucket's default sets it.
-    """
-    if team.retention is None or team.retention.bucket_default:
-        return None
-    return object_lock.Retention(_MODES[team.retention.mode], team.retention.days)
 
 
 def audit_log(

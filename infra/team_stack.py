@@ -13,11 +13,12 @@ from infra.alarms import Alarms
 from infra.api import Api
 from infra.config import Target, above_quota
 from infra.keep_warm import KeepWarm
-from infra.lambdas import Bundles, Functions, retention_of_each_write
+from infra.lambdas import Bundles, Functions
 from infra.notifications import RefusedSignIns, notify_of_changed_records
 from infra.replica import ReplicaStack, replicate
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
+from infra.team_policy import retention_of_each_write
 from infra.team_settings import History, TeamConfig
 from infra.watch import Watch
 

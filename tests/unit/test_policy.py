@@ -4,48 +4,26 @@ import ast
 import re
 import subprocess
 import sys
-from dataclasses import MISSING, fields
-from datetime import timedelta
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from holdfast.access import OwnLocks
 from holdfast.policy import VARIABLES, Deployment, Policy
-from holdfast.s3.retention import Retention
-from infra import bundle
+from infra import team_settings as settings
 from infra.functions import FUNCTIONS, FunctionSpec
+from infra.sources import SourceError, fields_read, sources_of
+from infra.team_policy import policy_of
 from tests.support import policy_reads
+from tests.support.environment import SETTINGS
+from tests.support.every_setting import DEFAULT, EVERY_SETTING
 
 SOURCES: Final = Path(__file__).parents[2] / "functions"
 READER: Final = Path("holdfast/policy.py")
-NETWORKS: Final = ("203.0.113.0/24", "2001:db8::/32")
 
-STRICT: Final = Policy(
-    require_lock=True,
-    declared_only=True,
-    own_locks=OwnLocks.NONE,
-    largest_state=300_000_000,
-    retention=Retention("COMPLIANCE", 30),
-    networks=NETWORKS,
-    has_networks=True,
-    numbered=True,
-    notified=("state.written", "lock.force_unlocked"),
-    old_lock=timedelta(hours=1),
-)
-LOOSE: Final = Policy(
-    require_lock=False,
-    declared_only=False,
-    own_locks=OwnLocks.ANY,
-    largest_state=1_000_000,
-    retention=None,
-    networks=(),
-    has_networks=False,
-    numbered=False,
-    notified=(),
-    old_lock=None,
-)
+SETTLED: Final = policy_of(replace(EVERY_SETTING, retention=settings.Retention(mode="compliance", days=30)))
+PLAIN: Final = policy_of(DEFAULT)
 PLACES: Final = {
     name: f"a {name}"
     for name in ("team", "bucket", "account", "staging_bucket", "transfers_role", "probed_api", "audit_group")
@@ -72,27 +50,27 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ("made", "variables"),
     [
         (
-            STRICT,
+            SETTLED,
             {
-                "HOLDFAST_REQUIRE_LOCK": "true",
+                "HOLDFAST_REQUIRE_LOCK": "false",
                 "HOLDFAST_NEW_STATES": "declared",
                 "HOLDFAST_OWN_LOCKS": "none",
-                "HOLDFAST_MAX_STATE_MB": "300",
+                "HOLDFAST_MAX_STATE_MB": "250",
                 "HOLDFAST_RETENTION": "compliance 30",
                 "HOLDFAST_NETWORKS": "203.0.113.0/24,2001:db8::/32",
                 "HOLDFAST_HAS_NETWORKS": "true",
                 "HOLDFAST_NUMBERED": "true",
-                "HOLDFAST_NOTIFY_EVENTS": "state.written lock.force_unlocked",
-                "HOLDFAST_OLD_LOCK": "3600",
+                "HOLDFAST_NOTIFY_EVENTS": "state.written",
+                "HOLDFAST_OLD_LOCK": "172800",
             },
         ),
         (
-            LOOSE,
+            PLAIN,
             {
-                "HOLDFAST_REQUIRE_LOCK": "false",
+                "HOLDFAST_REQUIRE_LOCK": "true",
                 "HOLDFAST_NEW_STATES": "any",
-                "HOLDFAST_OWN_LOCKS": "any",
-                "HOLDFAST_MAX_STATE_MB": "1",
+                "HOLDFAST_OWN_LOCKS": "named",
+                "HOLDFAST_MAX_STATE_MB": "100",
             },
         ),
         (
@@ -117,8 +95,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_written_is_read_again_under_the_same_names(
     monkeypatch: pytest.MonkeyPatch, made: Policy | Deployment, variables: dict[str, str]
 ) -> None:
-    assert made.environment() == variables
-    for name, value in variables.items():
+    assert made.environment().items() >= variables.items()
+    for name, value in made.environment().items():
         monkeypatch.setenv(name, value)
     for each in fields(made):
         read = type(made).from_environment(each.name)
@@ -126,8 +104,12 @@ def test_what_is_written_is_read_again_under_the_same_names(
 
 
 def test_the_examples_have_every_variable_and_each_is_of_one_field() -> None:
-    assert STRICT.environment().keys() | WHOLE.environment().keys() == set(VARIABLES.values())
+    assert SETTLED.environment().keys() | WHOLE.environment().keys() == set(VARIABLES.values())
     assert len(VARIABLES) == len(set(VARIABLES.values())) == len(FIELDS)
+
+
+def test_the_environment_of_other_tests_is_that_of_a_team_without_settings() -> None:
+    assert SETTINGS.items() >= PLAIN.environment().items()
 
 
 @pytest.mark.parametrize(("kind", "each"), FIELDS, ids=VARIABLES)
@@ -142,7 +124,7 @@ def test_a_missing_variable_is_the_default_of_an_optional_field_and_stops_the_fu
         assert getattr(kind.from_environment(each.name), each.name) == default
 
 
-@pytest.mark.parametrize("made", [STRICT, WHOLE], ids=["policy", "deployment"])
+@pytest.mark.parametrize("made", [SETTLED, WHOLE], ids=["policy", "deployment"])
 def test_whoever_writes_the_variables_names_every_field(made: Policy | Deployment) -> None:
     values = {each.name: getattr(made, each.name) for each in fields(made)}
     for name in values:
@@ -222,22 +204,6 @@ def reads_of_the_environment(code: str) -> set[str]:
     }
 
 
-def fields_read(code: str) -> set[str]:
-    """Return the fields that code reads; raise `ValueError` if a field's name is not a text."""
-    nodes = [*ast.walk(ast.parse(code))]
-    calls = [
-        node.args
-        for node in nodes
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in {f"{kind.__name__}.from_environment" for kind in KINDS}
-    ]
-    if len(calls) != sum(
-        isinstance(node, ast.Attribute) and node.attr == "from_environment" for node in nodes
-    ):
-        raise ValueError("a call of from_environment is not recognized")
-    return {ast.literal_eval(name) for names in calls for name in names}
-
-
 @pytest.mark.parametrize(
     ("code", "names"),
     [
@@ -268,30 +234,14 @@ def test_only_one_module_reads_variables_and_others_read_those_of_aws() -> None:
     ]
 
 
-UNREAD: Final = {"management": {"declared_only"}}
-"""Fields that a function has although it does not read them."""
-
-
-@pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
-def test_a_function_has_the_fields_that_its_modules_read_and_no_other(spec: FunctionSpec) -> None:
-    modules = vars(bundle)["_sources"](SOURCES, spec.folder)
-    read = {
-        name
-        for path, source in modules.items()
-        if path.suffix == ".py" and path != READER
-        for name in fields_read(source.decode())
-    }
-    assert read == set(spec.environment) - UNREAD.get(spec.name, set())
-    assert set(spec.environment) <= VARIABLES.keys()
-
-
 # --- the policy that a function hands over to the library ----------------------------------------------
 
 
-NEVER_NEEDED: Final = {"cloud": {"require_lock"}}
-"""Fields that a function's code reaches and that it does not have: it never comes to their reading.
+ALL_THE_SAME: Final = {"cloud": {"require_lock"}, "management": {"declared_only"}}
+"""Fields that a function's code reaches and does not have, or the other way round.
 
 `guards.check_lock` reads `require_lock` for a write that names no lock, and an upload always names its lock.
+Management has `declared_only`, and restores and declares names without looking at it.
 """
 
 
@@ -302,19 +252,17 @@ def fields_handed_over(code: str) -> set[str]:
         for call in ast.walk(ast.parse(code))
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "function.start" and call.args
     ]
-    return {name for policy in policies for name in fields_read(ast.unparse(policy))}
+    return {name for policy in policies for name in fields_read({READER: ast.unparse(policy).encode()})}
 
 
 @pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
 def test_a_function_hands_over_the_fields_that_the_library_can_read_there_and_no_other(
     spec: FunctionSpec,
 ) -> None:
-    sources = vars(bundle)["_sources"](SOURCES, spec.folder)
+    sources = sources_of(SOURCES, spec.folder)
     handed_over = fields_handed_over(sources[Path(spec.folder, "handler.py")].decode())
     read = policy_reads.fields_read(policy_reads.modules_of(sources))
-    never = NEVER_NEEDED.get(spec.name, set())
-    assert never <= read
-    assert handed_over == read - never
+    assert handed_over ^ read == ALL_THE_SAME.get(spec.name, set())
 
 
 def test_no_code_reads_a_field_of_the_policy_in_another_way_than_by_its_name() -> None:
@@ -354,10 +302,16 @@ def test_each_other_use_of_a_policy_is_noticed(code: str) -> None:
     assert policy_reads.other_uses(code) == {"w.policy"}
 
 
-@pytest.mark.parametrize("code", ["of = Policy.from_environment", "Policy.from_environment(*names)"])
-def test_a_read_without_the_names_of_fields_is_noticed(code: str) -> None:
-    with pytest.raises(ValueError, match=r"from_environment|malformed"):
-        fields_read(code)
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("of = Policy.from_environment", "Policy.from_environment(*names)"),
+        *("Policy.from_environment(name)", "Policy.from_environment(1)"),
+    ],
+)
+def test_a_read_without_the_names_of_fields_is_not_deployed(code: str) -> None:
+    with pytest.raises(SourceError, match=r"^f/handler.py reads unnamed fields: write "):
+        fields_read({Path("f/handler.py"): code.encode()})
 
 
 @pytest.mark.parametrize(

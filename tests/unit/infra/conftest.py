@@ -13,54 +13,16 @@ import infra  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
 # isort: split
 from aws_cdk import App
 
-from infra.alarm_settings import AlarmSettings
 from infra.bundle import Bundle
 from infra.config import AWS, Target, load_teams, local
-from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
 from infra.lambdas import Bundles
-from infra.notify_settings import AuditArchive, Notify
-from infra.team_settings import AccessLogs, History, Memory, Replica, Retention, TeamConfig, Throttling
+from infra.sources import fields_read, sources_of
+from infra.team_settings import TeamConfig
 from infra.team_stack import team_stacks
+from tests.support.every_setting import EVERY_SETTING
 
 ROOT = Path(__file__).resolve().parents[3]
-
-EVERY_SETTING = TeamConfig(
-    name="ops",
-    account="123456789012",
-    region="eu-central-1",
-    require_lock=False,
-    new_states="declared",
-    own_locks=False,
-    native_clients=True,
-    max_state_mb=250,
-    retention=Retention(mode="compliance", days=30, bucket_default=True),
-    history=History(days=90, keep_versions=20),
-    key=f"arn:aws:kms:eu-central-1:123456789012:key/mrk-{'0' * 32}",
-    previous_keys=("kms",),
-    key_administrators=("arn:aws:iam::123456789012:role/security",),
-    replica=Replica(region="eu-west-1"),
-    access_logs=AccessLogs(bucket="acme-s3-logs", prefix="holdfast/"),
-    log_retention=30,
-    audit_retention=731,
-    throttling=Throttling(rate=5, burst=7),
-    memory=Memory(backend=1024, cloud=3008, management=2048, authorizer=256),
-    keep_warm=False,
-    console=False,
-    domain=DomainSettings(
-        name="states.example.com",
-        certificate="arn:aws:acm:eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666",
-    ),
-    watch=True,
-    audit_archive=AuditArchive(days=400),
-    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
-    alarms=AlarmSettings(
-        topic="arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock="2d", slow=5000
-    ),
-    networks=("203.0.113.0/24", "2001:db8::/32"),
-    tags={"cost-center": "42"},
-)
-"""A team whose every setting differs from the default."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +105,9 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Bundles:
     code = tmp_path_factory.mktemp("code")
     (code / "handler.py").touch()
     return {
-        spec.name: Bundle(spec.folder, code, digit * 64)
+        spec.name: Bundle(
+            spec.folder, code, digit * 64, fields_read(sources_of(ROOT / "functions", spec.folder))
+        )
         for spec, digit in zip(FUNCTIONS, "bf9ace8d7", strict=True)
     }
 

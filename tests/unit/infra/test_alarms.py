@@ -12,8 +12,9 @@ from infra.alarms import alarms_of, price
 from infra.api import ROUTES
 from infra.config import AWS
 from infra.functions import FUNCTIONS
+from tests.support.every_setting import EVERY_SETTING
 from tests.support.pages import page, text
-from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
+from tests.unit.infra.conftest import Synthesize, Synthesized
 
 # Only `watch` has a function that is neither behind the API nor the audit function.
 WITH_WATCH = {"functions", "oldest-lock", "attention", "probe"}

@@ -28,7 +28,6 @@ from holdfast.policy import VARIABLES
 from infra import console
 from infra.bundle import ROOT, Bundle, BundleError, bundle
 from infra.bytecode import Native, WebAssembly
-from infra.functions import FUNCTIONS as SPECS
 from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
@@ -256,8 +255,8 @@ def test_a_bundle_has_of_botocores_data_what_the_function_reads_and_nothing_else
         "print('\\n'.join(opened))\n"
     )
     # A function loads some models only if it has the variable, and the team the setting.
-    [spec] = [spec for spec in SPECS if spec.folder == function]
-    variables = {VARIABLES[name]: value for name, value in OPTIONAL.items() if name in spec.environment}
+    read = bundle(function, "local").fields
+    variables = {VARIABLES[name]: value for name, value in OPTIONAL.items() if name in read}
     printed = run_alone(
         code, for_here, HTTPS_PROXY="http://127.0.0.1:1", **variables
     )  # nothing leaves this machine

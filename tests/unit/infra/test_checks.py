@@ -20,7 +20,8 @@ from cdk_nag import AwsSolutionsChecks
 from infra.config import AWS, load_teams
 from infra.lambdas import Bundles
 from infra.team_stack import TeamStack, team_stacks
-from tests.unit.infra.conftest import EVERY_SETTING, ROOT, new_app
+from tests.support.every_setting import EVERY_SETTING
+from tests.unit.infra.conftest import ROOT, new_app
 
 Fault = Callable[[Stack], object]
 

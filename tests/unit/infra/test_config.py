@@ -1,33 +1,29 @@
 """teams.toml and the CDK context: valid settings, and the one line about a wrong setting."""
 
+import json
 import re
 import subprocess
 import sys
 import time
+import tomllib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from botocore.loaders import create_loader
 
 from holdfast.s3.budget import Budget
-from infra.alarm_settings import AlarmSettings
 from infra.config import AWS, ConfigError, above_quota, load_teams, local, read_target
-from infra.domain_settings import DomainSettings
 from infra.functions import FUNCTIONS
-from infra.notify_settings import AuditArchive, Notify
-from infra.settings import SettingError, Texts, settings_of, text
+from infra.settings import SettingError, Texts, as_toml, settings_of, text
 from infra.team_settings import (
     GONE,
     LARGEST_STATE_MB,
     LOG_RETENTION_DAYS,
-    AccessLogs,
-    History,
-    Memory,
-    Replica,
-    Retention,
     TeamConfig,
     Throttling,
 )
+from tests.support.every_setting import EVERY_SETTING
 
 ROOT = Path(__file__).resolve().parents[3]
 CERTIFICATE = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
@@ -131,16 +127,19 @@ def test_thirteen_regions_have_the_smaller_quota() -> None:
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
-    path = write(
-        tmp_path,
-        """
+    values = asdict(EVERY_SETTING)
+    text = "".join(f"{name} = {as_toml(values[name])}\n" for name in settings_of(TeamConfig))
+    assert load_teams(write(tmp_path, f"[teams.ops]\n{text}[teams.b]")) == (
+        EVERY_SETTING,
+        TeamConfig(name="b"),
+    )
+
+
+def test_values_at_their_limits_are_read_as_they_are_written(tmp_path: Path) -> None:
+    text = """
         [teams.a-1]
         account = "012345678901"
         region = "eu-central-1"
-        require_lock = false
-        new_states = "declared"
-        own_locks = "any"
-        native_clients = true
         retention = { mode = "compliance", days = 36500, bucket_default = true }
         history = { days = 36500, keep_versions = 1 }
         key = "arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef"
@@ -154,9 +153,6 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         throttling = { rate = 10000, burst = 5000 }
         memory = { backend = 10240, cloud = 1328, management = 1328, authorizer = 256 }
         max_state_mb = 300
-        keep_warm = false
-        console = false
-        watch = true
         audit_archive = { days = 36500 }
         notify = { topic = "arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events = ["state.written"] }
         networks = ["0.0.0.0/0", "2001:db8::/32"]
@@ -166,48 +162,11 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         name = "states.example.com"
         certificate = "arn:aws:acm:eu-central-1:012345678901:certificate/1a2b3c4d-1111-4222-8333-444455556666"
         keep_default_endpoint = true
-        [teams.b]
-        """,
-    )
-    assert load_teams(path) == (
-        TeamConfig(
-            name="a-1",
-            account="012345678901",
-            region="eu-central-1",
-            require_lock=False,
-            new_states="declared",
-            own_locks="any",
-            native_clients=True,
-            retention=Retention(mode="compliance", days=36500, bucket_default=True),
-            history=History(days=36500, keep_versions=1),
-            key="arn:aws:kms:eu-central-1:012345678901:key/mrk-0123456789abcdef0123456789abcdef",
-            previous_keys=("kms", KEY.replace("123456789012", "999999999999")),
-            key_administrators=(
-                "arn:aws:iam::012345678901:role/sso/a+b@c",
-                "arn:aws:iam::012345678901:user/d",
-            ),
-            replica=Replica(region="eu-west-1"),
-            access_logs=AccessLogs(bucket="acme.s3-logs", prefix="holdfast/"),
-            log_retention=3653,
-            throttling=Throttling(rate=10000, burst=5000),
-            memory=Memory(backend=10240, cloud=1328, management=1328, authorizer=256),
-            max_state_mb=300,
-            keep_warm=False,
-            console=False,
-            watch=True,
-            audit_archive=AuditArchive(days=36500),
-            notify=Notify(topic="arn:aws:sns:eu-central-1:012345678901:Chat_1-x", events=("state.written",)),
-            networks=("0.0.0.0/0", "2001:db8::/32"),
-            tags={"cost-center": "42", "ä:b/c d": "=+-@_."},
-            alarms=AlarmSettings(
-                topic="arn:aws:sns:eu-central-1:012345678901:ops", oldest_lock="30m", slow=100
-            ),
-            domain=DomainSettings(
-                name="states.example.com", certificate=CERTIFICATE, keep_default_endpoint=True
-            ),
-        ),
-        TeamConfig(name="b"),
-    )
+        """
+    (team,) = load_teams(write(tmp_path, text))
+    read = json.loads(json.dumps(asdict(team)))
+    written = tomllib.loads(text)["teams"]["a-1"]
+    assert {name: read[name] for name in written} == written
 
 
 A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
@@ -525,10 +484,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "zone = 1",
-            "unknown setting 'zone'; there are account, region, require_lock, new_states, own_locks, "
-            "native_clients, max_state_mb, retention, history, key, previous_keys, key_administrators, "
-            "replica, access_logs, log_retention, audit_retention, audit_archive, notify, throttling, "
-            "memory, keep_warm, console, domain, watch, alarms, networks, tags",
+            f"unknown setting 'zone'; there are {', '.join(settings_of(TeamConfig))}",
         ),
     ],
 )

@@ -14,9 +14,10 @@ import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # it ships no types
 
 from infra.config import AWS
+from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
 from tests.support.pages import page, text
-from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
+from tests.unit.infra.conftest import Synthesize, Synthesized
 
 # Actions that a schema lists for properties of no template, or for other AWS services.
 UNUSED: Final = re.compile(

@@ -12,8 +12,9 @@ import pytest
 from infra.config import AWS
 from infra.functions import ROLES
 from infra.team_settings import TeamConfig
+from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
-from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
+from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.infra.test_bucket_policy import TLS, encrypted
 from tests.unit.infra.test_stacks import differing_paths
 

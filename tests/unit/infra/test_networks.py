@@ -9,8 +9,9 @@ import pytest
 from infra.config import AWS, ConfigError, load_teams
 from infra.team_settings import ENVIRONMENT_BYTES, LONGEST_NETWORKS, Retention, TeamConfig
 from infra.teams_lock import ELSEWHERE, TeamsLock, check_loopback
+from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import Request, bucket_policy, evaluate
-from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
+from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.infra.test_app import app
 from tests.unit.infra.test_bucket_policy import INSIDE, OUTSIDE, PRESIGNED, TLS
 

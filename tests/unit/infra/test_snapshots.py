@@ -10,7 +10,8 @@ import yaml
 from infra.config import AWS
 from infra.team_settings import TeamConfig
 from tests.conftest import GeneratedFile
-from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
+from tests.support.every_setting import EVERY_SETTING
+from tests.unit.infra.conftest import Synthesize, Synthesized
 
 SNAPSHOTS: Final = Path(__file__).with_name("snapshots")
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from infra.config import AWS
-from infra.lambdas import policy_of
+from infra.team_policy import policy_of
 from infra.team_settings import History, Retention, TeamConfig, Throttling
-from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized
+from tests.support.every_setting import EVERY_SETTING
+from tests.unit.infra.conftest import Synthesize, Synthesized
 
 
 def test_each_team_is_a_stack_that_is_deployed_with_the_credentials_in_use(

@@ -12,9 +12,10 @@ from infra.config import AWS
 from infra.lambdas import Bundles
 from infra.team_settings import TeamConfig
 from infra.team_stack import IMPORT, team_stacks
+from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import resolved
 from tests.support.pages import page, text
-from tests.unit.infra.conftest import EVERY_SETTING, Synthesize, Synthesized, new_app
+from tests.unit.infra.conftest import Synthesize, Synthesized, new_app
 
 
 def bucket_of(stack: Synthesized, name: str = "StateBucket") -> dict[str, Any]:
