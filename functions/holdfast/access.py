@@ -85,6 +85,21 @@ def allowed(role: Role) -> frozenset[Action]:
             return _MAINTAINER
 
 
+def purpose(role: Role) -> str:
+    """Return what a role allows, in a few words for the command's help and the documents."""
+    match role:
+        case Role.OUTPUTS:
+            return "read the outputs of states, at /outputs/"
+        case Role.AUDITOR:
+            return "see names, locks, history and activity, but no content and no output"
+        case Role.READER:
+            return "read states"
+        case Role.WRITER:
+            return "read, lock and write states"
+        case Role.MAINTAINER:
+            return "also force-unlock and delete"
+
+
 def roles_with(action: Action) -> tuple[Role, ...]:
     """Return the roles that allow an action, the least first."""
     return tuple(role for role in Role if action in allowed(role))

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from holdfast.access import Grant, Role, check_grants
+from holdfast.access import Grant, Role, check_grants, purpose
 from holdfast.identity import records
 from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
 from holdfast.identity.trust import Change
@@ -14,22 +14,7 @@ from holdfast_cli.config import rules
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal.declaration import Option, either, option, several
 
-
-def _allows(role: Role) -> str:
-    match role:
-        case Role.OUTPUTS:
-            return "read the outputs of states, at /outputs/"
-        case Role.AUDITOR:
-            return "see names, locks, history and activity, but no content and no output"
-        case Role.READER:
-            return "read states"
-        case Role.WRITER:
-            return "read, lock and write states"
-        case Role.MAINTAINER:
-            return "also force-unlock and delete"
-
-
-ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {_allows(role)}\n" for role in Role)])
+ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {purpose(role)}\n" for role in Role)])
 """The roles, each with what it allows, for the help."""
 
 
