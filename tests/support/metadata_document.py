@@ -1,4 +1,4 @@
-"""The table of a state version's metadata in `design.md`: its fields, with the meanings of the API's members."""
+"""The table of a state version's metadata in `design.md`: its fields, with the API's meanings of them."""
 
 import re
 from collections.abc import Iterator

@@ -197,7 +197,9 @@ def metadata(
     revision = Revision(LARGEST_SERIAL, whole)
     caller = Caller(whole, (Grant(Role.MAINTAINER, ("*",)),), owner=whole)
     info = LockInfo({**dict.fromkeys(LockInfo({"ID": ""}).for_client(), cut), "ID": whole})
-    if is_restored and not is_frozen:
+    if is_restored and is_frozen:
+        info = lock_info.of_freeze("0" * 32, cut, None, whole)
+    elif is_restored:
         info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info=cut)
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = CommandLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
