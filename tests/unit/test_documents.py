@@ -24,7 +24,7 @@ from holdfast.state.held import CommandLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
 from infra import keys
 from tests.conftest import GeneratedFile
-from tests.support import errors_document, import_contracts
+from tests.support import errors_document, import_contracts, metadata_document
 from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
@@ -179,21 +179,27 @@ def test_every_reason_of_a_denial_is_in_the_table_of_reasons_and_no_other() -> N
     assert sorted(reasons) == sorted(DenialReason)
 
 
-def test_every_name_of_a_versions_metadata_is_in_the_design() -> None:
-    _, _, rest = one_line(page("design.md")).partition("A state version carries metadata:")
-    listed, _, _ = rest.partition("A lock carries")
-
-    assert set(re.findall(r"`([a-z0-9-]+)`", listed)) == set(object_metadata.VERSION_FIELDS)
+@pytest.mark.generated
+def test_the_table_of_a_versions_metadata_is_generated_from_the_fields(generated_file: GeneratedFile) -> None:
+    generated_file(metadata_document.PATH, metadata_document.metadata_document())
 
 
-def largest_metadata(character: str, *, is_restored: bool, is_frozen: bool = False) -> dict[str, str]:
-    """Return the metadata of a version whose every value is as long as it can be."""
-    cut = character * 1000  # what is cut to fit
-    whole = "x" * object_metadata.VALUE_LIMIT  # what is refused if it does not fit
+CUT: Final = 1000
+"""Characters of a text that is cut to fit into metadata."""
+
+
+def metadata(
+    character: str, *, is_restored: bool, is_frozen: bool = False, length: int = CUT
+) -> dict[str, str]:
+    """Return the metadata of a version whose every text has the length, or is as long as it can be."""
+    cut = character * length
+    whole = "x" * min(length, object_metadata.VALUE_LIMIT)  # a text that is refused if it does not fit
     revision = Revision(LARGEST_SERIAL, whole)
     caller = Caller(whole, (Grant(Role.MAINTAINER, ("*",)),), owner=whole)
-    info = LockInfo({"ID": whole, "Who": cut, "Operation": cut})
-    if is_restored and not is_frozen:
+    info = LockInfo({**dict.fromkeys(LockInfo({"ID": ""}).for_client(), cut), "ID": whole})
+    if is_restored and is_frozen:
+        info = lock_info.of_freeze("0" * 32, cut, None, whole)
+    elif is_restored:
         info = lock_info.of_verb("a version", caller, operation=restore.OPERATION, info=cut)
     version = ObjectVersion("etag", "version", 1, datetime.now(UTC), {}, has_own_etag=True)
     lock = CommandLock(LockIdentity("version", info, whole), version, datetime.now(UTC))
@@ -215,21 +221,25 @@ def largest_metadata(character: str, *, is_restored: bool, is_frozen: bool = Fal
 def test_the_largest_metadata_of_a_version_is_within_the_limit_of_s3(
     character: str, is_restored: bool, is_frozen: bool
 ) -> None:
-    metadata = largest_metadata(character, is_restored=is_restored, is_frozen=is_frozen)
+    largest = metadata(character, is_restored=is_restored, is_frozen=is_frozen)
 
     size = sum(
         len(S3_METADATA_PREFIX) + len(name) + len(value)
-        for name, value in object_metadata.encode_all(metadata).items()
+        for name, value in object_metadata.encode_all(largest).items()
     )
     assert size <= S3_METADATA_LIMIT
 
 
 def test_a_version_has_the_listed_metadata_and_no_other() -> None:
-    written, restored = (largest_metadata("x", is_restored=is_restored) for is_restored in (False, True))
+    written, restored = (metadata("x", is_restored=is_restored, length=9) for is_restored in (False, True))
 
     assert written.keys() | restored.keys() == set(object_metadata.VERSION_FIELDS)
     assert restored.keys() - written.keys() == {"restored-from", "reason"}
-    assert written.keys() - restored.keys() == {"upload", "owner"}, "only where it fits beside the rest"
+
+
+def test_the_owner_is_in_the_largest_metadata_of_a_write_and_not_of_a_restore() -> None:
+    assert "owner" in metadata("x", is_restored=False)
+    assert "owner" not in metadata("x", is_restored=True), "there is no room for it beside the rest"
 
 
 # --- form -------------------------------------------------------------------------------------------
