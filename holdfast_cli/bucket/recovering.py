@@ -344,13 +344,11 @@ def _remove(new: Side, here: Listing, there: Listing | None, current: ReplicaLoc
             # A version under retention stays: below a delete marker it is no lock.
             store.remove_version(name.lock_key, version_id)
     store.budget.prolong(PATIENCE)
-    if not current.is_stale:
-        return current
     # Read again, because somebody can have broken the lock and acquired another since all locks were read.
-    while (
-        (left := _current_lock(store, name, there)) and left.is_stale and isinstance(left.lock, CommandLock)
-    ):
+    left = _current_lock(store, name, there) if current.is_stale else current
+    while left and left.is_stale and isinstance(left.lock, CommandLock):
         held.remove(store, name, left.lock)
+        left = _current_lock(store, name, there)
     return left
 
 

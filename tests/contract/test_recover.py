@@ -396,6 +396,24 @@ def test_a_lock_that_somebody_takes_over_meanwhile_stays(sides: Sides, is_frozen
     assert lock.freeze is not None if is_frozen else lock.info.id == "later"
 
 
+def test_a_lock_that_its_holder_acquires_again_meanwhile_stays_although_its_bytes_are_the_same(
+    sides: Sides,
+) -> None:
+    sides.new.retain_everything()  # so that no version is removed, and only an ETag identifies the lock
+    sides.locked()
+
+    def acquired_again() -> None:
+        releasing.release(works(sides.new, OPERATOR), only_id("one"))
+        acquiring.acquire(works(sides.new), ONE)
+
+    sides.new.proxy.before("GET", LOCK_KEY, lambda: None)  # the list
+    sides.new.proxy.before("GET", LOCK_KEY, acquired_again)
+
+    sides.recover()
+
+    assert sides.held() == "one"
+
+
 def test_whoever_held_a_removed_lock_writes_on_neither_side(sides: Sides) -> None:
     sides.locked()
     sides.written(state(1))
