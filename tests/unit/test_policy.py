@@ -234,6 +234,11 @@ def test_only_one_module_reads_variables_and_others_read_those_of_aws() -> None:
     ]
 
 
+@pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
+def test_each_field_that_a_function_reads_exists(spec: FunctionSpec) -> None:
+    assert fields_read(sources_of(SOURCES, spec.folder)) <= VARIABLES.keys()
+
+
 # --- the policy that a function hands over to the library ----------------------------------------------
 
 
