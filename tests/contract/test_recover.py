@@ -400,18 +400,17 @@ def test_a_lock_that_its_holder_acquires_again_meanwhile_stays_although_its_byte
     sides: Sides,
 ) -> None:
     sides.new.retain_everything()  # so that no version is removed, and only an ETag identifies the lock
-    sides.locked()
+    info = with_path(ONE, "as-the-client-wrote-it")
+    sides.locked(info=info)
+    old, new = sides.sides
+    there, here = recovering.listing(old, Progress()), recovering.listing(new, Progress())
+    locks = recovering.locks_in(new, here, there, Progress())
+    releasing.release(works(sides.new, OPERATOR), only_id("one"))
+    acquiring.acquire(works(sides.new), info)
 
-    def acquired_again() -> None:
-        releasing.release(works(sides.new, OPERATOR), only_id("one"))
-        acquiring.acquire(works(sides.new), ONE)
+    (staying,) = recovering.remove(new, here, there, locks, Progress())
 
-    sides.new.proxy.before("GET", LOCK_KEY, lambda: None)  # the list
-    sides.new.proxy.before("GET", LOCK_KEY, acquired_again)
-
-    sides.recover()
-
-    assert sides.held() == "one"
+    assert (staying.lock.info.id, sides.held()) == ("one", "one")
 
 
 def test_whoever_held_a_removed_lock_writes_on_neither_side(sides: Sides) -> None:
