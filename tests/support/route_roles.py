@@ -1,4 +1,4 @@
-"""The roles at the beginning of a verb's description in docs/openapi.yaml, from the table of `access_calls`."""
+"""The roles with which a verb's description in docs/openapi.yaml begins, from the table of `access_calls`."""
 
 import re
 from collections.abc import Sequence
