@@ -1,11 +1,11 @@
-"""A table, written by hand, of the status that every role gets inside and outside of its scope.
+"""A table, written by hand, of what requests need, and get inside and outside of the scope of every role.
 
 Each cell has its own state, prepared so that the request succeeds for a caller who may send it.
 """
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from gateway.router import Anyone, Route
-from holdfast.access import Role
+from holdfast.access import Action, Role, allowed
 from tests.support import access_calls, documents
 from tests.support.access_calls import CALLS, SCOPE
 from tests.support.http_client import Client, Credentials, Response
@@ -21,35 +21,38 @@ from tests.support.routes import routes
 from tests.support.team import HOLDFAST, Team
 
 TABLE: Final = """
-request                   prepared       nobody outputs auditor reader writer maintainer | outside the scope
+request                   prepared       needs         status
 
-GET    /states            nothing        401      403     403     204    204    204      | 403
-GET    /states            encrypted      401      403     403     200    200    200      | 403
-GET    /states            zero bytes     401      403     403     409    409    409      | 403
-POST   /states            its lock       401      403     403     403    200    200      | 403
-POST   /states            a state        401      403     403     403    428    428      | 403
-DELETE /states            a state        401      403     403     403    403    200      | 403
-DELETE /states            nothing        401      403     403     403    403    200      | 403
+GET    /states            nothing        read          204
+GET    /states            encrypted      read          200
+GET    /states            zero bytes     read          409
+POST   /states            its lock       write         200
+POST   /states            a state        write         428
+DELETE /states            a state        delete        200
+DELETE /states            nothing        delete        200
 
-GET    /outputs           nothing        401      204     403     204    204    204      | 403
-GET    /outputs           encrypted      401      403     403     403    403    403      | 403
-GET    /outputs           zero bytes     401      409     403     409    409    409      | 403
+GET    /outputs           nothing        read_outputs  204
+GET    /outputs           encrypted      read_outputs  403
+GET    /outputs           zero bytes     read_outputs  409
 
-PUT    /locks             a state        401      403     403     403    200    200      | 403
-DELETE /locks             its lock       401      403     403     403    200    200      | 403
-DELETE /locks             another's lock 401      403     403     403    403    200      | 403
-DELETE /locks, no body    another's lock 401      403     403     403    403    409      | 403
+PUT    /locks             a state        lock          200
+DELETE /locks             its lock       unlock        200
+DELETE /locks             another's lock force_unlock  200
+DELETE /locks, no body    another's lock force_unlock  409
 
-POST   /unlocks           its lock       401      403     403     403    200    200      | 403
-POST   /unlocks           another's lock 401      403     403     403    403    200      | 403
-POST   /unlocks, no body  another's lock 401      403     403     403    403    409      | 403
+POST   /unlocks           its lock       unlock        200
+POST   /unlocks           another's lock force_unlock  200
+POST   /unlocks, no body  another's lock force_unlock  409
 
-GET    /stats             a state        401      400     400     400    400    400      | 400
+GET    /stats             a state        nothing       400
 """
 """The requests whose status depends on the bucket. The table of every route is in `access_calls`.
 
+A caller without credentials gets 401. A role gets the status if it allows the action that the request needs,
+or else 403, as everywhere outside its scope; `test_access.py` says which role allows what.
+
 An unlock without a body gets 409 from a caller who may send it, because the lock is younger than 10 seconds.
-`/stats` is an example of a path without a route. "Nobody" sends no credentials.
+`/stats` is an example of a path without a route.
 """
 
 _NUMBERS = count(1)
@@ -60,16 +63,29 @@ class Row:
     """A row of the table. `route` does not contain the state's name.
 
     `bodiless`: the request has no body although the verb could have one. `prepared` names the objects in the
-    bucket before. `inside` is the status that each role gets within its scope, `outside` elsewhere; the role
-    None is a caller without credentials.
+    bucket before. `needs` is the action without which a role gets 403; None if every role gets the status.
     """
 
     method: str
     route: str
     bodiless: bool
     prepared: str
-    inside: tuple[tuple[Role | None, int], ...]
-    outside: int
+    needs: Action | None
+    status: int
+
+    @property
+    def inside(self) -> Mapping[Role | None, int]:
+        """The status that each role gets within its scope; the role None is a caller without credentials."""
+        statuses: dict[Role | None, int] = {None: 401}
+        return statuses | {role: self.status if self._is_enough(role) else 403 for role in Role}
+
+    @property
+    def outside(self) -> int:
+        """The status that each role gets for a state outside its scope."""
+        return 403 if self.needs else self.status
+
+    def _is_enough(self, role: Role) -> bool:
+        return self.needs is None or self.needs in allowed(role)
 
     def __str__(self) -> str:
         return f"{self.method} {self.route}{', no body' if self.bodiless else ''}: {self.prepared}"
@@ -77,16 +93,13 @@ class Row:
 
 def rows() -> Iterator[Row]:
     head, *lines = (line for line in TABLE.splitlines() if line)
-    prepared_at, roles_at = head.index("prepared"), head.index("nobody")
-    nobody, *named = head[roles_at : head.index("|")].split()
-    assert nobody == "nobody"
-    roles = [None, *map(Role, named)]
+    prepared_at, needs_at = head.index("prepared"), head.index("needs")
     for line in lines:
         method, route, *no_body = line[:prepared_at].replace(",", "").split()
-        statuses, outside = line[roles_at:].split("|")
-        inside = tuple(zip(roles, map(int, statuses.split()), strict=True))
-        prepared = line[prepared_at:roles_at].strip()
-        yield Row(method, route, bool(no_body), prepared, inside, int(outside))
+        prepared = line[prepared_at:needs_at].strip()
+        needs, status = line[needs_at:].split()
+        action = None if needs == "nothing" else Action(needs)
+        yield Row(method, route, bool(no_body), prepared, action, int(status))
 
 
 ROWS: Final = tuple(rows())
@@ -116,7 +129,7 @@ def cell(team: Team, row: Row, role: Role | None, expected: int, *, inside: bool
         team.put(f"states/{state}.tfstate", documents.state(1))
     if row.prepared == "its lock":
         # A role that may not lock has no lock of its own. The document is right, but another caller locked.
-        may_lock = inside and role in (Role.WRITER, Role.MAINTAINER)
+        may_lock = inside and role is not None and Action.LOCK in allowed(role)
         assert (client if may_lock else holder).lock(state, info).status == 200
     elif row.prepared == "another's lock":
         assert holder.lock(state, info).status == 200
@@ -133,7 +146,7 @@ def cell(team: Team, row: Row, role: Role | None, expected: int, *, inside: bool
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_role_gets_what_the_table_says(strict: Team, row: Row) -> None:
-    cells = [cell(strict, row, role, expected, inside=True) for role, expected in row.inside]
+    cells = [cell(strict, row, role, expected, inside=True) for role, expected in row.inside.items()]
     cells += [cell(strict, row, role, row.outside, inside=False) for role in Role]
     with strict.unchanged():
         answers = {name: (send(), status) for name, send, status in cells if status not in (200, 204)}

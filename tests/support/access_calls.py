@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.router import Route
-from holdfast.access import Role
+from holdfast.access import Action, Role, allowed
 from holdfast.cloud.ids import OutputId, UploadId, VersionId, WorkspaceId
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.names import parse
@@ -370,9 +370,10 @@ def _faults(
     if expected == 200 and state == INSIDE and call.route in LISTS and "inside" not in body:
         yield "it hides what the caller may see"
     shown = [f"{what} of {one}" for one in OUTSIDE for what in ("secret", "value", "holder")]
-    if role in (Role.OUTPUTS, Role.AUDITOR):
+    may = allowed(role) if role else frozenset[Action]()
+    if Action.READ not in may:
         shown.append(f"secret of {INSIDE}")
-    if role is Role.AUDITOR:
+    if Action.READ_OUTPUTS not in may:
         shown.append(f"value of {INSIDE}")
     if expected < 300:
         shown += ["outside/calls", "outside:calls"]

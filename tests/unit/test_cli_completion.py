@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.access import Role
 from holdfast_cli.commands.table import parser
 from holdfast_cli.main import main
 from tests.support.bash_completion import completions
@@ -24,7 +25,7 @@ def test_bash_completes_commands_options_choices_and_files(
     cases = {
         "holdfast to": "token",
         "holdfast token r": "rotate revoke",
-        "holdfast token create --role ''": "outputs auditor reader writer maintainer",
+        "holdfast token create --role ''": " ".join(Role),
         "holdfast token create --role w": "writer",
         "holdfast token create --role writer --sc": "--scope",
         "holdfast backend-config network/prod --o": "--outputs",

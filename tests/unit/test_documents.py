@@ -24,7 +24,7 @@ from holdfast.state.held import CommandLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
 from infra import keys
 from tests.conftest import GeneratedFile
-from tests.support import errors_document, import_contracts, metadata_document
+from tests.support import errors_document, import_contracts, metadata_document, roles_document
 from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
@@ -98,19 +98,9 @@ def test_the_query_for_a_states_versions_leaves_out_those_of_its_lock() -> None:
     assert found == [[f"{number}", f"{key} {number}", 1, number == 0] for number in range(7)]
 
 
-def test_every_role_is_in_the_table_of_roles_and_no_other() -> None:
-    assert first_column("access.md", "| Role | May |") == list(Role)
-
-
-@pytest.mark.parametrize("path", [ROOT / "README.md", page("design.md"), DOCS / "openapi.yaml"], ids=str)
-def test_every_role_is_named_where_roles_are_listed(path: Path) -> None:
-    assert [role for role in Role if f"`{role}`" not in text(path)] == []
-
-
-def test_every_role_is_in_the_description_of_the_api_and_no_other() -> None:
-    described: Any = yaml.safe_load(text(DOCS / "openapi.yaml"))
-
-    assert described["components"]["schemas"]["Session"]["properties"]["role"]["enum"] == [*Role, None]
+@pytest.mark.generated
+def test_the_tables_of_roles_are_generated_from_what_they_allow(generated_file: GeneratedFile) -> None:
+    generated_file(roles_document.PATH, roles_document.roles_document())
 
 
 def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:

@@ -16,6 +16,8 @@ from gateway.router import AWS_IDENTITY, PUBLIC, Route
 from holdfast.state import catalog, find
 from holdfast.state.description import LARGEST_READ
 from holdfast.state.resources import PAGE
+from tests.conftest import GeneratedFile
+from tests.support.route_roles import with_roles
 from tests.support.routes import as_described, routes
 from tests.unit.test_errors import LEAVES
 
@@ -49,6 +51,12 @@ def test_the_document_is_valid_openapi() -> None:
     assert {(operation.method.upper(), operation.path) for operation in operations} == {
         (verb, path) for path in DOCUMENT["paths"] for verb in described(path)
     }
+
+
+@pytest.mark.generated
+def test_the_roles_of_a_verb_are_those_that_may_send_it(generated_file: GeneratedFile) -> None:
+    path = DOCS / "openapi.yaml"
+    generated_file(path, with_roles(path.read_text()))
 
 
 def test_the_described_verbs_are_those_that_the_function_answers(
