@@ -279,7 +279,7 @@ def test_its_links_lead_to_documents_and_headings_that_are_there(path: Path) -> 
 
 RECIPES: Final = (
     *("a role", "a route", "a status", "a team setting", "a metadata field"),
-    *("a kind of credentials", "a command", "an audit field"),
+    *("a kind of credentials", "a command", "an audit field", "a metric of the watch"),
 )
 
 

@@ -378,6 +378,12 @@ def test_a_record_of_one_grant_is_read_by_0_2_and_of_several_is_rejected(grants:
                 read(body)
 
 
+@pytest.mark.parametrize("role", Role)
+def test_a_record_with_a_role_that_0_2_does_not_know_has_a_later_schema(role: Role) -> None:
+    is_known = role.value in release_0_2.ROLES
+    assert is_known is (records.schema((Grant(role, ("*",)),)) == records.FIRST_SCHEMA)
+
+
 def test_a_schema_says_which_records_need_a_newer_release() -> None:
     auditor = (Grant(Role.AUDITOR, ("*",)),)
     assert [records.schema(grants) for grants in (ONE, SEVERAL, auditor)] == [1, 2, 2]

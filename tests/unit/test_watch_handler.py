@@ -44,3 +44,17 @@ def test_a_probe_that_the_networks_refuse_says_so_and_is_neither_passed_nor_fail
     assert put[:-1] == metrics
     assert put[-1] == {"OldestLockSeconds": 0, "Attention": 1}
     assert looked["probe"] == result
+
+
+def test_a_look_with_a_probe_writes_every_metric(
+    handler: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put: list[dict[str, float]] = []
+    monkeypatch.setattr(handler, "_put", put.append)
+    monkeypatch.setattr(watching, "look", lambda *_: Seen([], 0, [], [], enabled=True, probe=None))
+    monkeypatch.setattr(watching, "read_secret", lambda _: object())
+    monkeypatch.setattr(probe, "run", lambda *_, outside: "500 for PUT /locks" if outside else "")
+
+    handler.handle({}, Context())
+
+    assert {name for metrics in put for name in metrics} == set(watching.Metric)
