@@ -31,7 +31,7 @@ from infra.bytecode import Native, WebAssembly
 from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
-LIMITS = {"audit_trail": 15, "authorizer": 26, "console": 0.5, "health": 0.13, "management": 13}
+LIMITS = {"audit_trail": 15, "authorizer": 26, "console": 0.5, "health": 0.15, "management": 13}
 """Megabytes. The authorizer has a library for cryptography, `console` and `health` have no package."""
 OPEN = ("console", "health")
 """The functions that anybody can call."""
