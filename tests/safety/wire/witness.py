@@ -531,6 +531,8 @@ class _Operator:
         self._over_cloud = not self._over_cloud
         if self._over_cloud:
             workspace = _opened(self._http, state)
+            if workspace is None:
+                return  # no response has told the ID that the request needs
             path = f"{_CLOUD}workspaces/{workspace}/actions/force-unlock"
             self._http.ask("force", state, None, "POST", path, cloud=True)
         else:
