@@ -13,7 +13,8 @@ from holdfast.names import StateName
 from holdfast.s3.objects import Larger, Object
 from holdfast.s3.store import Store
 from holdfast.state import diff
-from holdfast.state.diff import Attribute, Diff, OutputChange, ResourceChange
+from holdfast.state.attribute_diff import INSTEAD, INSTEAD_FILES, Attribute
+from holdfast.state.diff import Diff, OutputChange, ResourceChange
 from holdfast.state.document import StateDocument
 from holdfast.state.operator import check_version_id, no_such_version
 from management.requests import Request
@@ -45,7 +46,7 @@ def respond(request: Request) -> Response:
     except TooLarge:
         raise TooLarge(
             f"What differs takes {len(body)} bytes, more than one response carries ({payload.MAX_BYTES}). "
-            f"{diff.INSTEAD}"
+            f"{INSTEAD}"
         ) from None
     return Response(
         encoded,
@@ -101,7 +102,7 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
 def _too_large(before: int, after: int) -> TooLarge:
     return TooLarge(
         f"The versions have {before} and {after} bytes; only those of up to {diff.MAX_BYTES} bytes are "
-        f"compared. {diff.INSTEAD_FILES}"
+        f"compared. {INSTEAD_FILES}"
     )
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import TooLarge, UnreadableVersion
 from holdfast.state import tracked
-from holdfast.state.diff import Attribute, Diff, compare
+from holdfast.state.attribute_diff import Attribute
+from holdfast.state.diff import Diff, compare
 from tests.support.documents import LINEAGE, encrypted_state
 
 AWS = 'provider["registry.terraform.io/hashicorp/aws"]'
