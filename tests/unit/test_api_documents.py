@@ -12,8 +12,8 @@ from holdfast.api.form import Document
 from holdfast.s3.object_metadata import VERSION_FIELDS
 from holdfast.s3.objects import HistoryEntry, ObjectVersion
 from holdfast.state import operator
+from holdfast.state.attribute_diff import Change
 from holdfast.state.current_state import parse_metadata
-from holdfast.state.diff import Change
 from holdfast.state.find import LONGEST, By, Skipped
 from holdfast.state.history import History, Status, Version
 from management import documents
