@@ -4,7 +4,6 @@ import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.memory import Memory
 from holdfast.policy import Deployment, Policy
 from holdfast.s3.budget import READ_TIMEOUT, Budget
 from holdfast.s3.sdk import connect
@@ -12,6 +11,8 @@ from holdfast.s3.store import Store
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
+
+    from holdfast.memory import Memory
 
 WARM_UP: Final = {"holdfast": "keep warm"}
 """The event of the schedule that keeps a process running. Compare the whole event with it: a client fills
@@ -33,7 +34,7 @@ class Function:
     bucket: str
     account: str
     policy: Policy
-    memory: Memory | None
+    memory: "Memory | None"
 
     def budget(self, context: "LambdaContext") -> Budget:
         """Return the budget of one invocation."""
@@ -45,7 +46,7 @@ class Function:
 
 
 def start(
-    policy: Policy | None = None, memory: Memory | None = None, *, read_timeout: float = READ_TIMEOUT
+    policy: Policy | None = None, memory: "Memory | None" = None, *, read_timeout: float = READ_TIMEOUT
 ) -> Function:
     """Start a function: create its client, and enable the garbage collector again.
 
