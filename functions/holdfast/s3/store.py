@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlencode
 from botocore.exceptions import ClientError
 
 from holdfast.errors import StorageRefused
-from holdfast.s3 import object_metadata
+from holdfast.s3 import connections, object_metadata
 from holdfast.s3.budget import Budget
 from holdfast.s3.objects import (
     Deleted,
@@ -72,6 +72,10 @@ class Store:
         self.budget = budget
         self._client = client
         self._where: Mapping[str, Any] = {"Bucket": bucket, "ExpectedBucketOwner": owner}
+
+    def open_second_connection(self) -> None:
+        """Begin to open a second connection to S3, for two requests at once. It sends no request."""
+        connections.open_second(self._client)
 
     def read(self, key: str, version_id: str | None = None) -> Object | None:
         """Read an object, by default its current version; return None if it does not exist.

@@ -32,7 +32,12 @@ def acquire(work: Work, body: bytes) -> LockIdentity:
         )
     if work.policy.declared_only:
         declared.require(work)
-    return acquire_own(work, info)
+    if not work.memory:
+        return acquire_own(work, info)
+    work.store.open_second_connection()  # the release sends two requests at once
+    acquired = acquire_own(work, info)
+    work.memory.learn_lock(work.name, acquired.info.to_json(), work.caller.principal, acquired.version_id)
+    return acquired
 
 
 def acquire_own(work: Work, info: LockInfo, freeze: Freeze | None = None) -> LockIdentity:

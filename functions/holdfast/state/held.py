@@ -12,6 +12,7 @@ A lock is the lock of a command, or a freeze, which has a mark in its metadata. 
 by its lock info.
 """
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -130,6 +131,14 @@ class HeldFreeze(HeldLock):
         return self.mark.until is not None and self.mark.until <= self.read_at
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A removal of a lock object by its version ID; `is_done` is False if S3 protects the version."""
+
+    version_id: str
+    is_done: Future[bool]
+
+
 def read(store: Store, name: StateName) -> HeldLock | None:
     """Read the lock of a state; None if the state is not locked."""
     stored = store.read(name.lock_key)
@@ -177,9 +186,28 @@ def refusal(lock: HeldLock) -> Locked:
     return Frozen(holder, f"The state is frozen by {by}: {freeze.reason}. {then}")
 
 
-def remove(store: Store, name: StateName, lock: CommandLock) -> bool:
-    """Remove exactly the lock object that was read. Return whether a delete marker was created."""
-    return _remove(store, name, lock)
+def read_and_remove(store: Store, name: StateName, version_id: str) -> tuple[HeldLock | None, Removal]:
+    """Read the lock of a state, and at the same time remove a lock object by its unique version ID.
+
+    Use it only for the version of a lock that the caller acquired. Whether the read or the removal took effect
+    first is unknown. Pass the removal to `remove` if that lock was read. Otherwise it changed nothing that a
+    client could see, even if its outcome is unknown.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        removal = Removal(version_id, beside.submit(_remove_version, store, name, version_id))
+        return read(store, name), removal
+
+
+def remove(store: Store, name: StateName, lock: CommandLock, removal: Removal | None = None) -> bool:
+    """Remove exactly the lock object that was read. Return whether a delete marker was created.
+
+    Args:
+        removal: the removal from `read_and_remove`, which may have removed this lock object.
+    """
+    if removal is None or removal.version_id != lock.identity.version_id:
+        return _remove(store, name, lock)
+    is_gone = removal.is_done.result()
+    return not is_gone and _delete_by_etag(store, name, lock)
 
 
 def lift(store: Store, name: StateName, freeze: HeldFreeze) -> None:

@@ -43,11 +43,16 @@ def release(work: Work, body: bytes, lock_id: str | None = None) -> Released | F
     if received is None:
         return removing.force_unlock_unnamed(work)
     info = received.at(work.address)
-    lock = held.read(work.store, work.name)
+    removal = None
+    document, principal = info.to_json(), work.caller.principal
+    if work.memory and (version_id := work.memory.take_lock(work.name, document, principal)):
+        lock, removal = held.read_and_remove(work.store, work.name, version_id)
+    else:
+        lock = held.read(work.store, work.name)
     if lock is None:
-        return Released(info.id)  # a retry, or somebody removed the lock
+        return Released(info.id)  # it is removed just now, or this is a retry, or somebody removed the lock
     if isinstance(lock, CommandLock) and lock.was_acquired_with(info, work.caller):
-        return Released(info.id, held.remove(work.store, work.name, lock))
+        return Released(info.id, held.remove(work.store, work.name, lock, removal))
     if info.id != lock.info.id and not received.names_only_its_id:
         return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
@@ -58,7 +63,8 @@ def release_exactly(work: Work, info: LockInfo) -> Released:
     """Release the lock that was acquired with this document, and never force-unlock.
 
     A released lock leaves nothing in the bucket. So the retry of a release cannot be told from the release of
-    a lock that somebody removed or nobody acquired.
+    a lock that somebody removed or nobody acquired. For the same reason the lock is read before it is removed,
+    and never at the same time.
 
     Raises:
         LockNotMatched: no lock is held, or another lock, which stays.

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from tests.safety.model.clients import LOCK_KEY, PATTERNS_KEY, RECORD_KEY, STATE_KEY
-from tests.safety.model.production import READERS, WRITERS, HttpRequest, Point, Reply, seconds_of
+from tests.safety.model.production import MAIN, READERS, WRITERS, HttpRequest, Point, Reply, seconds_of
 from tests.safety.model.s3 import LOST, Bucket, Effect, Entry
 
 LOCKS: Final = frozenset({"lock", "cloud-lock", "native-lock", "freeze"})
@@ -239,7 +239,7 @@ def of_answered_role(request: HttpRequest) -> Iterable[Violation]:
 
 def of_read(point: Point, body: bytes, bucket: Bucket) -> Iterable[Violation]:
     """Judge a read that was answered just now. Without a state it then looks for frozen patterns."""
-    told = [answer.status for answer, _ in point.answers if answer.status in (200, 404)]
+    told = [answer.status for answer, *_ in point.answers if answer.status in (200, 404)]
     if not body and told[:1] == [404] and len(told) > 1:
         return
     current = bucket.current(STATE_KEY)
@@ -310,10 +310,10 @@ def of_shared_lock(
     if remover.request.verb in DELETES and _found_state(remover) is None and bucket.current(STATE_KEY):
         verbs = set(DELETES)
     for other, point in working:
-        if other == place or point.request.verb not in verbs or point.pending is None:
+        if other == place or point.request.verb not in verbs or not point.pending:
             continue
         # An invocation that reads another's lock first is answered at once.
-        entries = (answer.entry for answer, _ in point.answers if answer.entry)
+        entries = (answer.entry for answer, *_ in point.answers if answer.entry)
         if next((entry for entry in entries if "locked-by" in dict(entry.metadata)), None) == lock:
             yield Violation(
                 Invariant.OWN_LOCK, f"the lock {lock_owner(lock)} was removed, and another uses it"
@@ -374,7 +374,7 @@ def of_state_effect(
     ):
         yield Violation(Invariant.SEEN, f"{writer.name} deleted another version than it had seen")
     if point.request.verb in DELETES:
-        read = {answer.entry.body for answer, _ in point.answers if answer.entry}
+        read = {answer.entry.body for answer, *_ in point.answers if answer.entry}
         if before.body not in read:
             yield Violation(Invariant.SEEN, f"a delete by {writer.name} deleted a state that it had not read")
         return
@@ -481,7 +481,7 @@ def _has_content(entry: Entry, source: Entry) -> bool:
 
 def _had_its_lock(point: Point) -> bool:
     """Return whether S3 has shown a delete or undeclare its lock, and the verb has removed nothing since."""
-    told = [answer for answer, _ in point.answers]
+    told = [answer for answer, *_ in point.answers]
     while told and told[-1].status != 204:
         entry = told.pop().entry
         if entry is not None and re.search(rb'"Operation":"(delete|undeclare)"', entry.body or b""):
@@ -512,7 +512,7 @@ def finds_released(point: Point, reply: Reply, before: Bucket, bucket: Bucket) -
     if point.request.verb != "cloud-unlock" or reply.status != 409:
         return False
     was_held = lock_to_unlock(point.request, before) >= 0
-    finds_none = not any(answer.entry for answer, _ in point.answers)
+    finds_none = not any(answer.entry for answer, *_ in point.answers)
     return was_held and finds_none and bucket.current(LOCK_KEY) is None
 
 
@@ -527,7 +527,7 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
     if point.request.verb in DELETES and _found_state(point) is None:
         return  # then it acquired no lock: this lock is another try's
     # A lock that came after the lock that was read or removed is another lock, even with the same document.
-    was_read = any(answer.entry == lock for answer, _ in point.answers)
+    was_read = any(answer.entry == lock for answer, *_ in point.answers)
     # A lock that it has not read was there all the time, if it was there at the beginning.
     if was_read or lock.version == first or not _was_told(point):
         yield Violation(
@@ -538,7 +538,7 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
 
 def _was_told(point: Point) -> bool:
     """Return whether an invocation has got an answer of S3 on which its response can rest."""
-    return any(answer.status in (200, 204, 404) for answer, _ in point.answers)
+    return any(answer.status in (200, 204, 404) for answer, *_ in point.answers)
 
 
 def late_delete(effect: Effect, point: Point, parties: Iterable[Party]) -> frozenset[bytes]:
@@ -596,10 +596,11 @@ def of_undone_delete(
             return  # it has seen that delete
     # The same PutObject, retried or not, and S3 has answered its invocation with no known outcome since.
     since = point.answers[len(then.answers) :]
+    pending = then.pending.get(MAIN)
     was_on_its_way = (
-        (then.pending == point.pending and then.pending is not None and then.pending.if_none_match)
+        (then.pending == point.pending and pending is not None and pending.if_none_match)
         and point.answers[: len(then.answers)] == then.answers
-        and all(answer.status in _UNTOLD for answer, _ in since)
+        and all(answer.status in _UNTOLD for answer, *_ in since)
     )
     if not (Exemption.LATE_CREATE in excused and was_on_its_way):
         yield Violation(
@@ -610,7 +611,7 @@ def of_undone_delete(
 
 def _found_state(point: Point) -> Entry | None:
     """Return the state that a delete read first. The delete of a workspace reads the record before."""
-    told = [answer.entry for answer, _ in point.answers if answer.status in (200, 404)]
+    told = [answer.entry for answer, *_ in point.answers if answer.status in (200, 404)]
     place = 1 if point.request.verb in WORKSPACE_DELETES else 0
     return told[place] if len(told) > place else None
 
@@ -780,7 +781,7 @@ def _empties(before: Entry, after: Entry) -> Iterable[Violation]:
 
 def of_announced(point: Point, acknowledged: frozenset[bytes]) -> Iterable[Violation]:
     """Judge an upload that was created just now, by the state and the lock that its create read."""
-    *states, lock = [answer.entry for answer, _ in point.answers if answer.entry]
+    *states, lock = [answer.entry for answer, *_ in point.answers if answer.entry]
     if point.request.force or not states or not _counts(states[-1], acknowledged):
         return
     new, last = _document(point.request.body), _document(states[-1].body or b"")

@@ -57,6 +57,9 @@ _ACQUIRE: Final = "holdfast.state.acquiring:acquire_own"
 _ACQUIRED_WITH: Final = "holdfast.state.held:HeldLock.was_acquired_with"
 _OF_OBJECT: Final = "holdfast.state.held:of_object"
 _REMOVE: Final = "holdfast.state.held:_remove"
+_REMOVE_READ: Final = "holdfast.state.held:remove"
+_READ_AND_REMOVE: Final = "holdfast.state.held:read_and_remove"
+_TAKE_LOCK: Final = "holdfast.memory:Memory.take_lock"
 _RELEASE: Final = "holdfast.state.releasing:release"
 _FORCE_UNLOCK_NAMED: Final = "holdfast.state.removing:force_unlock_named"
 _FORCE_UNLOCK_UNNAMED: Final = "holdfast.state.removing:force_unlock_unnamed"
@@ -290,6 +293,17 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "broken-lock-three",
             Replaced(_FORCE_UNLOCK_NAMED, "is_named = lock.info.id == lock_id", "is_named = True"),
         ),
+        "a release removes the cached lock of another document": _at(
+            "own-lock 001", WithoutOperand(_TAKE_LOCK, "digest")
+        ),
+        "a release with a cached lock removes whatever lock is there": _at(
+            "broken-lock",
+            Replaced(
+                _READ_AND_REMOVE,
+                "removal = Removal(version_id, beside.submit(_remove_version, store, name, version_id))",
+                "removal = Removal(version_id, beside.submit(lambda: bool(store.discard(name.lock_key))))",
+            ),
+        ),
         "a release that ignores the ID in the query": _at(
             "release-by-query 001", Argument(_RELEASE, "of_release", 1, "None")
         ),
@@ -298,8 +312,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             Replaced(
                 _RELEASE,
                 "received = lock_info.of_release(body, lock_id)",
-                "there = held.read(work.store, work.name) if lock_id else None\n"
-                "received = lock_info.of_release(body, there.info.id if there else lock_id)",
+                "if lock_id:\n"
+                "    there = held.read(work.store, work.name)\n"
+                "    return removing.force_unlock_named(work, there, there.info.id) if there else Released(lock_id)\n"
+                "received = lock_info.of_release(body, lock_id)",
             ),
         ),
         "a force-unlock without an ID that removes a lock one second old": _at(
@@ -635,18 +651,22 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "two-applies", Before(_RELEASE, "at", "return Released(None)")
         ),
         "a delete that keeps its lock": _at("delete", _KEEPS_ITS_LOCK),
-        "a release removes the cached lock without reading the lock": _at(
+        "a release with a cached lock is answered before it has read the lock": _at(
             "broken-lock 100",
-            Before(_ANSWER_ACQUIRE, "Response", "_function.memory._known['lock'] = acquired"),
-            Before(
-                _ANSWER_RELEASE,
-                "release",
-                "lock = _function.memory.take('lock')\n"
-                "if lock and lock.principal == request.caller.principal "
-                "and lock.info.id.encode() in request.body():\n"
-                "    request.store.remove_version(request.name.lock_key, lock.version_id)\n"
-                "    return Response()",
+            Replaced(
+                _RELEASE,
+                "if lock is None:\n    return Released(info.id)",
+                "if lock is None or removal:\n    return Released(info.id)",
             ),
+        ),
+        "a release removes the cached lock, and not the one that it has read": _at(
+            "broken-lock 100", WithoutOperand(_REMOVE_READ, "version_id")
+        ),
+        "a release with a cached lock does not look whether S3 has removed it": _at(
+            "two-applies 100", Replaced(_REMOVE_READ, "is_gone = removal.is_done.result()", "is_gone = True")
+        ),
+        "a release with a cached lock is answered though S3 protects the version": _at(
+            "broken-lock-protected", Replaced(_REMOVE_READ, "return not is_gone and _delete_by_etag(store, name, lock)", "return False")
         ),
         "a restore keeps its lock": _at("restore", _KEEPS_ITS_LOCK),
         "an undeclare keeps its lock": _at("undeclare", _KEEPS_ITS_LOCK),
@@ -762,6 +782,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         )
     }
     | {
+        "a release removes the cached lock of another principal": _at(
+            "writer-tries", WithoutOperand(_TAKE_LOCK, "principal")
+        ),
         "a force-unlock without an ID does not ask for the right": _at(
             "writer-breaks-stuck-lock",
             WithoutCall(_FORCE_UNLOCK_UNNAMED, "_require_force_unlock"),

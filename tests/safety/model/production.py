@@ -9,7 +9,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -33,6 +34,9 @@ FUNCTION_TIMEOUT: Final = 25
 """Seconds until Lambda ends a function."""
 NOTHING: Final = 0
 """The number of the empty cache, of a process that has answered nothing yet."""
+MAIN: Final = 0
+BESIDE: Final = 1
+"""The threads of an invocation that send requests."""
 _EPOCH: Final = 1_790_000_000  # the start of the model's clock, in Unix seconds
 
 
@@ -119,23 +123,31 @@ _ROUTES: Final = {
 }
 
 
+class Told(NamedTuple):
+    """An answer of S3, the seconds since the invocation began, and the thread that got it."""
+
+    answer: Answer
+    seconds: int
+    thread: int
+
+
 @dataclass(slots=True, eq=False)
 class Point:
-    """The progress of an invocation: it waits for an answer of S3, or it has ended.
+    """The progress of an invocation: it waits for answers of S3, or it has ended.
 
-    Each of the `answers` has the seconds since the invocation began. `pending` is None if the invocation has
-    ended, `reply` is None if it has not. `memory` is the number of its process's cache at the beginning,
-    `leaves` at the end; `NOTHING` if it has not ended.
+    `pending` has the request for whose answer each thread waits; it is empty if the invocation has ended, and
+    `reply` is None if it has not. `memory` is the number of its process's cache at the beginning. `leaves`
+    are the caches at its end, of one thing each.
     """
 
     number: int
     request: HttpRequest
-    answers: tuple[tuple[Answer, int], ...]
-    pending: Request | None
+    answers: tuple[Told, ...]
+    pending: Mapping[int, Request]
     reply: Reply | None
     memory: int
-    leaves: int
-    _next: dict[tuple[Answer, int], "Point"] = field(default_factory=dict)
+    leaves: tuple[int, ...]
+    _next: dict[Told, "Point"] = field(default_factory=dict)
 
 
 class AsksForMore(BaseException):
@@ -168,7 +180,7 @@ class Production:
         self._function: Any = vars(self._handler)["_function"]
         self._management: Any = import_module("management.handler")
         self._held: Any = import_module("holdfast.state.held")
-        vars(self._held)["datetime"] = LambdasClock
+        vars(self._held).update(datetime=LambdasClock, ThreadPoolExecutor=self._thread)
         # It lists keys, which the model does not, and only for the text of a refusal.
         vars(import_module("holdfast.state.declared"))["nearest"] = lambda *_: []
         vars(import_module("management.changing"))["datetime"] = SlowClock
@@ -231,16 +243,19 @@ class Production:
     def point(self, number: int) -> Point:
         return self._points[number]
 
-    def after(self, point: Point, answer: Answer, seconds: int) -> Point:
-        """Go on with an answer that comes this many seconds after the invocation began."""
-        key = (answer, seconds)
+    def after(self, point: Point, answer: Answer, seconds: int, thread: int = MAIN) -> Point:
+        """Go on with an answer that a thread gets this many seconds after the invocation began."""
+        key = Told(answer, seconds, thread)
         if key not in point._next:  # noqa: SLF001 one component
             point._next[key] = self._run(  # noqa: SLF001 one component
                 point.request, (*point.answers, key), point.memory
             )
         return point._next[key]  # noqa: SLF001 one component
 
-    def _run(self, request: HttpRequest, answers: tuple[tuple[Answer, int], ...], memory: int) -> Point:
+    def _thread(self, _: int) -> "Beside":
+        return Beside(self._s3, self._clock)
+
+    def _run(self, request: HttpRequest, answers: tuple[Told, ...], memory: int) -> Point:
         self._clock.seconds = 0
         self._s3 = s3 = Replay(answers, self._clock)
         self._consulted = self._took_something = False
@@ -253,9 +268,9 @@ class Production:
             reply = self._answer(request, s3)
         except AsksForMore:
             reply = None
-        if s3.asked is not None:
+        if s3.asked:
             reply = None  # a `finally` in the code may have swallowed `AsksForMore`
-        leaves = NOTHING if reply is None else self._number(vars(process))
+        leaves = () if reply is None else tuple(map(self._number, _caches(vars(process))))
         point = Point(len(self._points), request, answers, s3.asked, reply, memory, leaves)
         self._points.append(point)
         return point
@@ -415,14 +430,28 @@ def _handled(handler: Any, event: Mapping[str, Any], s3: "Replay") -> Reply:
 
 
 def _noting(kind: Any, note: Callable[[object], None]) -> Any:
-    """Return a subclass of `Memory` that reports each result of `take`."""
+    """Return a subclass of `Memory` that reports what is taken from it."""
 
-    def take(memory: Any, *arguments: Any) -> Any:
-        taken = kind.take(memory, *arguments)
-        note(taken)
-        return taken
+    def noted(take: Any) -> Any:
+        def taking(memory: Any, *arguments: Any) -> Any:
+            taken = take(memory, *arguments)
+            note(taken)
+            return taken
 
-    return type(kind.__name__, (kind,), {"take": take})
+        return taking
+
+    takes = {name: noted(take) for name, take in vars(kind).items() if name.startswith("take")}
+    return type(kind.__name__, (kind,), takes)
+
+
+def _caches(process: Mapping[str, dict[Any, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what a process has cached, one by one: an invocation uses one thing of its cache at most.
+
+    So the search need not combine what is cached, and it covers every combination.
+    """
+    for name, cache in process.items():
+        for key, value in cache.items():
+            yield {name: {key: value}}
 
 
 def _directly(request: HttpRequest, s3: "Replay") -> Reply:
@@ -504,12 +533,15 @@ class SlowClock(datetime):
 
 
 class Replay:
-    """Replaces the SDK's client: returns the answers so far, then records the next request in `asked`."""
+    """Replaces the SDK's client: returns each thread's answers so far, then notes in `asked` what it sends."""
 
-    def __init__(self, answers: tuple[tuple[Answer, int], ...], clock: Clock) -> None:
-        self._answers = iter(answers)
+    def __init__(self, answers: tuple[Told, ...], clock: Clock) -> None:
+        self._answers = {
+            thread: iter([told for told in answers if told.thread == thread]) for thread in (MAIN, BESIDE)
+        }
         self._clock = clock
-        self.asked: Request | None = None
+        self.asked: dict[int, Request] = {}
+        self.thread = MAIN
         self.has_answered = False
 
     def get_object(
@@ -612,20 +644,52 @@ class Replay:
         return {"Contents": listed, "IsTruncated": False}
 
     def _answer(self, request: Request) -> Answer:
-        if self.asked is not None:
+        if self.thread in self.asked:
             raise AsksForMore
-        given = next(self._answers, None)
+        given = next(self._answers[self.thread], None)
         if given is None:
-            self.asked = request
+            self.asked[self.thread] = request
             raise AsksForMore
         self.has_answered = True
-        answer, self._clock.seconds = given
+        answer, self._clock.seconds, _ = given
         LambdasClock.seconds_of_s3 = answer.date
         if answer.status == LOST:
             raise ReadTimeoutError(endpoint_url="model")
         if answer.status >= 300:
             raise _refusal(answer, request.operation)
         return answer
+
+
+class Beside:
+    """Replaces a pool of one thread: runs the call of the thread first, as far as its answers reach."""
+
+    def __init__(self, s3: Replay, clock: Clock) -> None:
+        self._s3 = s3
+        self._clock = clock
+        self._ended = clock.seconds
+        self._call: Future[Any] = Future()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Run the thread's call. The time of the main thread stays."""
+        began, self._s3.thread = self._clock.seconds, BESIDE
+        try:
+            self._call.set_result(call(*arguments))
+        except AsksForMore:
+            pass
+        except Exception as error:  # noqa: BLE001 the main thread gets it
+            self._call.set_exception(error)
+        finally:
+            self._ended, self._clock.seconds, self._s3.thread = self._clock.seconds, began, MAIN
+        return self._call
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the thread."""
+        if not self._call.done():
+            raise AsksForMore
+        self._clock.seconds = max(self._clock.seconds, self._ended)
 
 
 def _refusal(answer: Answer, operation: str) -> Exception:

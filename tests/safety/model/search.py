@@ -9,7 +9,8 @@ because a world contains everything that an invariant looks at.
 Any number of processes may run, and a request may reach any of them: a cold process, or a warm process with
 the cache that any earlier invocation left, however long ago. A function that dies or is stopped leaves no
 process. The event that begins an invocation in a warm process names its cache: `A+2` is `A` with the second
-of all possible caches.
+of all possible caches. An invocation with two threads has two requests under way, in any order: `A/` is the
+request of A's second thread.
 
 The search goes breadth first: the first interleaving that violates an invariant is one of the shortest.
 """
@@ -26,7 +27,9 @@ from tests.safety.model import invariants
 from tests.safety.model.clients import LOCK_KEY, RECORD_KEY, STATE, STATE_KEY, Sessions
 from tests.safety.model.invariants import Party, Violation
 from tests.safety.model.production import (
+    BESIDE,
     FUNCTION_TIMEOUT,
+    MAIN,
     NATIVE,
     NOTHING,
     HttpRequest,
@@ -42,6 +45,7 @@ _OVERTIME: Final = 16
 _LIFETIME: Final = FUNCTION_TIMEOUT
 _TRIES: Final = 3
 
+_BESIDE: Final = "/"
 _CHANGES: Final = frozenset({"PutObject", "DeleteObject"})
 
 
@@ -166,9 +170,13 @@ class Search:
         if key not in self._named:
             names = self._named[key] = []
             for memory, point in self._beginnings(world.known, number):
-                names.append(who + memory)
-                if point.pending is not None and world.faults:
-                    names.extend(f"{who}{memory}.{fault}" for fault in self._faults(point.pending))
+                if not point.pending:
+                    names.append(who + memory)  # it ends without a request to S3
+                for thread, pending in point.pending.items():
+                    name = who + memory + (_BESIDE if thread == BESIDE else "")
+                    names.append(name)
+                    if world.faults:
+                        names.extend(f"{name}.{fault}" for fault in self._faults(pending))
         return self._named[key]
 
     def _beginnings(self, known: int, number: int) -> list[tuple[str, Point]]:
@@ -216,7 +224,7 @@ class Search:
     def _concerned(self, world: World, event: str) -> Point | None:
         if event == "tick":
             return None
-        who, memory, _ = _parts(event)
+        who, memory, _, _ = _parts(event)
         if who.startswith("stray"):
             number = self._strays[world.strays][_number(who, "stray")].point
         elif who.startswith("late"):
@@ -228,14 +236,18 @@ class Search:
     def _told(self, point: Point | None, before: World, after: World, event: str) -> str:
         if point is None:
             return f"the clock says {after.clock} s"
-        request, pending = point.request, point.pending
+        request = point.request
         what = request.verb
         if request.lock_id:
             what += f" under {request.lock_id}"
         if event.endswith((".crash", ".again")):
             return f"{what}: {'its function dies' if event.endswith('.crash') else 'it is repeated'}"
-        if pending is None:
+        if not point.pending:
             return f"{what}: it asks S3 for nothing"
+        who, _, thread, _ = _parts(event)
+        if who.startswith("late"):
+            thread = self._late[before.late][_number(who, "late")].thread
+        pending = point.pending[thread]
         object_ = "lock" if pending.key == LOCK_KEY else "state" if pending.key == STATE_KEY else pending.key
         sent = f"{pending.operation} {object_}"
         condition = " if nothing is there" if pending.if_none_match else ""
@@ -276,17 +288,17 @@ class Search:
             world.repeats,
             world.ticks,
         )
-        who, memory, fault = _parts(event)
+        who, memory, thread, fault = _parts(event)
         if who == "tick":
             change.clock += self.scenario.tick
             change.ticks -= 1
             change.clients = [standing._replace(origin=-1) for standing in change.clients]
         elif who.startswith("stray"):
-            self._stray_goes_on(change, _number(who, "stray"), memory, fault)
+            self._stray_goes_on(change, _number(who, "stray"), memory, thread, fault)
         elif who.startswith("late"):
             self._late_arrives(change, _number(who, "late"))
         else:
-            self._client_goes_on(change, self._place(who), memory, fault)
+            self._client_goes_on(change, self._place(who), memory, thread, fault)
         return self._world(change), change.violations
 
     def _place(self, name: str) -> int:
@@ -327,7 +339,7 @@ class Search:
 
     # --- events --------------------------------------------------------------------------------------
 
-    def _client_goes_on(self, change: Change, place: int, memory: str, fault: str) -> None:
+    def _client_goes_on(self, change: Change, place: int, memory: str, thread: int, fault: str) -> None:
         standing = change.clients[place]
         if standing.point < 0:
             raise ValueError("the client has ended")
@@ -348,10 +360,10 @@ class Search:
         standing = change.clients[place]
         point = self._in_process(change.world.known, standing.point, memory)
         overtime = standing.overtime or fault.endswith("over")
-        if point.pending is not None:  # else it sends nothing to S3
-            answer = self._send(change, place, point, fault, standing.deleted)
+        if point.pending:  # else it sends nothing to S3
+            answer = self._send(change, place, point, thread, fault, standing.deleted)
             seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
-            point = self._goes_on(change, point, answer, seconds)
+            point = self._goes_on(change, point, answer, seconds, thread)
         change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
         if overtime and point.request.verb == "unlock" and invariants.named_lock(point.request) is None:
             # If the outcome at S3 is unknown, the client gets a status that it does not retry.
@@ -375,9 +387,11 @@ class Search:
         lock = invariants.lock_to_unlock(request, self._buckets[change.bucket])
         return standing._replace(started=change.clock, origin=origin, lock=lock)
 
-    def _send(self, change: Change, place: int, point: Point, fault: str, deleted: int) -> Answer:
-        """Send the pending request, and return the answer that the invocation gets."""
-        pending = _pending(point)
+    def _send(
+        self, change: Change, place: int, point: Point, thread: int, fault: str, deleted: int
+    ) -> Answer:
+        """Send the pending request of a thread, and return the answer that the thread gets."""
+        pending = point.pending[thread]
         if fault:
             change.faults -= 1
         match fault:
@@ -388,7 +402,7 @@ class Search:
             case "never" | "over":
                 return Answer(LOST)
             case "late" | "late-over":
-                change.late = (*change.late, Late(place, point.number, deleted))
+                change.late = (*change.late, Late(place, point.number, thread, deleted))
                 return Answer(LOST)
             case _:  # S3 carries it out; the fault is in the answer
                 pass
@@ -409,22 +423,22 @@ class Search:
             change.violations.extend(invariants.of_role(point.request, effect))
         return answer
 
-    def _goes_on(self, change: Change, point: Point, answer: Answer, seconds: int) -> Point:
-        """Return an invocation's point after an answer.
+    def _goes_on(self, change: Change, point: Point, answer: Answer, seconds: int, thread: int) -> Point:
+        """Return an invocation's point after an answer to a thread.
 
         A removal from the staging bucket is part of the same event: a commit removes its upload when
         everything else is done.
         """
-        point = self._production.after(point, answer, seconds)
+        point = self._production.after(point, answer, seconds, thread)
         while (
-            point.pending is not None and point.pending.staged and point.pending.operation == "DeleteObject"
+            (pending := point.pending.get(MAIN)) and pending.staged and pending.operation == "DeleteObject"
         ):
-            bucket, answer, _ = carry_out(self._buckets[change.bucket], point.pending, change.clock)
+            bucket, answer, _ = carry_out(self._buckets[change.bucket], pending, change.clock)
             change.bucket = self._buckets.number(bucket)
             point = self._production.after(point, answer, seconds)
         return point
 
-    def _stray_goes_on(self, change: Change, number: int, memory: str, fault: str) -> None:
+    def _stray_goes_on(self, change: Change, number: int, memory: str, thread: int, fault: str) -> None:
         stray = change.strays[number]
         point = self._in_process(change.world.known, stray.point, memory)
         others = change.strays[:number] + change.strays[number + 1 :]
@@ -432,10 +446,10 @@ class Search:
         if change.clock - stray.started > _LIFETIME:
             return
         overtime = stray.overtime or fault.endswith("over")
-        if point.pending is not None:
-            answer = self._send(change, stray.client, point, fault, stray.deleted)
+        if point.pending:
+            answer = self._send(change, stray.client, point, thread, fault, stray.deleted)
             seconds = change.clock - stray.started + (_OVERTIME if overtime else 0)
-            point = self._goes_on(change, point, answer, seconds)
+            point = self._goes_on(change, point, answer, seconds, thread)
         if point.reply is not None:
             self._judge_server(change, stray.client, point, point.reply, stray.lock)
         else:
@@ -446,8 +460,9 @@ class Search:
         change.late = change.late[:number] + change.late[number + 1 :]
         point = self._production.point(late.point)
         before = change.bucket
-        self._carry_out(change, late.client, point, _pending(point), late.deleted)
-        if change.bucket != before and _pending(point).key == LOCK_KEY:
+        pending = point.pending[late.thread]
+        self._carry_out(change, late.client, point, pending, late.deleted)
+        if change.bucket != before and pending.key == LOCK_KEY:
             # A lock that was released before is there again, and nobody holds it: `fencing.md`.
             standing = change.clients[late.client]
             change.clients[late.client] = standing._replace(origin=-1)
@@ -573,9 +588,9 @@ class Search:
 
     def _with(self, known: tuple[int, ...], point: Point) -> tuple[int, ...]:
         """Add the cache that an invocation leaves to the known caches, in the order of their texts."""
-        if point.leaves in (NOTHING, *known):
+        if set(point.leaves) <= set(known):
             return known
-        return tuple(sorted((*known, point.leaves), key=self._production.remembered))
+        return tuple(sorted({*known, *point.leaves}, key=self._production.remembered))
 
     def _note_delete(self, change: Change, deleter: int) -> None:
         """Note that a delete is acknowledged: a request that others sent before must not undo it.
@@ -687,8 +702,9 @@ class Search:
         """Return a request's last point and the bucket afterwards, without any fault."""
         point = self._production.start(request)
         while point.reply is None:
-            bucket, answer, _ = self._s3(bucket, _pending(point), now)
-            point = self._production.after(point, answer, 0)
+            thread, pending = next(iter(point.pending.items()))
+            bucket, answer, _ = self._s3(bucket, pending, now)
+            point = self._production.after(point, answer, 0, thread)
         return point, bucket
 
     def _s3(self, bucket: Bucket, request: Request, now: int) -> tuple[Bucket, Answer, Effect | None]:
@@ -705,11 +721,12 @@ class Search:
 
 
 @cache
-def _parts(event: str) -> tuple[str, str, str]:
-    """Split an event's name into the invocation, the cache of its process, and the fault."""
+def _parts(event: str) -> tuple[str, str, int, str]:
+    """Split an event's name into the invocation, the cache of its process, the thread and the fault."""
     name, _, fault = event.partition(".")
-    who, plus, memory = name.partition("+")
-    return who, plus + memory, fault
+    thread = BESIDE if name.endswith(_BESIDE) else MAIN
+    who, plus, memory = name.removesuffix(_BESIDE).partition("+")
+    return who, plus + memory, thread, fault
 
 
 def _number(who: str, kind: str) -> int:
@@ -738,12 +755,6 @@ def _kept(bucket: Bucket, reply: Reply) -> Bucket:
 def _found(bucket: Bucket) -> frozenset[bytes]:
     """Return the state documents in a bucket before a scenario begins. All of them count as acknowledged."""
     return frozenset(entry.body for entry in bucket.key(STATE_KEY).entries if entry.body is not None)
-
-
-def _pending(point: Point) -> Request:
-    if point.pending is None:
-        raise ValueError("the invocation has ended")
-    return point.pending
 
 
 def _path(came_from: Sequence[int], by_event: Sequence[str], place: int) -> tuple[str, ...]:

@@ -71,10 +71,11 @@ class Stray(NamedTuple):
 
 
 class Late(NamedTuple):
-    """A request to S3 that has not arrived yet. Nobody waits for its answer."""
+    """A request to S3 that a thread has sent, and that has not arrived yet. Nobody waits for its answer."""
 
     client: int
     point: int
+    thread: int
     deleted: int = -1
 
 
