@@ -3,16 +3,16 @@
 A cached version saves a write one request to S3. It may only be used for a PutObject with its ETag as the
 condition. No write is acknowledged or refused, and no read is served, from the cache. If the PutObject takes
 effect, the cached version was current all the time, because no other version ever has its ETag. So the
-PutObject is the same request that a write sends after it has read the current version. If the PutObject fails,
-the write reads the current version.
+PutObject is the same request that a write sends after it has read the current version. If the PutObject
+fails, the write reads the current version.
 
 For a write of this process, the cached time is S3's `Date`, which can be later than `Last-Modified`. That is
 harmless: the write read its lock again afterwards, so every later holder's lock is younger than that time.
 
-A cached lock saves a release no request, but the wait for one of two: the release reads the lock, and at the
-same time removes the version that the process created. The lock that was read decides the response, as without
-a cached lock. The removal is harmless whatever lock is held: no other object ever has that version ID, and
-only the caller whose document created it can have it removed.
+A cached lock saves a release the wait for one of its two requests: it reads the lock, and at the same time
+removes the version that the process created. The lock that was read decides the response, as without a cached
+lock. The removal is harmless whatever lock is held: no other object ever has that version ID, and only the
+document and the principal that created it can have it removed.
 """
 
 import hashlib

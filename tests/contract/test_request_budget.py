@@ -1,11 +1,14 @@
 """The requests to S3 of each verb, counted at the S3 client."""
 
 from collections.abc import Callable, Sequence
+from threading import Barrier
 
 import pytest
 
+from holdfast.access import Caller
 from holdfast.errors import Locked
 from holdfast.memory import Memory
+from holdfast.state import held
 from holdfast.state.acquiring import acquire
 from holdfast.state.delete import delete
 from holdfast.state.read import read, read_outputs
@@ -205,3 +208,78 @@ def assert_nothing_is_remembered(bucket: Bucket) -> None:
         warm_read(bucket, memory)
         warm_write(2)(bucket, memory)
     assert tuple(method for method, _ in sent) == (*FIRST_WRITE, *READ, *WRITE)
+
+
+# --- a release of a warm process -------------------------------------------------------------------------
+
+
+def acquired_by(caller: Caller, body: bytes = ONE) -> Step:
+    return lambda bucket, memory: acquire(work(bucket.store(), NAME, caller, memory), body)
+
+
+def in_a_cold_process(verb: str) -> Step:
+    return lambda bucket, _: VERBS[verb](bucket)
+
+
+@pytest.mark.parametrize(
+    ("before", "requests"),
+    [
+        pytest.param([acquired_by(ADA)], RELEASE, id="the lock that it acquired"),
+        pytest.param([acquired_by(ADA)] * 2, RELEASE, id="a repeated acquire"),
+        pytest.param([in_a_cold_process("acquire"), acquired_by(ADA)], RELEASE, id="an acquire elsewhere"),
+        pytest.param([acquired_by(ADA), in_a_cold_process("release")], RELEASE, id="a lock that is gone"),
+        pytest.param(
+            [in_a_cold_process("retain"), acquired_by(ADA)], (*RELEASE, "DELETE"), id="a protected version"
+        ),
+    ],
+)
+def test_a_process_releases_the_lock_that_it_acquired_in_one_round_trip(
+    bucket: Bucket, before: list[Step], requests: Sequence[str]
+) -> None:
+    memory = Memory()
+    for step in before:
+        step(bucket, memory)
+    both_are_sent = Barrier(2, timeout=10)
+    for method in RELEASE:
+        bucket.proxy.before(method, NAME.lock_key, both_are_sent.wait)
+    with bucket.sent("host") as sent:
+        release(work(bucket.store(), NAME, ADA, memory), ONE)
+    assert sorted(method for method, _ in sent) == sorted(requests)
+    assert held.read(bucket.store(), NAME) is None
+
+    VERBS["acquire"](bucket)  # in a cold process: the lock that the warm process acquired is used up
+    assert_read_first(bucket, memory, ADA, ONE, requests)
+
+
+@pytest.mark.parametrize(
+    ("caller", "body", "requests"),
+    [
+        pytest.param(ADA, lock_info("two"), ("GET",), id="another lock"),
+        pytest.param(OPERATOR, ONE, (*RELEASE, "GET"), id="another principal"),
+        pytest.param(OPERATOR, lock_info("one", who="else"), (*RELEASE, "GET"), id="another document"),
+        pytest.param(OPERATOR, only_id("one"), (*RELEASE, "GET"), id="the ID alone"),
+    ],
+)
+def test_a_process_reads_the_lock_first_for_every_other_release(
+    bucket: Bucket, caller: Caller, body: bytes, requests: Sequence[str]
+) -> None:
+    memory = Memory()
+    acquired_by(ADA)(bucket, memory)
+    assert_read_first(bucket, memory, caller, body, requests)
+
+
+def test_a_process_reads_the_lock_first_where_a_lock_has_no_version_id_of_its_own(
+    unversioned: Bucket,
+) -> None:
+    memory = Memory()
+    acquired_by(ADA)(unversioned, memory)
+    assert_read_first(unversioned, memory, ADA, ONE, RELEASE)
+
+
+def assert_read_first(
+    bucket: Bucket, memory: Memory, caller: Caller, body: bytes, requests: Sequence[str]
+) -> None:
+    """Release, and check that the requests are sent in this order."""
+    with bucket.sent("host") as sent:
+        release(work(bucket.store(), NAME, caller, memory), body)
+    assert tuple(method for method, _ in sent) == requests

@@ -38,7 +38,7 @@ from holdfast.s3.store import CONTENT_TYPE
 from local_aws.server import LocalAws
 from tests.safety.figures import Figures
 from tests.safety.model import s3
-from tests.safety.model.production import STAGING_BUCKET, AsksForMore, Clock, Replay
+from tests.safety.model.production import MAIN, STAGING_BUCKET, AsksForMore, Clock, Replay, Told
 from tests.safety.model.s3 import Answer, Bucket, Effect, Request
 from tests.support.free_port import free_port
 
@@ -261,12 +261,12 @@ class _Sequence:
         asking = Replay((), clock)
         with suppress(AsksForMore):
             _call(asking, step, request)
-        if asking.asked is None:
+        if not asking.asked:
             raise ValueError("the replacement of the SDK's client has recorded no request")
-        self._bucket, answer, effect = self._carry_out(self._bucket, asking.asked, 0)
+        self._bucket, answer, effect = self._carry_out(self._bucket, asking.asked[MAIN], 0)
         if effect and effect.added and step.operation == "DeleteObject":
             self._model.made(step.key, effect.added.version_id, _EPOCH)
-        answering = Replay(((answer, 0),), clock)
+        answering = Replay((Told(answer, 0, MAIN),), clock)
         call = partial(_call, answering, step, request)
         return self._observed(step, self._model, call, answer.status, _EPOCH)
 

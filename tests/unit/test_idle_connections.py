@@ -1,18 +1,22 @@
 """Connections to S3 that S3 has closed while they were idle, and requests that open none."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from types import SimpleNamespace
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSHTTPConnection
 
 from benchmarks.relay import Passed, Relay
 from holdfast.access import Caller, Grant, Role
 from holdfast.s3 import retry
 from holdfast.s3.budget import Budget
+from holdfast.s3.connections import THREAD
 from holdfast.s3.objects import IfAbsent, Stored
 from holdfast.s3.sdk import connect
 from holdfast.s3.store import Store
@@ -75,6 +79,58 @@ def test_a_request_on_a_closed_connection_is_sent_again_at_once_and_then_after_a
     assert [exchange.answered for exchange in arrived] == [200, *[None] * lost, 200]
     assert through_relay.budget.unconfirmed == ["PutObject"] * lost
     assert len(slept) == pauses
+
+
+def test_a_second_connection_is_opened_beside_a_request_and_then_used(s3: str) -> None:
+    with Relay(s3) as relay:
+        through_relay = store(relay.endpoint)
+        through_relay.open_second_connection()
+        assert relay.take() == Passed()  # a new client's first connection comes first
+        lock(through_relay)
+        assert relay.take() == Passed(connections=1, requests=1)
+        relay.disconnect()
+        for connections in (2, 0):
+            through_relay.open_second_connection()
+            lock(through_relay)
+            end_threads()
+            assert relay.take() == Passed(connections=connections, requests=1)
+            lock_twice_at_once(through_relay)
+            assert relay.take() == Passed(connections=0, requests=2)
+        assert through_relay.budget.unconfirmed == []
+
+
+def test_a_second_connection_that_fails_leaves_the_next_requests_alone(s3: str) -> None:
+    with Relay(s3) as relay:
+        through_relay = store(relay.endpoint)
+        lock(through_relay)
+        with pytest.MonkeyPatch.context() as unreachable:
+            unreachable.setattr(AWSHTTPConnection, "connect", refused)
+            through_relay.open_second_connection()
+            end_threads()
+        lock_twice_at_once(through_relay)
+        assert relay.take() == Passed(connections=2, requests=3)
+
+
+def refused(_: AWSHTTPConnection) -> None:
+    raise ConnectionRefusedError
+
+
+def end_threads() -> None:
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join()
+
+
+def lock_twice_at_once(s3: Store) -> None:
+    at_once = threading.Barrier(2, timeout=10)
+
+    def lock_at_once() -> None:
+        at_once.wait()
+        lock(s3)
+
+    with ThreadPoolExecutor(2) as both:
+        for sent in [both.submit(lock_at_once) for _ in range(2)]:
+            sent.result()
 
 
 def test_a_request_that_is_refused_opens_no_connection(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The versions that a process caches for states, how many, and from which of them a write begins."""
+"""The versions and locks that a process caches, how many, and from which versions a write begins."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -79,3 +79,37 @@ def test_of_more_states_than_the_limit_the_one_goes_that_was_learned_first() -> 
     remembered = [name for name in (first, second, *others, NAME) if memory.take(name)]
 
     assert remembered == [first, *others, NAME]
+
+
+def test_a_lock_is_taken_once_and_only_with_its_document_by_its_principal() -> None:
+    memory = Memory()
+    memory.learn_lock(NAME, b"document", "token:ada", "version")
+
+    assert memory.take_lock(NAME, b"another", "token:ada") is None
+    assert memory.take_lock(NAME, b"document", "token:bob") is None
+    assert memory.take_lock(names.parse("network/test"), b"document", "token:ada") is None
+    assert memory.take_lock(NAME, b"document", "token:ada") == "version"
+    assert memory.take_lock(NAME, b"document", "token:ada") is None
+
+
+@pytest.mark.parametrize("version_id", ["", "null"])
+def test_a_lock_without_a_version_id_of_its_own_is_not_cached_and_ends_what_was(version_id: str) -> None:
+    memory = Memory()
+    memory.learn_lock(NAME, b"document", "token:ada", "version")
+
+    memory.learn_lock(NAME, b"document", "token:ada", version_id)
+
+    assert memory.take_lock(NAME, b"document", "token:ada") is None
+
+
+def test_of_more_locks_than_the_limit_the_one_goes_that_was_learned_first() -> None:
+    memory = Memory()
+    first, second, *others = [names.parse(str(number)) for number in range(LIMIT)]
+    for name in (first, second, *others, first, NAME):
+        memory.learn_lock(name, b"document", "token:ada", "version")
+
+    cached = [
+        name for name in (first, second, *others, NAME) if memory.take_lock(name, b"document", "token:ada")
+    ]
+
+    assert cached == [first, *others, NAME]

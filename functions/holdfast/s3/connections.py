@@ -2,13 +2,15 @@
 
 from contextlib import suppress
 from threading import Thread
-from typing import Any
+from typing import Any, Final
+
+THREAD: Final = "second-connection"
 
 
 def open_second(client: Any) -> None:
     """Begin to open a second connection, for two requests at once, unless the client has two open ones.
 
-    It returns at once, and sends no request. A client that has not sent a request yet opens nothing: its first
+    It returns at once, and sends no request. A client that has sent no request yet opens nothing: its first
     connection comes first.
 
     The names of botocore and urllib3 are private. Where one is missing, or the second connection fails, a
@@ -20,7 +22,7 @@ def open_second(client: Any) -> None:
             # The pool hands out the connection that came back last. It has closed those that S3 has closed.
             first, second = pool._get_conn(), pool._get_conn()  # noqa: SLF001 they have no public name
             if second.is_closed:
-                Thread(target=_open, args=(pool, second), daemon=True).start()
+                Thread(target=_open, args=(pool, second), name=THREAD, daemon=True).start()
             else:
                 pool._put_conn(second)  # noqa: SLF001 it has no public name
             pool._put_conn(first)  # noqa: SLF001 it has no public name

@@ -189,9 +189,9 @@ def refusal(lock: HeldLock) -> Locked:
 def read_and_remove(store: Store, name: StateName, version_id: str) -> tuple[HeldLock | None, Removal]:
     """Read the lock of a state, and at the same time remove a lock object by its unique version ID.
 
-    Use it only for the version of a lock that the caller acquired. Whether the read or the removal took effect
-    first is unknown. Pass the removal to `remove` if that lock was read. Otherwise it changed nothing that a
-    client could see, even if its outcome is unknown.
+    Use it only for the version of a lock that the caller acquired. Whether the read or the removal took
+    effect first is unknown. If that lock was read, pass the removal to `remove`. Otherwise the lock that was
+    read is another one, which the removal cannot change, or the lock is no longer held.
     """
     with ThreadPoolExecutor(1) as beside:
         removal = Removal(version_id, beside.submit(_remove_version, store, name, version_id))

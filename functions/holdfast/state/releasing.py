@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast.access import Action
 from holdfast.errors import LockNotMatched
 from holdfast.state import held, lock_info, removing
-from holdfast.state.held import CommandLock
+from holdfast.state.held import CommandLock, HeldLock, Removal
 from holdfast.state.lock_info import LockInfo
 from holdfast.state.removing import ForceUnlocked
 from holdfast.work import Work
@@ -43,20 +43,24 @@ def release(work: Work, body: bytes, lock_id: str | None = None) -> Released | F
     if received is None:
         return removing.force_unlock_unnamed(work)
     info = received.at(work.address)
-    removal = None
-    document, principal = info.to_json(), work.caller.principal
-    if work.memory and (version_id := work.memory.take_lock(work.name, document, principal)):
-        lock, removal = held.read_and_remove(work.store, work.name, version_id)
-    else:
-        lock = held.read(work.store, work.name)
+    lock, removal = _read(work, info)
     if lock is None:
-        return Released(info.id)  # it is removed just now, or this is a retry, or somebody removed the lock
+        return Released(info.id)  # removed at the same time or by somebody else, or this is a retry
     if isinstance(lock, CommandLock) and lock.was_acquired_with(info, work.caller):
         return Released(info.id, held.remove(work.store, work.name, lock, removal))
     if info.id != lock.info.id and not received.names_only_its_id:
         return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.
     return removing.force_unlock_named(work, lock, info.id)
+
+
+def _read(work: Work, info: LockInfo) -> tuple[HeldLock | None, Removal | None]:
+    """Read the lock. If this process acquired it for the caller, remove it at the same time."""
+    if work.memory:
+        version_id = work.memory.take_lock(work.name, info.to_json(), work.caller.principal)
+        if version_id:
+            return held.read_and_remove(work.store, work.name, version_id)
+    return held.read(work.store, work.name), None
 
 
 def release_exactly(work: Work, info: LockInfo) -> Released:

@@ -314,7 +314,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "received = lock_info.of_release(body, lock_id)",
                 "if lock_id:\n"
                 "    there = held.read(work.store, work.name)\n"
-                "    return removing.force_unlock_named(work, there, there.info.id) if there else Released(lock_id)\n"
+                "    return there and removing.force_unlock_named(work, there, there.info.id)\n"
                 "received = lock_info.of_release(body, lock_id)",
             ),
         ),
@@ -666,7 +666,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "two-applies 100", Replaced(_REMOVE_READ, "is_gone = removal.is_done.result()", "is_gone = True")
         ),
         "a release with a cached lock is answered though S3 protects the version": _at(
-            "broken-lock-protected", Replaced(_REMOVE_READ, "return not is_gone and _delete_by_etag(store, name, lock)", "return False")
+            "broken-lock-protected",
+            Replaced(
+                _REMOVE_READ, "return not is_gone and _delete_by_etag(store, name, lock)", "return False"
+            ),
         ),
         "a restore keeps its lock": _at("restore", _KEEPS_ITS_LOCK),
         "an undeclare keeps its lock": _at("undeclare", _KEEPS_ITS_LOCK),

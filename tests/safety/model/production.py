@@ -533,7 +533,7 @@ class SlowClock(datetime):
 
 
 class Replay:
-    """Replaces the SDK's client: returns each thread's answers so far, then notes in `asked` what it sends."""
+    """Replaces the SDK's client: returns a thread's answers so far, then notes in `asked` what it sends."""
 
     def __init__(self, answers: tuple[Told, ...], clock: Clock) -> None:
         self._answers = {

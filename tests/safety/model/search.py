@@ -430,9 +430,7 @@ class Search:
         everything else is done.
         """
         point = self._production.after(point, answer, seconds, thread)
-        while (
-            (pending := point.pending.get(MAIN)) and pending.staged and pending.operation == "DeleteObject"
-        ):
+        while (pending := point.pending.get(MAIN)) and pending.staged and pending.operation == "DeleteObject":
             bucket, answer, _ = carry_out(self._buckets[change.bucket], pending, change.clock)
             change.bucket = self._buckets.number(bucket)
             point = self._production.after(point, answer, seconds)
