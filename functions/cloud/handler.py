@@ -168,8 +168,8 @@ def _own_locks(request: Request) -> OwnLocks:
 # Tags.
 
 
-def _read_tags(request: Request, workspace: WorkspaceId) -> Response:
-    return Response(documents.tag_bindings(workspaces.read_by_id(request.work, workspace).tags))
+def _read_tags(request: Request, _: WorkspaceId) -> Response:
+    return Response(documents.tag_bindings(workspaces.read_tags(request.work)))
 
 
 def _bind_tags(request: Request, workspace: WorkspaceId) -> Response:

@@ -121,6 +121,13 @@ def read_by_id(work: Work, workspace: WorkspaceId) -> Workspace:
     return Workspace.recorded(workspace, record.record if record else None, lock)
 
 
+def read_tags(work: Work) -> Mapping[str, str]:
+    """Read the tags of a workspace, with one request. A workspace without a record has none."""
+    work.require(Action.READ_METADATA)
+    stored = records.read(work.store, work.name)
+    return stored.record.tags if stored else {}
+
+
 def create(work: Work, tags: Mapping[str, str]) -> Workspace:
     """Create a workspace without a state. A retry is safe.
 
