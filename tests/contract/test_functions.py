@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from gateway import payload
 from gateway.headers import JSON
 from holdfast.access import Caller, Grant, Role
 from holdfast.state import removing
@@ -141,6 +142,18 @@ def test_a_state_comes_in_as_text_or_base64_and_goes_out_compressed_where_the_cl
     read = ask(backend, "GET", STATES, caller=ADA, headers={"accept-encoding": "br, GZIP;q=0.5"})
     assert read["headers"]["Content-Encoding"] == "gzip"
     assert gzip.decompress(base64.b64decode(read["body"])) == body
+
+
+@pytest.mark.parametrize("body", [b"\xff\x00" * 10, b"\xff\x00" * 100_000, b"\xef\xbb\xbf{}\r\n"])
+def test_what_another_program_stored_is_read_byte_for_byte(
+    backend: Handle, moto: Server, body: bytes
+) -> None:
+    moto.direct.put_object(Bucket=BUCKET, Key="states/a.tfstate", Body=body)
+    for encoding in ("", "gzip"):
+        read = ask(backend, "GET", STATES, caller=READER, headers={"accept-encoding": encoding})
+        sent = payload.decode(read["body"], is_base64=read["isBase64Encoded"])
+        is_packed = read["headers"].get("Content-Encoding") == "gzip"
+        assert (gzip.decompress(sent) if is_packed else sent) == body
 
 
 @pytest.mark.parametrize(

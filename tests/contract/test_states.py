@@ -1,10 +1,13 @@
 """Read, write, delete and undelete on real S3 servers: the writes that the fence refuses and allows."""
 
+import hashlib
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -71,6 +74,20 @@ def test_a_state_is_stored_and_returned_byte_for_byte_with_what_its_writer_noted
         "operation": "OperationTypeApply",
         "written-by": "token:ada",
     }
+
+
+def test_the_hash_of_a_state_is_computed_once(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    team.lock()
+    hashed = []
+
+    def sha256(body: bytes) -> Any:
+        hashed.append(body)
+        return hashlib.sha256(body)
+
+    for module in ("state.fence", "s3.store"):
+        monkeypatch.setattr(f"holdfast.{module}.hashlib", SimpleNamespace(sha256=sha256))
+    team.write(state(1))
+    assert hashed.count(state(1)) == 1
 
 
 def test_intermediate_saves_gaps_in_the_serial_and_an_empty_lineage_are_normal(team: Team) -> None:

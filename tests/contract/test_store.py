@@ -376,6 +376,12 @@ def test_a_small_write_waits_for_nothing_and_its_checksum_goes_ahead_of_its_body
         # Without it S3 refuses a write with retention.
         assert headers["x-amz-sdk-checksum-algorithm"] == "SHA256"
         assert headers.get("Expect") == (None if size < EXPECT_THRESHOLD else "100-continue")
+    # A hash that the caller computed is sent as it is, and S3 compares it with the body.
+    digest = b"0" * 32
+    Store(s3, "bucket", ACCOUNT, Budget.seconds(20)).write(
+        KEY, b"one", IfAbsent(), metadata={}, sha256=digest.hex()
+    )
+    assert sent.pop()[0]["x-amz-checksum-sha256"] == base64.b64encode(digest).decode()
 
 
 def test_a_prolonged_store_has_time_left_and_loses_none(bucket: Bucket) -> None:

@@ -5,13 +5,17 @@ import gzip
 import json
 import random
 import zlib
+from typing import ClassVar
 
 import pytest
 
+from benchmarks.state import state
 from gateway import payload
 from holdfast.errors import TooLarge
 
+BESIDE_BODY = 2048  # bytes of an answer that its body may not take
 RANDOM = random.Random(7)  # noqa: S311 bytes that do not compress
+COMPRESSOBJ = zlib.compressobj
 NOISE = base64.b64encode(RANDOM.randbytes(5_000_000))
 
 
@@ -62,6 +66,25 @@ def test_what_is_too_large_for_some_client_is_refused(body: bytes) -> None:
         payload.encode(body, accepts_gzip=False)
 
 
+@pytest.mark.parametrize(
+    "character", [*'a"\\/\n\r\t\b\f\x00\x1f\x7f', "\x80", "ü", "\uffff", "\U0001f600", "\U0010ffff"]
+)
+def test_what_a_client_without_gzip_can_read_is_measured_to_the_byte(character: str) -> None:
+    text = character * 1000
+    room = payload.MAX_BYTES - BESIDE_BODY - len(json.dumps(text))
+    body = text.encode() + b"a" * room
+    payload.require_room(body)
+    assert payload.encode(body, accepts_gzip=False) == payload.Payload(body.decode(), is_base64=False)
+    with pytest.raises(TooLarge):
+        payload.require_room(body + b"a")
+
+
+def test_half_a_character_before_one_that_json_does_not_change_is_no_text() -> None:
+    payload.require_room(b"a" * 4_800_000 + b"\xc3\xbc")
+    with pytest.raises(TooLarge):
+        payload.require_room(b"\xc3" + b"a" * 4_800_000 + b"\xbc")
+
+
 def test_a_state_that_another_program_made_too_large_is_still_read_by_who_accepts_gzip() -> None:
     body = b'{"a": "b"}' * 1_000_000
     assert body_of(payload.encode(body, accepts_gzip=True)) == body
@@ -75,22 +98,51 @@ def test_a_body_that_is_not_what_it_says_is_an_error(text: str, is_base64: bool)
         payload.decode(text, is_base64=is_base64)
 
 
-def test_what_does_not_fit_is_not_compressed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    fed: list[int] = []
-    compressobj = zlib.compressobj
+class Compressor:
+    """A compressor that records its level, and how many bytes it was fed."""
 
-    class Counting:
-        def __init__(self, level: int, *, wbits: int) -> None:
-            self.compressor = compressobj(level, wbits=wbits)
+    used: ClassVar[list["Compressor"]] = []
 
-        def compress(self, piece: bytes) -> bytes:
-            fed.append(len(piece))
-            return self.compressor.compress(piece)
+    def __init__(self, level: int, *, wbits: int) -> None:
+        self.level, self.fed = level, 0
+        self.compressor = COMPRESSOBJ(level, wbits=wbits)
+        self.used.append(self)
 
-        def flush(self) -> bytes:
-            return self.compressor.flush()
+    def compress(self, piece: bytes) -> bytes:
+        self.fed += len(piece)
+        return self.compressor.compress(piece)
 
-    monkeypatch.setattr(zlib, "compressobj", Counting)
+    def flush(self) -> bytes:
+        return self.compressor.flush()
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[Compressor]:
+    """Return the compressors that the code creates from now on, in order."""
+    monkeypatch.setattr(zlib, "compressobj", Compressor)
+    monkeypatch.setattr(Compressor, "used", [])
+    return Compressor.used
+
+
+def test_what_does_not_fit_is_not_compressed_to_its_end(used: list[Compressor]) -> None:
     with pytest.raises(TooLarge):
         payload.encode(NOISE * 8, accepts_gzip=True)
-    assert 0 < sum(fed) < len(NOISE) * 2
+    assert [compressor.level for compressor in used] == [3, 4]
+    assert all(0 < compressor.fed < len(NOISE) * 2 for compressor in used)
+
+
+@pytest.mark.parametrize("megabytes", [0.1, 5])
+def test_a_state_is_compressed_once_at_the_fast_level(used: list[Compressor], megabytes: float) -> None:
+    body = state(1, round(megabytes * 1_000_000))
+    assert body_of(payload.encode(body, accepts_gzip=True)) == body
+    assert [compressor.level for compressor in used] == [3]
+
+
+def test_a_state_that_fits_only_with_more_compression_gets_more(
+    used: list[Compressor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = state(1, 1_000_000)
+    largest = base64.b64encode(gzip.compress(body, 4))
+    monkeypatch.setattr(payload, "MAX_BYTES", len(largest) + BESIDE_BODY)
+    assert body_of(payload.encode(body, accepts_gzip=True)) == body
+    assert [compressor.level for compressor in used] == [3, 4]

@@ -252,6 +252,7 @@ class Store:
         metadata: Mapping[str, str],
         tags: Mapping[str, str] | None = None,
         retention: Retention | None = None,
+        sha256: str | None = None,
     ) -> Stored | PreconditionFailed:
         """Write an object under a condition.
 
@@ -259,8 +260,10 @@ class Store:
             metadata: user metadata; values are encoded and cut.
             tags: the object's tags, by which lifecycle rules select it.
             retention: how long S3 protects this version; None means the bucket's default.
+            sha256: the hash of the body, if the caller has it. S3 refuses a body with another hash.
         """
         encoded = object_metadata.encode_all(metadata)
+        digest = hashlib.sha256(body).digest() if sha256 is None else bytes.fromhex(sha256)
         request: dict[str, Any] = {
             **self._where,
             "Key": key,
@@ -269,7 +272,7 @@ class Store:
             # A write with retention needs a checksum. An environment setting can switch off the checksum of
             # the SDK, which would be sent after the body, in chunks.
             "ChecksumAlgorithm": "SHA256",
-            "ChecksumSHA256": base64.b64encode(hashlib.sha256(body).digest()).decode(),
+            "ChecksumSHA256": base64.b64encode(digest).decode(),
             "Metadata": encoded,
         }
         match condition:

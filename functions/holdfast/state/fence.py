@@ -88,6 +88,7 @@ def put_fenced(
         IfMatch(current.version.etag) if current else IfAbsent(),
         metadata=version_metadata(new.document, new.sha256, superseded, lock, work.caller, new.notes),
         retention=None if name.is_probe else work.policy.retention,
+        sha256=new.sha256,
     )
     if not isinstance(stored, Stored):
         return None
