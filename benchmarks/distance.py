@@ -24,7 +24,8 @@ _NOTES: Final = (
     "Holdfast: every command signs in, as the first one for a minute does; the functions are warm.",
     "In use: the functions' connections to S3 are open, as others have just used the functions.",
     "Idle: S3 has closed these connections, as it does after seconds, and both functions open new ones.",
-    "Waiting: the milliseconds of round trips, new connections and S3, by what was counted.",
+    "Waiting: the milliseconds of round trips, new connections and S3, by what was counted, as if no two",
+    "  were at once. A release sends a GET beside a DELETE, and an acquire opens a connection beside a PUT.",
     "The ratio has what the emulator takes in it; on AWS, API Gateway and Lambda take time of Holdfast's",
     "  requests alone. The s3 backend is told to skip its lookups of credentials and account.",
 )

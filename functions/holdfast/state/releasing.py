@@ -67,8 +67,8 @@ def release_exactly(work: Work, info: LockInfo) -> Released:
     """Release the lock that was acquired with this document, and never force-unlock.
 
     A released lock leaves nothing in the bucket. So the retry of a release cannot be told from the release of
-    a lock that somebody removed or nobody acquired. For the same reason the lock is read before it is removed,
-    and never at the same time.
+    a lock that somebody removed or nobody acquired. For the same reason the lock is read before it is removed
+    and never at the same time: a read that finds no lock would not tell whether it was removed just now.
 
     Raises:
         LockNotMatched: no lock is held, or another lock, which stays.
