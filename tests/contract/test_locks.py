@@ -367,9 +367,7 @@ def test_a_late_removal_leaves_a_lock_alone_that_was_taken_since_with_the_same_d
     [
         pytest.param(lock_info("ci"), lock_info("ci", who="next"), ADA, id="the same ID"),
         pytest.param(lock_info("ci"), lock_info("ci", who="next"), BOB, id="the same ID, another principal"),
-        pytest.param(
-            only_id("ci"), lock_info("two"), BOB, id="another ID, after an ID-only document"
-        ),
+        pytest.param(only_id("ci"), lock_info("two"), BOB, id="another ID, after an ID-only document"),
     ],
 )
 def test_a_removal_that_is_faster_than_the_read_leaves_the_next_lock_alone(

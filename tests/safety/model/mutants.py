@@ -304,6 +304,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "removal = Removal(version_id, beside.submit(lambda: bool(store.discard(name.lock_key))))",
             ),
         ),
+        "a release with a cached lock goes on to the next lock with its ID": _at(
+            "lock-of-the-same-id 100", Replaced(_RELEASE, "if removal:\n    return Released(info.id)", "pass")
+        ),
         "a release that ignores the ID in the query": _at(
             "release-by-query 001", Argument(_RELEASE, "of_release", 1, "None")
         ),
