@@ -662,7 +662,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "if lock is None or removal:\n    return Released(info.id)",
             ),
         ),
-        "a release removes the cached lock, and not the one that it has read": _at(
+        "a release removes the cached lock, and not the lock that it has read": _at(
             "broken-lock 100", WithoutOperand(_REMOVE_READ, "version_id")
         ),
         "a release with a cached lock does not look whether S3 has removed it": _at(
