@@ -1,18 +1,18 @@
 """A deployed team for the benchmark, and a client for it."""
 
 import base64
+import gzip
 import http.client
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from benchmarks import latency
@@ -23,8 +23,7 @@ from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
 from tests.support.deployed import client, function_name, route_through
 
-TEAM = "platform"
-HOLDFAST = Path(sys.executable).with_name("holdfast")
+TEAM: Final = "platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,14 @@ class Response:
 
     ms: float
     body: bytes
+
+    def content(self) -> bytes:
+        """Return the body without its compression; small bodies have none."""
+        return gzip.decompress(self.body) if self.body.startswith(b"\x1f\x8b") else self.body
+
+    def json(self) -> Any:
+        """Parse the body."""
+        return json.loads(self.content())
 
 
 class Client:
@@ -98,13 +105,13 @@ class Stack:
         """Return a client of the bucket that signs nothing and does not use the SDK, which takes time."""
         return Client(f"{self.aws.endpoint}/{self.bucket}", {})
 
-    def log(self, state: str, function: str = "backend") -> list[dict[str, Any]]:
-        """Return a function's log lines about states whose names begin with `state`, oldest first."""
+    def log(self, prefix: str, function: str = "backend") -> list[dict[str, Any]]:
+        """Return a function's log lines about states whose names begin with `prefix`, oldest first."""
         paginator = client(self.aws, "logs").get_paginator("filter_log_events")
         pages = paginator.paginate(logGroupName=f"/holdfast/{TEAM}/{function}")
         messages = (event["message"] for page in pages for event in page["events"])
         lines = (json.loads(message) for message in messages if message.startswith("{"))
-        return [line for line in lines if (line.get("state") or "").startswith(state)]
+        return [line for line in lines if (line.get("state") or "").startswith(prefix)]
 
     @contextmanager
     def relayed(self, *functions: str, round_trip: float | None = None) -> Iterator[tuple[Relay, Relay]]:
@@ -136,6 +143,11 @@ def deployed(port: int, folder: Path) -> Iterator[Stack]:
         bootstrap(aws)
         (team,) = deploy(aws, [TEAM])
         yield Stack(aws, team.api_address, team.bucket_name)
+
+
+def program(name: str) -> Path:
+    """Return the path of a module of this package that runs as a program of its own."""
+    return Path(__file__).with_name(f"{name}.py")
 
 
 def printed(what: str, *command: str | Path, **options: Any) -> str:
