@@ -41,7 +41,7 @@ def measure(run: Run) -> Section:
     """Measure the page, the lists of two numbers of states, and the search of the larger number."""
     figures = [*_page(run)]
     numbers = run.some(MANY)
-    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    path = chromium()
     if path:
         with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path) as browser:
             figures += [figure for number in numbers for figure in _lists(run, browser, number)]
@@ -49,9 +49,14 @@ def measure(run: Run) -> Section:
     return Section("The console", [*figures, *_search(run, numbers[-1])], notes)
 
 
+def chromium() -> str | None:
+    """Return the path of Chromium, or None if this machine has none."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
 def _page(run: Run) -> Iterator[Figure]:
     """Measure the weight of the page's files, and the time until its first bytes are there."""
-    client = Client(run.stack.address, {"Accept-Encoding": "gzip"})
+    client = run.stack.client()
     page = client.ask("GET", "/console/")
     linked = re.findall(r'(?:src|href)="\./([^"]+)"', page.content().decode())
     files = [page, *(client.ask("GET", f"/console/{name}") for name in linked)]
@@ -103,7 +108,7 @@ def _search(run: Run, number: int) -> Iterator[Figure]:
     tell(f"a search of {number:,} states, beside applies")
     writer = run.stack.api()
     _apply(writer, 1)
-    alone = [_apply(writer, serial) for serial in range(2, 22)]
+    alone = [_apply(writer, serial) for serial in range(2, 2 + 3 * run.rounds)]
     pages = _pages(run.stack.api(), folder, number)
     with ThreadPoolExecutor(1) as pool:
         searching = pool.submit(_pages, run.stack.api(), folder, number)

@@ -8,11 +8,11 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from benchmarks import latency
@@ -43,13 +43,22 @@ class Response:
 
 
 class Client:
-    """A client that keeps one connection open, as Terraform does, and sends `headers` with each request."""
+    """A client that keeps one connection open, as Terraform does, and sends `headers` with each request.
+
+    Its context ends with the connection.
+    """
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         url = urlsplit(address)
         self._base = url.path
         self._connection = http.client.HTTPConnection(url.netloc, timeout=60)
         self._headers = headers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
         """Send a request; RuntimeError if it fails."""
@@ -66,12 +75,14 @@ class Client:
 
 
 class Stack:
-    """A deployed team, with a token for its API."""
+    """A deployed team, with a token for its API. The connections of its clients close with `at_end`."""
 
-    def __init__(self, aws: LocalAws, address: str, bucket: str) -> None:
+    def __init__(self, aws: LocalAws, address: str, bucket: str, at_end: ExitStack) -> None:
+        self._at_end = at_end
         self.aws = aws
         self.address = address
         self.bucket = bucket
+        self._s3 = self.s3()
         self._token = self.new_token()
 
     def environment(self) -> dict[str, str]:
@@ -86,7 +97,7 @@ class Stack:
         token, secret = tokens.create(
             [Grant(Role.MAINTAINER, (scope,))], description="", created_by="benchmark", now=now, expires=None
         )
-        self.s3().ask("PUT", f"/{token.key}", token.to_json())
+        self._s3.ask("PUT", f"/{token.key}", token.to_json())
         return {
             "TF_HTTP_USERNAME": token.id,
             "TF_HTTP_PASSWORD": secret,
@@ -96,14 +107,16 @@ class Stack:
     def api(self) -> Client:
         """Return a client of the API that authenticates with the stack's token."""
         token = f"{self._token['TF_HTTP_USERNAME']}:{self._token['TF_HTTP_PASSWORD']}"
-        signed_in = {"Authorization": f"Basic {base64.b64encode(token.encode()).decode()}"}
-        return Client(
-            self.address, {**signed_in, "Content-Type": "application/json", "Accept-Encoding": "gzip"}
-        )
+        basic = f"Basic {base64.b64encode(token.encode()).decode()}"
+        return self.client(Authorization=basic, **{"Content-Type": "application/json"})
+
+    def client(self, **headers: str) -> Client:
+        """Return a client of the API that accepts compressed responses, and sends these headers."""
+        return self._at_end.enter_context(Client(self.address, {"Accept-Encoding": "gzip", **headers}))
 
     def s3(self) -> Client:
         """Return a client of the bucket that signs nothing and does not use the SDK, which takes time."""
-        return Client(f"{self.aws.endpoint}/{self.bucket}", {})
+        return self._at_end.enter_context(Client(f"{self.aws.endpoint}/{self.bucket}", {}))
 
     def log(self, prefix: str, function: str = "backend") -> list[dict[str, Any]]:
         """Return a function's log lines about states whose names begin with `prefix`, oldest first."""
@@ -139,10 +152,10 @@ class Stack:
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
     """Yield a team deployed in its own local AWS, which stops when the context ends."""
-    with LocalAws(port, folder) as aws:
+    with LocalAws(port, folder) as aws, ExitStack() as at_end:
         bootstrap(aws)
         (team,) = deploy(aws, [TEAM])
-        yield Stack(aws, team.api_address, team.bucket_name)
+        yield Stack(aws, team.api_address, team.bucket_name, at_end)
 
 
 def program(name: str) -> Path:

@@ -1,19 +1,29 @@
-"""The benchmark: its arguments and its output. No assertion is on a time."""
+"""The benchmark: its arguments and its output, and each section once in its smallest form.
+
+No assertion is on a time. The sections share a local AWS of their own: the one of the other tests has TLS and
+IAM, and its requests go through a gateway.
+"""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from benchmarks import __main__ as benchmarks
+from benchmarks import console, project
 from benchmarks.figures import Figure, Section
 from benchmarks.run import Run
 from benchmarks.state import state
 from local_aws.failure import LocalAwsError
+from local_aws.terraform import terraforms
+from tests.support.pages import page
 
 Ask = Callable[..., tuple[int, str, str]]
 
@@ -137,3 +147,100 @@ def test_a_state_has_about_the_size_that_is_asked_for(size: int) -> None:
     document = state(3, size)
     assert len(document) == pytest.approx(size, rel=0.1)
     assert json.loads(document)["serial"] == 3
+
+
+# --- each section, measured -------------------------------------------------------------------------
+
+SPEED: Final = page("speed.md").read_text(encoding="utf-8")
+COLUMNS: Final = tuple(re.findall(r"with Terraform ([0-9.]+) / ([0-9.]+)", SPEED)[0])
+"""The versions of Terraform for which the page has requests."""
+ROWS: Final = {
+    "`http`: API requests": "http, API",
+    "`http`: S3 requests of the functions": "http, S3",
+    "`cloud {}`: API requests": "cloud, API",
+    "`cloud {}`: S3 requests of the functions": "cloud, S3",
+    '`backend "s3"`: S3 requests': "beside, S3",
+}
+"""Row of the page's first table -> the end of the figures' names."""
+DISCOVERY: Final = "cloud, API"
+"""Here the page has one request more, which needs HTTPS."""
+BROWSER: Final = "list of 1,000 states: "
+
+
+def figures(client: str) -> dict[str, dict[str, int | None]]:
+    """Return the figures of each section, by name. A count has its value as on the page; others have None."""
+    column = COLUMNS.index(client.removeprefix("Terraform "))
+    requests: dict[str, int | None] = {}
+    for row, name in ROWS.items():
+        [cells] = re.findall(rf"^\| {re.escape(row)} \|(.*)\|$", SPEED, re.MULTILINE)
+        for command, cell in zip(("init", "plan", "apply", "output"), cells.split("|"), strict=True):
+            told = int(cell.split("/")[column])
+            requests[f"{command}, {client}: {name}"] = told - (name == DISCOVERY)
+    in_browser = ("until it is shown", "from a keystroke to the screen")
+    measured: dict[str, Sequence[str]] = {
+        "distance": [
+            f"{command}, {client}: {figure}"
+            for command in ("plan", "apply")
+            for figure in (
+                "beside, waiting",
+                *(f"{of}, {what}" for of in ("in use", "idle") for what in ("waiting", "ratio")),
+            )
+        ],
+        "cold": [
+            *(f"{function}: response" for function in ("authorizer", "backend")),
+            *("chain: response to bare", "chain: wall"),
+            *("chain, kept warm: wall", "chain, kept warm: wall to cold"),
+        ],
+        "size": [
+            *(f"0.1 MB, {verb}: {of}" for verb in ("write", "read") for of in ("at the client", "ratio")),
+            "0.1 MB, read: on the wire",
+        ],
+        "cloud": ["1 MB: commit, processor", "1 MB: commit, memory at most"],
+        "manage": [
+            f"{what}: in the function" for what in ("list of 1,000 states", "history, a page", "diff of 5 MB")
+        ],
+        "console": [
+            *("page: together", "index.html: cold", *(BROWSER + each for each in in_browser)),
+            # A page of a search ends after seconds, so a busy machine needs more of them.
+            *(f"search, {of}" for of in ("alone: requests", "alone: 100 states")),
+            *(f"search, beside applies: {of}" for of in ("requests", "100 states")),
+            *("apply: alone", "apply: beside a search"),
+        ],
+    }
+    counted: dict[str, dict[str, int | None]] = {
+        "cloud": requests,
+        "manage": {"list of 1,000 states: S3 requests": 2, "history, a page: S3 requests": 22},
+        "console": {"page: files": 3, f"{BROWSER}requests until it is shown": 6},
+    }
+    return {name: {**dict.fromkeys(of), **counted.get(name, {})} for name, of in measured.items()}
+
+
+def test_each_section_has_its_figures_and_the_requests_of_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [one, *_] = [each for each in terraforms() if str(each.client).removeprefix("Terraform ") in COLUMNS]
+    monkeypatch.setattr(project, "terraforms", lambda: [one])
+    monkeypatch.setattr(benchmarks, "Run", partial(Run, smallest=True))
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--rounds", "1", "--json"])
+
+    code = benchmarks.main()
+
+    output, errors = capsys.readouterr()
+    assert code == 0, errors
+    measured = {
+        section: {figure["name"]: figure for figure in of["figures"]}
+        for section, of in json.loads(output)["sections"].items()
+    }
+    expected = figures(str(one.client))
+    if not console.chromium():
+        expected["console"] = {
+            name: value for name, value in expected["console"].items() if not name.startswith(BROWSER)
+        }
+    assert {name: {*of} for name, of in measured.items()} == {name: {*of} for name, of in expected.items()}
+    counts = {
+        (section, name): value
+        for section, of in expected.items()
+        for name, value in of.items()
+        if value is not None
+    }
+    assert {(section, name): measured[section][name]["median"] for section, name in counts} == counts
