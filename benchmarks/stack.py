@@ -136,10 +136,11 @@ class Stack:
                 relays only count.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
-        aws, s3 = Relay(self.aws.endpoint), Relay(self.aws.endpoint)
-        if round_trip is not None:
-            aws = Relay(self.aws.endpoint, round_trip, latency=latency.of)
+        if round_trip is None:
+            aws, s3 = Relay(self.aws.endpoint), Relay(self.aws.endpoint)
+        else:
             connecting = latency.NEW_CONNECTION / 1000
+            aws = Relay(self.aws.endpoint, round_trip, latency=latency.of)
             s3 = Relay(self.aws.endpoint, connecting=connecting, latency=latency.of)
         with aws, s3:
             route_through(self.aws, names, s3.endpoint)
