@@ -1,12 +1,10 @@
-"""Compare `cloud {}` with the `http` and `s3` backends: requests of each command, time of large states."""
+"""Count the requests of each Terraform command through each backend; measure commits of `cloud {}`."""
 
 import hashlib
 import json
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator
-from statistics import median
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -14,7 +12,7 @@ from benchmarks.figures import Figure, Section
 from benchmarks.project import Project, one_of_each_version, projects
 from benchmarks.relay import Relay
 from benchmarks.run import Run, tell
-from benchmarks.stack import TEAM, printed
+from benchmarks.stack import TEAM, printed, program
 from benchmarks.state import state
 from holdfast import names
 from holdfast.access import Caller, Grant, Role
@@ -32,76 +30,31 @@ from tests.support.deployed import client, function_name
 from tests.support.work import work
 
 _COMMANDS: Final = ("init", "plan", "apply", "output")
-_MEGABYTES: Final = (1, 10, 50, 100)
+_MEGABYTES: Final = (1, 100)
 _CALLER: Final = Caller("token:benchmark", (Grant(Role.WRITER, ("*",)),))
-
-_COMMIT: Final = """
-import json, resource, sys, time
-from pathlib import Path
-state, staging, account, text, principal = sys.argv[1:]
-from holdfast.access import Caller, Grant, Role
-from holdfast.cloud import uploads
-from holdfast.cloud.ids import UploadId
-from holdfast.policy import Policy
-from holdfast.s3.budget import Budget
-from holdfast.s3.sdk import connect
-from holdfast.s3.store import Store
-from holdfast.work import Work
-s3 = connect()
-def peak():
-    # The peak of getrusage includes the memory of the parent process at the fork.
-    status = Path("/proc/self/status")
-    if status.exists():
-        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1000
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000_000
-budget = Budget.seconds(60)
-store, staged = (Store(s3, bucket, account, budget) for bucket in (state, staging))
-upload = UploadId.parse(text)
-caller = Caller(principal, (Grant(Role.WRITER, ("*",)),))
-policy = Policy.from_environment("largest_state", "declared_only", "retention")
-work = Work(store, upload.name, caller, policy)
-store.read("nothing")
-before, started, ran = peak(), time.perf_counter(), time.process_time()
-uploads.commit(work, staged, upload)
-print(json.dumps({
-    "commit": 1000 * (time.perf_counter() - started),
-    "commit, processor": 1000 * (time.process_time() - ran),
-    "commit, memory before": before,
-    "commit, memory at most": peak(),
-}))
-"""
 
 _DECISIONS: Final = {"HOLDFAST_MAX_STATE_MB": "1000", "HOLDFAST_NEW_STATES": "any"}
 """The team's decisions for a commit: it accepts every size."""
 
 _NOTES: Final = (
     "Requests: through the API, the sign-in of a token that nobody has used included in those to S3.",
-    "  A write through cloud {} sends two uploads more, from the client straight to S3.",
+    "  A write through cloud {} sends two uploads more, from the client straight to S3. On AWS, each command",
+    "  with cloud {} also asks the API for /.well-known/terraform.json, which needs HTTPS.",
     "  Beside: what Terraform's own s3 backend, with use_lockfile, sends to S3.",
-    "In the function: by the log, over the same commands; the ratio is to a read over http of these.",
-    "Sizes: the upload is a PUT of the same bytes to the local S3; the commit runs in a process of its own,",
-    "  with the library alone, so the memory is that of the function less what its handler loads.",
+    "Commit: it runs in a process of its own, with the library alone, so the memory is that of the function",
+    "  less what its handler loads.",
 )
 
 
 def measure(run: Run) -> Section:
-    """Count the requests of each Terraform command, and time the commits of states of several sizes."""
-    return Section("cloud {}", [*_commands(run), *_sizes(run)], _NOTES)
+    """Count the requests of each Terraform command, and measure the commits of states of several sizes."""
+    return Section("cloud {}", [*_commands(run), *_commits(run)], _NOTES)
 
 
 def _commands(run: Run) -> Iterator[Figure]:
     with run.stack.relayed("backend", "cloud", "authorizer") as relays:
         for terraform in one_of_each_version():
             yield from _of_terraform(run, terraform, *relays)
-    took = defaultdict[str, list[float]](list)
-    for function in ("backend", "cloud"):
-        for line in run.stack.log("benchmark/cloud/", function):
-            took[f"{function}, {line['message']}"].append(line["milliseconds"])
-    read = median(took["backend, state.read"])
-    for name, milliseconds in took.items():
-        yield Figure.of(f"{name}: in the function", "ms", milliseconds)
-        yield Figure.of(f"{name}: ratio", "ratio", [each / read for each in milliseconds])
 
 
 def _of_terraform(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Iterator[Figure]:
@@ -132,14 +85,14 @@ def _project(run: Run, terraform: Terraform, endpoint: str) -> Project:
     return Project(run, "cloud", terraform, block, {"TF_CLI_CONFIG_FILE": str(config)})
 
 
-def _sizes(run: Run) -> Iterator[Figure]:
+def _commits(run: Run) -> Iterator[Figure]:
     stack, s3 = run.stack, s3_client(run.stack.aws)
     configuration = client(stack.aws, "lambda").get_function_configuration(
         FunctionName=function_name(stack.aws, f"Holdfast-{TEAM}", "cloud")
     )
     environment = {**stack.aws.environment(), **_DECISIONS, "PYTHONPATH": str(ROOT / "functions")}
     staged = configuration["Environment"]["Variables"]["HOLDFAST_STAGING_BUCKET"]
-    for megabytes in _MEGABYTES:
+    for megabytes in run.some(_MEGABYTES):
         name = names.parse(f"benchmark/cloud/{megabytes}-MB")
         took = defaultdict[str, list[float]](list)
         for serial in range(1, run.rounds + 1):
@@ -150,14 +103,12 @@ def _sizes(run: Run) -> Iterator[Figure]:
             locking.lock(of, workspace)
             md5 = hashlib.md5(document, usedforsecurity=False).hexdigest()
             upload = uploads.create(of, workspace.lock_id, Revision(serial, ""), md5, force=False)
-            started = time.perf_counter()
             key = staging.state_key(name.value, _CALLER.principal, upload.key)
             s3.put_object(Bucket=staged, Key=key, Body=document)
-            took["upload"].append(1000 * (time.perf_counter() - started))
             arguments = (stack.bucket, staged, ACCOUNT, str(upload), _CALLER.principal)
-            committed = printed("the commit", sys.executable, "-c", _COMMIT, *arguments, env=environment)
-            for figure, value in json.loads(committed).items():
+            command = (sys.executable, "-P", program("commit"), *arguments)
+            for figure, value in json.loads(printed("the commit", *command, env=environment)).items():
                 took[figure].append(value)
             locking.unlock(of, workspace)
-        for figure, values in took.items():
-            yield Figure.of(f"{megabytes} MB: {figure}", "MB" if "memory" in figure else "ms", values)
+        yield Figure.of(f"{megabytes} MB: commit, processor", "ms", took["processor"])
+        yield Figure.of(f"{megabytes} MB: commit, memory at most", "MB", took["memory"])

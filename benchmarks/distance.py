@@ -1,7 +1,7 @@
 """Measure `terraform plan` and `apply` with a network delay to AWS; compare with Terraform's `s3` backend."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from benchmarks import latency
@@ -26,8 +26,8 @@ _NOTES: Final = (
     "Idle: S3 has closed these connections, as it does after seconds, and both functions open new ones.",
     "Waiting: the milliseconds of round trips, new connections and S3, by what was counted, as if no two",
     "  were at once. A release sends a GET beside a DELETE, and an acquire opens a connection beside a PUT.",
-    "The ratio has what the emulator takes in it; on AWS, API Gateway and Lambda take time of Holdfast's",
-    "  requests alone. The s3 backend is told to skip its lookups of credentials and account.",
+    "The ratio to the time beside has what the emulator takes in it; on AWS, API Gateway and Lambda take",
+    "  time of Holdfast's requests alone. The s3 backend skips its lookups of credentials and account.",
 )
 
 
@@ -44,9 +44,7 @@ def _measure(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Ite
     ours, theirs = projects(run, "distance", terraform, to_aws.endpoint)
     # The gateway had cached the stack's token, so the authorizer has not started yet.
     ours.run("plan", run.stack.new_token())
-    measured = {
-        (command, side): defaultdict[str, list[float]](list) for command in _COMMANDS for side in _SIDES
-    }
+    took, waited = (defaultdict[tuple[str, str], list[float]](list) for _ in range(2))
     for number in range(run.rounds):
         tell(f"{terraform.client}, round {number + 1} of {run.rounds}")
         for command in _COMMANDS:
@@ -55,27 +53,13 @@ def _measure(run: Run, terraform: Terraform, to_aws: Relay, to_s3: Relay) -> Ite
                     to_s3.disconnect()
                 project, token = theirs if side == "beside" else ours, run.stack.new_token()
                 to_aws.take(), to_s3.take()  # discard the requests of the set-up
-                took = measured[command, side]
-                took["ms"].append(project.run(command, token))
-                client, functions = to_aws.take(), to_s3.take()
-                took["client"].append(client.requests)
-                took["functions"].append(functions.requests)
-                took["new"].append(client.connections + functions.connections)
-                took["waiting"].append(1000 * (to_aws.waiting(client) + to_s3.waiting(functions)))
-    for (command, side), took in measured.items():
-        beside = measured[command, "beside"]["ms"]
-        yield from _figures(f"{command}, {terraform.client}: {side}", took, beside)
-
-
-def _figures(name: str, took: Mapping[str, Sequence[float]], beside: Sequence[float]) -> Iterator[Figure]:
-    """Yield the figures of the measurements in `took`, and the ratio of their times to the times `beside`."""
-    if took["ms"] is beside:
-        yield Figure.count(f"{name}, S3", took["client"])
-    else:
-        yield Figure.count(f"{name}, API", took["client"])
-        yield Figure.count(f"{name}, S3", took["functions"])
-    yield Figure.count(f"{name}, new", took["new"], "connections")
-    yield Figure.of(name, "ms", took["ms"])
-    yield Figure.count(f"{name}, waiting", took["waiting"], "ms")
-    if took["ms"] is not beside:
-        yield Figure.ratio(f"{name}, ratio", took["ms"], beside)
+                took[command, side].append(project.run(command, token))
+                waited[command, side].append(
+                    1000 * sum(each.waiting(each.take()) for each in (to_aws, to_s3))
+                )
+    for command in _COMMANDS:
+        for side in _SIDES:
+            name = f"{command}, {terraform.client}: {side}"
+            yield Figure.count(f"{name}, waiting", waited[command, side], "ms")
+            if side != "beside":
+                yield Figure.ratio(f"{name}, ratio", took[command, side], took[command, "beside"])

@@ -7,7 +7,7 @@ from itertools import groupby
 from statistics import median, quantiles
 from typing import Final, Self
 
-_DIGITS: Final = {"s": 3, "ms": 1, "ratio": 2, "requests": 0, "connections": 0}
+_DIGITS: Final = {"s": 3, "ratio": 2, "requests": 0, "files": 0}
 """Digits after the point by unit; 1 for every other unit."""
 
 
@@ -17,11 +17,10 @@ class Figure:
 
     Attributes:
         name: unique in its section; consecutive figures of the same thing are named `thing: aspect`.
-        unit: `s`, `ms`, `ratio`, `requests`, `connections` or another word.
+        unit: `s`, `ms`, `ratio`, `requests` or another word.
         lower: the lower quartile; the minimum of a count.
         upper: the upper quartile; the maximum of a count.
         n: the number of rounds.
-        limit: the largest allowed median; None if there is no limit.
     """
 
     name: str
@@ -30,17 +29,16 @@ class Figure:
     lower: float
     upper: float
     n: int
-    limit: float | None = None
 
     @classmethod
-    def of(cls, name: str, unit: str, values: Sequence[float], *, limit: float | None = None) -> Self:
+    def of(cls, name: str, unit: str, values: Sequence[float]) -> Self:
         """Return a figure of one value per round: their median and quartiles.
 
         >>> Figure.of("plan", "s", [1.0, 2.0, 4.0, 5.0, 9.0]).upper
         5.0
         """
         lower, _, upper = quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
-        return cls(name, unit, median(values), lower, upper, len(values), limit)
+        return cls(name, unit, median(values), lower, upper, len(values))
 
     @classmethod
     def count(cls, name: str, values: Sequence[float], unit: str = "requests") -> Self:
@@ -48,16 +46,13 @@ class Figure:
         return cls(name, unit, median(values), min(values), max(values), len(values))
 
     @classmethod
-    def ratio(
-        cls, name: str, ours: Sequence[float], theirs: Sequence[float], *, limit: float | None = None
-    ) -> Self:
+    def ratio(cls, name: str, ours: Sequence[float], theirs: Sequence[float]) -> Self:
         """Return a figure of the ratios `ours[i] / theirs[i]`: their median and quartiles.
 
         >>> Figure.ratio("plan", [2.0, 3.0], [1.0, 2.0]).median
         1.75
         """
-        ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
-        return cls.of(name, "ratio", ratios, limit=limit)
+        return cls.of(name, "ratio", [one / other for one, other in zip(ours, theirs, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +74,7 @@ def table(section: Section) -> Iterator[str]:
     """Yield the lines that show a section on a terminal."""
     width = max(len(_aspect(figure)) for figure in section.figures) + 2
     yield section.title
-    yield f"{'':{width}}{'':11}{'median':>11}{'from':>11}{'to':>11}{'n':>5}{'at most':>9}"
+    yield f"{'':{width}}{'':11}{'median':>11}{'from':>11}{'to':>11}{'n':>5}"
     for thing, figures in groupby(section.figures, lambda figure: figure.name.rpartition(": ")[0]):
         if thing:
             yield thing
@@ -96,6 +91,4 @@ def _aspect(figure: Figure) -> str:
 def _row(figure: Figure, width: int) -> str:
     digits = _DIGITS.get(figure.unit, 1)
     numbers = "".join(f"{value:>11,.{digits}f}" for value in (figure.median, figure.lower, figure.upper))
-    limit = "" if figure.limit is None else f"{figure.limit:.2f}"
-    above = "  <- above" if figure.limit is not None and figure.median > figure.limit else ""
-    return f"{_aspect(figure):{width}}{figure.unit:11}{numbers}{figure.n:>5}{limit:>9}{above}".rstrip()
+    return f"{_aspect(figure):{width}}{figure.unit:11}{numbers}{figure.n:>5}"

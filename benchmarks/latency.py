@@ -1,7 +1,8 @@
 """The latency of S3 in the benchmark: milliseconds within a region, as others report them from AWS."""
 
-import re
 from typing import Final
+
+from tests.support.fault_relay import Request
 
 NEW_CONNECTION: Final = 24
 """The time of a function's new connection: the look-up of the name, TCP and TLS.
@@ -17,29 +18,21 @@ TABLE: Final = ", ".join(
     [*(f"{method} {taken}" for method, taken in _BY_METHOD.items()), f"conditional PUT {_CONDITIONAL_PUT}"]
 )
 
-_HEAD: Final = re.compile(rb"([A-Z]+) (/_aws/)?")
-_CONDITION: Final = re.compile(rb"\r\nif-(none-)?match:", re.IGNORECASE)
 
-
-def of(head: bytes) -> float:
-    r"""Return the seconds from a request's arrival at S3 to its response.
+def of(request: Request) -> float:
+    """Return the seconds from a request's arrival at S3 to its response.
 
     A request to an API takes none: its functions' own requests to S3 take theirs.
 
-    Args:
-        head: the request's first bytes, with its headers.
-
-    >>> of(b"GET /bucket/key HTTP/1.1\r\nHost: s3\r\n\r\n")
+    >>> of(Request("GET", "/bucket/key", {}))
     0.02
-    >>> of(b"PUT /bucket/key HTTP/1.1\r\nIf-None-Match: *\r\n\r\n")
+    >>> of(Request("PUT", "/bucket/key", {"if-none-match": "*"}))
     0.06
-    >>> of(b"PUT /_aws/execute-api/1/locks/a HTTP/1.1\r\nHost: api\r\n\r\n")
+    >>> of(Request("PUT", "/_aws/execute-api/1/locks/a", {}))
     0.0
     """
-    match = _HEAD.match(head)
-    if match is None or match[2]:
+    if request.path.startswith("/_aws/"):
         return 0.0
-    method = match[1].decode()
-    if method == "PUT" and _CONDITION.search(head):
+    if request.method == "PUT" and request.is_conditional_write:
         return _CONDITIONAL_PUT / 1000
-    return _BY_METHOD[method] / 1000
+    return _BY_METHOD[request.method] / 1000

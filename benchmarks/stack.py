@@ -1,18 +1,18 @@
 """A deployed team for the benchmark, and a client for it."""
 
 import base64
+import gzip
 import http.client
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from benchmarks import latency
@@ -23,8 +23,7 @@ from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
 from tests.support.deployed import client, function_name, route_through
 
-TEAM = "platform"
-HOLDFAST = Path(sys.executable).with_name("holdfast")
+TEAM: Final = "platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +33,32 @@ class Response:
     ms: float
     body: bytes
 
+    def content(self) -> bytes:
+        """Return the body without its compression; small bodies have none."""
+        return gzip.decompress(self.body) if self.body.startswith(b"\x1f\x8b") else self.body
+
+    def json(self) -> Any:
+        """Parse the body."""
+        return json.loads(self.content())
+
 
 class Client:
-    """A client that keeps one connection open, as Terraform does, and sends `headers` with each request."""
+    """A client that keeps one connection open, as Terraform does, and sends `headers` with each request.
+
+    Its context ends with the connection.
+    """
 
     def __init__(self, address: str, headers: Mapping[str, str]) -> None:
         url = urlsplit(address)
         self._base = url.path
         self._connection = http.client.HTTPConnection(url.netloc, timeout=60)
         self._headers = headers
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> Response:
         """Send a request; RuntimeError if it fails."""
@@ -59,12 +75,14 @@ class Client:
 
 
 class Stack:
-    """A deployed team, with a token for its API."""
+    """A deployed team, with a token for its API. The connections of its clients close with `at_end`."""
 
-    def __init__(self, aws: LocalAws, address: str, bucket: str) -> None:
+    def __init__(self, aws: LocalAws, address: str, bucket: str, at_end: ExitStack) -> None:
+        self._at_end = at_end
         self.aws = aws
         self.address = address
         self.bucket = bucket
+        self._s3 = self.s3()
         self._token = self.new_token()
 
     def environment(self) -> dict[str, str]:
@@ -79,7 +97,7 @@ class Stack:
         token, secret = tokens.create(
             [Grant(Role.MAINTAINER, (scope,))], description="", created_by="benchmark", now=now, expires=None
         )
-        self.s3().ask("PUT", f"/{token.key}", token.to_json())
+        self._s3.ask("PUT", f"/{token.key}", token.to_json())
         return {
             "TF_HTTP_USERNAME": token.id,
             "TF_HTTP_PASSWORD": secret,
@@ -89,22 +107,24 @@ class Stack:
     def api(self) -> Client:
         """Return a client of the API that authenticates with the stack's token."""
         token = f"{self._token['TF_HTTP_USERNAME']}:{self._token['TF_HTTP_PASSWORD']}"
-        signed_in = {"Authorization": f"Basic {base64.b64encode(token.encode()).decode()}"}
-        return Client(
-            self.address, {**signed_in, "Content-Type": "application/json", "Accept-Encoding": "gzip"}
-        )
+        basic = f"Basic {base64.b64encode(token.encode()).decode()}"
+        return self.client(Authorization=basic, **{"Content-Type": "application/json"})
+
+    def client(self, **headers: str) -> Client:
+        """Return a client of the API that accepts compressed responses, and sends these headers."""
+        return self._at_end.enter_context(Client(self.address, {"Accept-Encoding": "gzip", **headers}))
 
     def s3(self) -> Client:
         """Return a client of the bucket that signs nothing and does not use the SDK, which takes time."""
-        return Client(f"{self.aws.endpoint}/{self.bucket}", {})
+        return self._at_end.enter_context(Client(f"{self.aws.endpoint}/{self.bucket}", {}))
 
-    def log(self, state: str, function: str = "backend") -> list[dict[str, Any]]:
-        """Return a function's log lines about states whose names begin with `state`, oldest first."""
+    def log(self, prefix: str, function: str = "backend") -> list[dict[str, Any]]:
+        """Return a function's log lines about states whose names begin with `prefix`, oldest first."""
         paginator = client(self.aws, "logs").get_paginator("filter_log_events")
         pages = paginator.paginate(logGroupName=f"/holdfast/{TEAM}/{function}")
         messages = (event["message"] for page in pages for event in page["events"])
         lines = (json.loads(message) for message in messages if message.startswith("{"))
-        return [line for line in lines if (line.get("state") or "").startswith(state)]
+        return [line for line in lines if (line.get("state") or "").startswith(prefix)]
 
     @contextmanager
     def relayed(self, *functions: str, round_trip: float | None = None) -> Iterator[tuple[Relay, Relay]]:
@@ -116,10 +136,11 @@ class Stack:
                 relays only count.
         """
         names = [function_name(self.aws, f"Holdfast-{TEAM}", function) for function in functions]
-        aws, s3 = Relay(self.aws.endpoint), Relay(self.aws.endpoint)
-        if round_trip is not None:
-            aws = Relay(self.aws.endpoint, round_trip, latency=latency.of)
+        if round_trip is None:
+            aws, s3 = Relay(self.aws.endpoint), Relay(self.aws.endpoint)
+        else:
             connecting = latency.NEW_CONNECTION / 1000
+            aws = Relay(self.aws.endpoint, round_trip, latency=latency.of)
             s3 = Relay(self.aws.endpoint, connecting=connecting, latency=latency.of)
         with aws, s3:
             route_through(self.aws, names, s3.endpoint)
@@ -132,10 +153,15 @@ class Stack:
 @contextmanager
 def deployed(port: int, folder: Path) -> Iterator[Stack]:
     """Yield a team deployed in its own local AWS, which stops when the context ends."""
-    with LocalAws(port, folder) as aws:
+    with LocalAws(port, folder) as aws, ExitStack() as at_end:
         bootstrap(aws)
         (team,) = deploy(aws, [TEAM])
-        yield Stack(aws, team.api_address, team.bucket_name)
+        yield Stack(aws, team.api_address, team.bucket_name, at_end)
+
+
+def program(name: str) -> Path:
+    """Return the path of a module of this package that runs as a program of its own."""
+    return Path(__file__).with_name(f"{name}.py")
 
 
 def printed(what: str, *command: str | Path, **options: Any) -> str:

@@ -37,7 +37,7 @@ from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, stat
 from tests.support.environment import set_environment
 from tests.support.events import Context
 from tests.support.free_port import free_port
-from tests.support.s3_fault_proxy import S3FaultProxy, running
+from tests.support.s3_fault_proxy import S3FaultProxy
 from tests.support.work import work
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def client(endpoint: str) -> "S3Client":
 
 @contextmanager
 def _behind_proxy(endpoint: str) -> Iterator[Server]:
-    with running(endpoint) as proxy:
+    with S3FaultProxy(endpoint) as proxy:
         yield Server(client(endpoint), proxy, client(proxy.endpoint))
 
 

@@ -43,7 +43,8 @@ TEAMS_AND_ROLES = tuple(
 
 LONGEST_FIRST = (
     *("test_local_aws_front_door", "test_cloud_commands", "test_cloud_moving", "test_cloud_locking"),
-    *("test_operate", "test_access_revocation", "test_speed_and_size", "test_terraform_locking"),
+    *("test_benchmarks", "test_operate", "test_access_revocation", "test_speed_and_size"),
+    "test_terraform_locking",
     *("test_permissions_enforced", "test_terraform_commands", "test_doctor", "test_isolation"),
     "test_documented_blocks",
 )

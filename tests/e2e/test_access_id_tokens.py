@@ -12,19 +12,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys
+from local_aws.issuer import DISCOVERY, Algorithm
 from tests.support.access_records import add_oidc_trust, alike, new_token, with_header
 from tests.support.access_records import basic as basic_pair
 from tests.support.audit_trail import wait_for_events
-from tests.support.id_tokens import forged, hmac_over
-from tests.support.oidc import (
-    NETWORK,
-    Fault,
-    Issuer,
-    basic,
-    bearer,
-    signed_well,
-)
+from tests.support.id_tokens import forged, hmac_over, signed
+from tests.support.oidc import NETWORK, Fault, Issuer, basic, bearer
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
@@ -66,15 +59,15 @@ def test_a_forged_or_foreign_token_is_refused_as_any_other_and_no_foreign_issuer
 ) -> None:
     with Issuer() as attacker:
         key, claims = issuer.keys.current[Algorithm.RS256], issuer.claims()
-        theirs: SigningKeys = attacker.keys
+        theirs = attacker.keys.current[Algorithm.RS256]
         forgeries = {
             "alg none": forged({"alg": "none", "typ": "JWT", "kid": key.kid}, claims, lambda _: b""),
             "HMAC over the public key": forged(
                 {"alg": "HS256", "typ": "JWT", "kid": key.kid}, claims, hmac_over(key.as_pem(private=False))
             ),
-            "a foreign key under the issuer's key ID": signed_well(theirs, {"kid": key.kid}, claims),
-            "jku elsewhere": signed_well(theirs, {"jku": f"{attacker.address}/keys"}, claims),
-            "a key ID that is an address": signed_well(theirs, {"kid": f"{attacker.address}/keys"}, claims),
+            "a foreign key under the issuer's key ID": signed(theirs, claims, kid=key.kid),
+            "jku elsewhere": signed(theirs, claims, jku=f"{attacker.address}/keys"),
+            "a key ID that is an address": signed(theirs, claims, kid=f"{attacker.address}/keys"),
             "an issuer that nobody trusts": attacker.token(),
             "another payload under its signature": swapped(issuer),
             "no signature": issuer.token().rpartition(".")[0] + ".",
@@ -93,7 +86,7 @@ def test_a_forged_or_foreign_token_is_refused_as_any_other_and_no_foreign_issuer
         assert {name: answer for name, answer in answers.items() if answer != unknown} == {}
         assert attacker.asked == []
     # The forger's tools make valid tokens if nothing is forged.
-    assert status(strict, bearer(signed_well(issuer.keys, {}, claims))) == 204
+    assert status(strict, bearer(signed(key, claims))) == 204
 
 
 # --- large tokens -----------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from holdfast.identity.tokens import Token
 from holdfast.identity.trust import OidcTrust
 from tests.support.aws_caller import AwsCaller, assume, trust_records
 from tests.support.http_client import Client, Credentials, Response
-from tests.support.oidc import AUDIENCE, NETWORK, Issuer
+from tests.support.id_tokens import AUDIENCE
+from tests.support.oidc import NETWORK, Issuer
 from tests.support.team import Team
 
 CACHE: Final = 60.0

@@ -17,8 +17,9 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
-from tests.support import forked_command, s3_fault_proxy
+from tests.support import forked_command
 from tests.support.fault_relay import Fault
+from tests.support.s3_fault_proxy import S3FaultProxy
 
 BIN = Path(sys.executable).parent
 HOLDFAST = BIN / "holdfast"
@@ -167,7 +168,7 @@ class Aws:
         `faults` happen to the next writes. `before` is called just before the write after these. `times` is
         how often each fault happens; with more than 1 it may happen less often.
         """
-        with s3_fault_proxy.running(self._endpoint) as proxy:
+        with S3FaultProxy(self._endpoint) as proxy:
             for fault in faults:
                 proxy.fail("PUT", key, fault, times=times)
             if before:

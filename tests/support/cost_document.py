@@ -36,7 +36,10 @@ _AUTHORIZED: Final = 2
 """Calls of the authorizer for each command: the ID token, then the session, cached for 60 seconds."""
 
 _COLD_MS: Final = {"backend": 700, "authorizer": 500, "sessions": 500}
-"""Processor time of a cold start and its request on a whole vCPU, rounded up (`limits.md`, benchmarks)."""
+"""Processor time of a cold start and its request on a whole vCPU, rounded up (`limits.md`, benchmarks).
+
+The session function's is as the authorizer's.
+"""
 _WARM_MS: Final = 100
 _AND_ITS_AUDIT: Final = 2
 """Invocations for each of backend, session function and authorizer: the audit function copies its line."""

@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -53,15 +54,21 @@ class Fault(Enum):
     """The request, or its response, takes longer than anybody waits for it."""
     TRICKLE = "trickle"
     """The response comes in small pieces, with pauses that no client gives up in."""
+    DISTANCE = "distance"
+    """The request arrives later, and the server takes some time at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The head of a request, before its body is read. `path` has no query."""
+    """The head of a request, before its body is read.
+
+    `path` has no query. `connected` is the time at which its connection was opened, of the monotonic clock.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str]
+    connected: float = 0.0
 
     @property
     def has_body(self) -> bool:
@@ -82,13 +89,14 @@ class Injected:
 
     `seconds` is the length of a delay. `at` says where the request is cut, or which side of the exchange
     waits; 0 = at the beginning, 1 = at the end. `after` is the number of bytes after which a response is cut;
-    None = `at` applies.
+    None = `at` applies. `server` is the seconds that the server takes at least.
     """
 
     fault: Fault
     seconds: float = 0.0
     at: float = 0.5
     after: int | None = None
+    server: float = 0.0
 
 
 @dataclass(slots=True)
@@ -141,7 +149,8 @@ class Relay:
 
     `decide` is called once for each request and returns the fault to inject; None = pass the request on.
     `refusal` makes the faults that are a response. `happened` is called for each fault that did happen,
-    `heard` for each request after the client has got everything that it will get. Many threads call them.
+    `heard` for each request after the client has got everything that it will get, `connected` for each
+    connection of a client. Many threads call them.
     """
 
     def __init__(
@@ -152,6 +161,7 @@ class Relay:
         refusal: Callable[[Fault], tuple[int, str, bytes]] = s3_refusal,
         happened: Callable[[Fault], None] = lambda _: None,
         heard: Callable[[Exchange], None] = lambda _: None,
+        connected: Callable[[], None] = lambda: None,
     ) -> None:
         url = urlsplit(upstream)
         self._upstream = (url.hostname or "", url.port or 80)
@@ -172,7 +182,7 @@ class Relay:
             def handle(self) -> None:
                 relay._serve(self.connection, self.rfile)
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler, connected)
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
@@ -185,15 +195,21 @@ class Relay:
         self._server.shutdown()
         self._thread.join()
         with self._idle:
-            sockets, late = list(self._sockets), list(self._late)
-        for each in sockets:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+            late = list(self._late)
+        self.disconnect()
         for thread in late:
             thread.join()
         with self._idle:
             self._idle.wait_for(lambda: not self._sockets, _TIME_TO_CLOSE)
         self._server.server_close()
+
+    def disconnect(self) -> None:
+        """Close every connection, as a server closes idle connections."""
+        with self._idle:
+            sockets = list(self._sockets)
+        for each in sockets:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
 
     @property
     def under_way(self) -> int:
@@ -213,7 +229,7 @@ class Relay:
     # --- one connection ------------------------------------------------------------------------------
 
     def _serve(self, client: socket.socket, stream: BufferedIOBase) -> None:
-        connection = _Connection(client, stream, _Upstream(self._upstream, self._track))
+        connection = _Connection(client, stream, _Upstream(self._upstream, self._track), time.monotonic())
         self._track(client, opened=True)
         try:
             while not self._closing.is_set():
@@ -230,7 +246,8 @@ class Relay:
 
     def _one(self, connection: "_Connection", head: "_Head") -> None:
         method, target = head.first.split()[:2]
-        injected = self._decide(Request(method, urlsplit(target).path, head.headers))
+        request = Request(method, urlsplit(target).path, head.headers, connection.opened)
+        injected = self._decide(request)
         if "expect" in head.headers:
             connection.client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         exchange = Exchange(method, target)
@@ -260,6 +277,13 @@ class Relay:
                 self._wait(injected.seconds if injected.at < 0.5 else 0)
                 answer = connection.ask(exchange, head)
                 self._wait(injected.seconds if injected.at >= 0.5 else 0)
+                self._happened(fault)
+                connection.tell(exchange, answer)
+            case Fault.DISTANCE:
+                self._wait(injected.seconds)
+                began = time.monotonic()
+                answer = connection.ask(exchange, head)
+                self._wait(max(0.0, injected.server - (time.monotonic() - began)))
                 self._happened(fault)
                 connection.tell(exchange, answer)
             case Fault.TRICKLE:
@@ -354,6 +378,20 @@ class Relay:
 class _Server(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 256
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: type[StreamRequestHandler],
+        connected: Callable[[], None],
+    ) -> None:
+        super().__init__(address, handler)
+        self._connected = connected
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        accepted = super().get_request()
+        self._connected()
+        return accepted
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore failed connections, which the relay causes on purpose. Report every other exception."""
@@ -502,6 +540,7 @@ class _Connection:
     client: socket.socket
     stream: BufferedIOBase
     upstream: _Upstream
+    opened: float
 
     def ask(self, exchange: Exchange, head: _Head) -> _Answer:
         """Send a request to the server, and return its response."""

@@ -1,4 +1,4 @@
-"""An OpenID Connect issuer that can fail in every way, and forged ID tokens."""
+"""The issuer of the local AWS for the tests: it can fail in every way."""
 
 import base64
 import json
@@ -9,15 +9,10 @@ from enum import Enum, auto
 from threading import Event
 from typing import Any, Final, Self
 
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.hashes import SHA256
-from joserfc.jwk import RSAKey
-
 from local_aws import issuer as local_issuer
 from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, SigningKeys, as_json, id_token, serving
-from tests.support.id_tokens import forged
+from tests.support.id_tokens import AUDIENCE
 
-AUDIENCE: Final = "holdfast"
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
 """The claims that the tests' trust records require."""
 
@@ -131,20 +126,7 @@ class Issuer:
         return good
 
 
-# --- forgeries -----------------------------------------------------------------------------------
-
-
-def signed_well(keys: SigningKeys, header: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
-    """Return a JWT with any header and claims, and a valid signature of the issuer's key for RS256."""
-    key = keys.current[Algorithm.RS256]
-    assert isinstance(key, RSAKey)
-    assert key.private_key
-    private = key.private_key
-    return forged(
-        {"alg": "RS256", "kid": key.kid, **header},
-        claims,
-        lambda unsigned: private.sign(unsigned, PKCS1v15(), SHA256()),
-    )
+# --- headers --------------------------------------------------------------------------------------
 
 
 def basic(token: str) -> str:

@@ -1,13 +1,12 @@
 """A proxy in front of an S3 server: it fails the requests that a test names, or lets the test act first."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.support.fault_relay import Fault, Injected, Relay, Request
 
-__all__ = ["Fault", "S3FaultProxy", "running"]
+__all__ = ["Fault", "S3FaultProxy"]
 
 
 @dataclass
@@ -18,12 +17,11 @@ class _Rule:
     left: int
 
 
-class S3FaultProxy:
-    """Rules for requests, each with a fault or a function to call. The proxy listens at `endpoint`."""
+class S3FaultProxy(Relay):
+    """A relay with rules for requests, each with a fault or a function to call."""
 
-    endpoint: str
-
-    def __init__(self) -> None:
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream, self._apply)
         self._rules: list[_Rule] = []
         self._lock = threading.Lock()
 
@@ -41,7 +39,7 @@ class S3FaultProxy:
         self._rules.clear()
         return unused
 
-    def decide(self, request: Request) -> Injected | None:
+    def _apply(self, request: Request) -> Injected | None:
         action = self._next_action(request)
         if isinstance(action, Fault):
             return Injected(action)
@@ -56,12 +54,3 @@ class S3FaultProxy:
                     rule.left -= 1
                     return rule.action
         return None
-
-
-@contextmanager
-def running(upstream: str) -> Iterator[S3FaultProxy]:
-    """Run a proxy in front of an S3 server for as long as the context lasts."""
-    proxy = S3FaultProxy()
-    with Relay(upstream, proxy.decide) as relay:
-        proxy.endpoint = relay.endpoint
-        yield proxy

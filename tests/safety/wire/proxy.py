@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from tests.support.fault_relay import REFUSALS, Exchange, Fault, Injected, Relay, Request, s3_refusal
 
@@ -121,13 +120,10 @@ def _gateway_refusal(fault: Fault) -> tuple[int, str, bytes]:
     return status, "application/json", json.dumps({"message": message}).encode()
 
 
-class FaultProxy:
-    """The proxy, on a loopback port for as long as its context lasts.
+class FaultProxy(Relay):
+    """A relay that chooses faults at random; the seed and the order of the requests determine them.
 
-    The seed and the order of the requests determine the faults. `upstream` is the server's base URL; the
-    proxy ignores a path in it. `heard` is called for each request after the client has got everything that it
-    will get, from many threads. `plan` may be changed at any time, for later requests. `happened` counts how
-    often each fault did happen.
+    `plan` may be changed at any time, for later requests. `happened` counts how often each fault did happen.
     """
 
     def __init__(
@@ -139,18 +135,13 @@ class FaultProxy:
         side: Side = Side.S3,
         heard: Callable[[Exchange], None] = lambda _: None,
     ) -> None:
+        refusal = s3_refusal if side is Side.S3 else _gateway_refusal
+        super().__init__(upstream, self._choose, refusal=refusal, happened=self._count, heard=heard)
         self.plan = plan
         self.happened: Counter[Fault] = Counter()
         self._side = side
         self._random = random.Random(seed)  # noqa: S311 choices that can be repeated
         self._lock = threading.Lock()
-        refusal = s3_refusal if side is Side.S3 else _gateway_refusal
-        self._relay = Relay(upstream, self._decide, refusal=refusal, happened=self._count, heard=heard)
-
-    @property
-    def endpoint(self) -> str:
-        """The address of the proxy, without a path."""
-        return self._relay.endpoint
 
     @property
     def faults(self) -> int:
@@ -158,28 +149,7 @@ class FaultProxy:
         with self._lock:
             return self.happened.total() - self.happened[Fault.LATENCY]
 
-    @property
-    def under_way(self) -> int:
-        """How many requests have arrived and not ended yet, including late requests."""
-        return self._relay.under_way
-
-    def settle(self, seconds: float = 60.0) -> None:
-        """Wait until no request is in flight, including late requests."""
-        self._relay.settle(seconds)
-
-    def __enter__(self) -> Self:
-        self._relay.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._relay.__exit__(exception_type, exception, traceback)
-
-    def _decide(self, request: Request) -> Injected | None:
+    def _choose(self, request: Request) -> Injected | None:
         plan = self.plan
         if not plan.chances or not plan.only(request.method, request.path):
             return None
