@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.names import StateName
-from holdfast_cli.config import backend_config, cloud_config
+from holdfast_cli.config import backend_config, cloud_config, hcl
+from holdfast_cli.config.hcl import Item, NotHclError
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing.hcl import Item, NotHclError, parse
 from holdfast_cli.importing.sources import Kind
 
 _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
@@ -128,9 +128,9 @@ def rewrite(file: str, text: str, moved: Moved, folder: Path) -> tuple[str, list
             note(found.start(), f"a backend in JSON: {_BY_HAND}")
         return text, notes
     try:
-        items = parse(text)
+        items = hcl.parse(text)
     except (NotHclError, RecursionError):
-        note(0, "the file cannot be parsed: `terraform fmt` says what is wrong.")
+        note(0, f"the file cannot be parsed: `terraform fmt` says what is wrong. If nothing is, {_BY_HAND}")
         return text, notes
     for block in _blocks(items):
         try:
@@ -327,9 +327,10 @@ def _text(body: Item, argument: str) -> str:
             f"the {argument} is not in the block: where -backend-config or a variable adds it, write an "
             'empty backend "http", and a file for each state by `holdfast backend-config STATE --tfbackend`.'
         )
-    if item.literal is None:
+    literal = item.literal
+    if not isinstance(literal, str):
         raise _ByHandError(f"the {argument} is an expression, which is not evaluated: {_BY_HAND}")
-    return item.literal
+    return literal
 
 
 def _states(body: Item, moved: Moved, path: Path) -> dict[str, StateName]:
@@ -344,7 +345,7 @@ def _states(body: Item, moved: Moved, path: Path) -> dict[str, StateName]:
         case "files":
             state = body.find("path")
             literal = state.literal if state else "terraform.tfstate"
-            here = (path.parent / (literal or "")).resolve()
+            here = (path.parent / str(literal or "")).resolve()
             top = Path(moved.address)
             top = top.parent if top.is_file() else top
             found = [name for id_, name in moved.states.items() if (top / id_).resolve() == here]
