@@ -8,9 +8,15 @@ from threading import Lock
 from typing import Final
 
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing import holder
-from holdfast_cli.importing.plain_source import PlainSource
-from holdfast_cli.importing.source import LockedThereError, OldLock, OldState, Settings
+from holdfast_cli.importing.source import (
+    LockedThereError,
+    OldLock,
+    OldState,
+    PlainSource,
+    Settings,
+    holder_of,
+    refusal,
+)
 
 _WORKSPACES: Final = "terraform.tfstate.d/{ws}/terraform.tfstate"
 _DEEPEST: Final = 8
@@ -104,7 +110,7 @@ class Files(PlainSource):
             except OSError as error:
                 os.close(descriptor)
                 if isinstance(error, BlockingIOError | PermissionError) and error.filename is None:
-                    raise holder.refusal(str(path), holder.parse(_noted(path))) from error
+                    raise refusal(str(path), holder_of(_noted(path))) from error
                 raise _failed(path, "locked", error) from error
             self._held[state] = _Held(lock.info.id, descriptor)
 
@@ -113,7 +119,7 @@ class Files(PlainSource):
         with self._alone:
             held = self._held.get(state)
             # The lock of a process that was killed is gone, but its lock info is still there.
-            found = holder.parse(_noted(path))
+            found = holder_of(_noted(path))
             if found is not None and found.id == lock.info.id:
                 try:
                     _info(path).unlink(missing_ok=True)

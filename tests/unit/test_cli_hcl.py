@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast_cli.config.hcl import Item, NotHclError, parse
@@ -47,6 +47,7 @@ def flat(items: tuple[Item, ...]) -> Iterator[Item]:
         yield from flat(item.items)
 
 
+@settings(deadline=None)  # the first text loads the parser
 @given(
     st.lists(st.sampled_from(AROUND), max_size=4),
     st.sampled_from(BLOCKS),

@@ -9,10 +9,10 @@ import pytest
 
 from holdfast import names
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing import naming, plan, sources
+from holdfast_cli.importing import plan, planning, sources
 from holdfast_cli.importing.journal import Journal
-from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.plan import Plan, Planned
+from holdfast_cli.importing.planning import Rule
 from holdfast_cli.importing.source import Settings
 from holdfast_cli.main import main
 from tests.support.api_stub import ApiStub, Reply
@@ -51,7 +51,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_the_first_rule_that_matches_the_whole_path_names_a_state(path: str, name: str | None) -> None:
     texts = ("env:/{ws}/{key}.tfstate={key}/{ws}", "{key}/terraform.tfstate={key}", "{key}.tfstate={key}")
-    assert naming.name_of(path, [Rule.parse(text) for text in texts]) == name
+    assert planning.name_of(path, [Rule.parse(text) for text in texts]) == name
 
 
 @pytest.mark.parametrize(
