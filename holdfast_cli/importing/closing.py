@@ -12,6 +12,7 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import many
 from holdfast_cli.importing.comparing import Differs, InUse, Same
 from holdfast_cli.importing.copying import lock_info
+from holdfast_cli.importing.journal import Close, Closed, Open, Refuse
 from holdfast_cli.importing.many import Outcome
 from holdfast_cli.importing.plan import Planned
 from holdfast_cli.importing.run import Run
@@ -38,7 +39,7 @@ def close(run: Run, *, refuse_writes: bool) -> list[Outcome]:
     is_complete = len(wanted) == len(run.plan.states)
     refuse_writes = refuse_writes and is_complete
     if refuse_writes:  # first, so that no client without locks writes after the comparison
-        run.journal.refuse(sorted({*before, *wanted}))
+        run.journal.note(Refuse(sorted({*before, *wanted})))
         run.source.refuse_writes(wanted, [])
     work = _closed if is_complete else _left_as_it_is
     outcomes = run.for_states(work, "closed")
@@ -68,7 +69,7 @@ def _allowed(run: Run, states: list[str]) -> list[Outcome]:
     except CommandError as error:
         text = f"{states[0]}: the source may still refuse writes of {len(states)} open states: {error}"
         return [Outcome(states[0], "", "refused", text, is_problem=True)]
-    run.journal.refuse([state for state in run.journal.refused if state not in states])
+    run.journal.note(Refuse([state for state in run.journal.refused if state not in states]))
     return []
 
 
@@ -93,17 +94,17 @@ def _closed(run: Run, state: Planned, name: StateName) -> Outcome:
         )
         lock = OldLock(lock_info(said), run.source.prepare_lock(state.id))
     if not entry.is_closed:  # a closed state stays closed if this close is killed
-        run.journal.close(state.id, lock)
+        run.journal.note(Close(state.id, lock))
     try:
         run.source.lock(state.id, lock)
     except LockedThereError:
-        run.journal.open(state.id)
+        run.journal.note(Open(state.id))
         raise
     if changed := _changed(run, state.id, name):
         run.source.unlock(state.id, lock)
-        run.journal.open(state.id)
+        run.journal.note(Open(state.id))
         return Outcome(state.id, name.value, "left open", changed, is_problem=True)
-    run.journal.closed(state.id)
+    run.journal.note(Closed(state.id))
     return Outcome(state.id, name.value, CLOSED)
 
 
@@ -137,5 +138,5 @@ def _opened(run: Run, state: str) -> Outcome:
         run.source.unlock(state, run.journal.closing[state])
     except CommandError as error:
         return Outcome(state, name, "failed", str(error), is_problem=True)
-    run.journal.open(state)
+    run.journal.note(Open(state))
     return Outcome(state, name, "opened")

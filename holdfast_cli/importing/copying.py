@@ -3,6 +3,7 @@
 import getpass
 import socket
 import time
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,9 +14,9 @@ from holdfast import __version__
 from holdfast.names import StateName
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError, UnavailableError
-from holdfast_cli.importing import comparing, journal, many
+from holdfast_cli.importing import comparing, many
 from holdfast_cli.importing.comparing import Absent, Content, Differs, InUse, Same
-from holdfast_cli.importing.journal import Imported
+from holdfast_cli.importing.journal import Hold, Imported, Open, Release
 from holdfast_cli.importing.many import LOCKED, Outcome
 from holdfast_cli.importing.new_place import OPERATION
 from holdfast_cli.importing.plan import Planned
@@ -30,7 +31,7 @@ def lock_info(text: str) -> LockInfo:
     """Return the lock info of a new lock; clients that find the state locked show `text`."""
     return LockInfo(
         {
-            "ID": journal.new_id(),
+            "ID": str(uuid.uuid4()),
             "Operation": OPERATION,
             "Info": text,
             "Who": f"{_user()}@{socket.gethostname()}",
@@ -67,12 +68,12 @@ def copy(run: Run, wait: float) -> list[Outcome]:
 def _release_left(run: Run, state: str) -> None:
     """Release the locks that a killed import has left, also of a state that the plan has no longer."""
     entry = run.journal.of(state)
-    if entry.held:
+    if entry.is_held:
         _release(run, state)
     if entry.closing and not entry.is_closed:
         with suppress(CommandError):
             run.source.unlock(state, entry.closing)
-            run.journal.open(state)
+            run.journal.note(Open(state))
 
 
 def _still_left(run: Run) -> list[Outcome]:
@@ -98,14 +99,14 @@ def _copied(run: Run, state: Planned, name: StateName) -> Outcome:
     if was_imported and (done := _done_before(run, state.id, name)):
         return done
     # The same ID again: a late request of a killed run then finds its own lock.
-    info = entry.lock.info if entry.lock and entry.name == name.value else None
+    info = entry.hold.lock.info if entry.hold and entry.hold.name == name.value else None
     info = info or lock_info(f"It is being imported into Holdfast as {name}.")
     lock = OldLock(info, run.source.prepare_lock(state.id))
-    run.journal.hold(state.id, name, lock)
+    run.journal.note(Hold(state.id, name.value, lock))
     try:
         run.source.lock(state.id, lock)
     except LockedThereError:
-        run.journal.release(state.id)
+        run.journal.note(Release(state.id))
         raise
     except BaseException:
         _release(run, state.id)
@@ -113,7 +114,7 @@ def _copied(run: Run, state: Planned, name: StateName) -> Outcome:
     try:
         return _copied_under_lock(run, state.id, name, state.tags, lock)
     finally:
-        if entry.held:
+        if entry.is_held:
             _release(run, state.id)
 
 
@@ -140,18 +141,18 @@ def _copied_under_lock(
     try:
         old = comparing.read_old(run.source, state)
         if workspace := run.place.workspace(name, len(old.body)):
-            run.journal.hold(state, name, lock, workspace)
+            run.journal.note(Hold(state, name.value, lock, workspace))
         run.place.lock(name, lock.info, workspace)
     except UnavailableError:
         raise
     except CommandError:  # nothing is held in the new place
         run.source.unlock(state, lock)
-        run.journal.release(state)
+        run.journal.note(Release(state))
         raise
     compared = run.compared(state, name, old)
     match compared.verdict:
         case InUse(version):
-            run.journal.imported(state, _imported(name, version, old))
+            run.journal.note(_imported(state, name, version, old))
             return Outcome(state, name.value, "in use")
         case Differs(why):
             return Outcome(state, name.value, "differs", f"{state}: {why}.", is_problem=True)
@@ -163,7 +164,7 @@ def _copied_under_lock(
     text = ""
     if tags and not run.place.tag(name, tags):
         text = f"{state}: its tags are left out, because {name} has one segment and so is no workspace."
-    run.journal.imported(state, _imported(name, version, old))
+    run.journal.note(_imported(state, name, version, old))
     return Outcome(state, name.value, word, text)
 
 
@@ -181,20 +182,20 @@ def _written(run: Run, name: StateName, old: Content, lock: OldLock, workspace: 
 
 def _release(run: Run, state: str) -> None:
     """Release both locks of a state. A lock that cannot be released stays in the journal."""
-    entry = run.journal.of(state)
-    if entry.lock is None:
+    hold = run.journal.of(state).hold
+    if hold is None:
         return
     released = 0
     with suppress(CommandError):
-        run.place.unlock(StateName(entry.name), entry.lock.info, entry.workspace)
+        run.place.unlock(StateName(hold.name), hold.lock.info, hold.workspace)
         released += 1
     with suppress(CommandError):
-        run.source.unlock(state, entry.lock)
+        run.source.unlock(state, hold.lock)
         released += 1
     if released == 2:
         with suppress(CommandError):  # then the next run releases them again
-            run.journal.release(state)
+            run.journal.note(Release(state))
 
 
-def _imported(name: StateName, version: str, old: Content) -> Imported:
-    return Imported(name.value, version, old.revision.serial, old.revision.lineage, old.sha256)
+def _imported(state: str, name: StateName, version: str, old: Content) -> Imported:
+    return Imported(state, name.value, version, old.revision.serial, old.revision.lineage, old.sha256)

@@ -18,7 +18,7 @@ from holdfast_cli.api.management import Api
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.importing import closing, copying, planning
 from holdfast_cli.importing.comparing import Content, MovedOn, Same, Verdict, compare
-from holdfast_cli.importing.journal import Journal
+from holdfast_cli.importing.journal import Event, Journal
 from holdfast_cli.importing.many import Outcome
 from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
@@ -160,13 +160,13 @@ def move(
     found = Move(api, Shelf({OLD: state(3)}), Bucket(CLOUD_BUCKET, moto), tmp_path, monkeypatch)
     api.before = api.after = found.step
     found.shelf.each = found.step
-    note = Journal._note  # noqa: SLF001 nothing else is called before each line
+    note = Journal.note
 
-    def note_unless_killed(journal: Journal, line: Any, **more: Any) -> None:
+    def note_unless_killed(journal: Journal, event: Event) -> None:
         found.at_step(found.steps)
-        note(journal, line, **more)
+        note(journal, event)
 
-    monkeypatch.setattr(Journal, "_note", note_unless_killed)
+    monkeypatch.setattr(Journal, "note", note_unless_killed)
     monkeypatch.setattr(http, "send", api.send)
     yield found
     Bucket(CLOUD_BUCKET, moto).empty()
