@@ -70,8 +70,7 @@ sources:
   gitlab://HOST/GROUP[/PROJECT]  with GITLAB_TOKEN
   hcp://HOST/ORGANIZATION        with TF_TOKEN_...; also Terraform Enterprise
   https://...                    addresses of another http backend, one for each state,
-                                 with IMPORT_HTTP_USERNAME and IMPORT_HTTP_PASSWORD
-  FOLDER                         *.tfstate files""",
+                                 with IMPORT_HTTP_USERNAME and IMPORT_HTTP_PASSWORD""",
     """\
   holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
   holdfast import plan s3://old-bucket --map 'env:/{ws}/{key}.tfstate={key}/{ws}'

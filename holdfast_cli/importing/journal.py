@@ -121,7 +121,7 @@ def _from_json(line: str) -> Event:
 
 @dataclass(slots=True)
 class Entry:
-    """What the journal knows about one state.
+    """The journal's record of one state.
 
     Attributes:
         hold: the last locks for a copy; the next copy to the same name has the same lock info.
@@ -139,7 +139,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Return the name in the new place of the last copy; empty if there was none."""
+        """Return the name in the new place of the last copy; empty before it."""
         return self.hold.name if self.hold else ""
 
     @property

@@ -135,7 +135,8 @@ def test_a_mistake_in_one_state_leaves_the_others(
         (("s3://a", "s3://b"), {}, "write a plan for each"),
         (("s3://a", "https://b"), {}, "a plan has one kind of source"),
         (("s3://a",), {"lock_method": "POST"}, "takes no option --lock-method"),
-        (("folder",), {"region": "eu-central-1"}, "it takes none"),
+        (("gitlab://a/b",), {"region": "eu-central-1"}, "it takes none"),
+        (("folder",), {}, "States in files move with `terraform init -migrate-state`"),
     ],
 )
 def test_an_address_or_option_that_no_source_has_is_refused(
@@ -246,7 +247,7 @@ def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
     tmp_path: Path, stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "move.toml").write_text(
-        'version = 1\nsource = ["old"]\n'
+        'version = 1\nsource = ["s3://old"]\n'
         + "".join(f"[[states]]\nfrom = '{n}'\nname = 's{n}'\n" for n in range(9))
     )
     monkeypatch.setenv("TF_HTTP_USERNAME", "id")
