@@ -201,6 +201,9 @@ def test_an_import_that_is_killed_at_any_request_is_finished_by_the_next_run(mov
         assert outcome.word in ("imported", "imported before"), (step, outcome)
         assert move.here() == move.shelf.contents[OLD], step
         assert (move.held(), move.shelf.locks) == (None, {}), step
+        # A late request of the killed run then acquires no other lock.
+        lines = [json.loads(line) for line in (move.folder / "move.toml.journal").read_text().splitlines()]
+        assert len({line["lock"]["ID"] for line in lines if line["event"] == "hold"}) == 1, step
 
 
 def test_a_newer_state_replaces_what_was_imported_and_nothing_else(move: Move) -> None:
