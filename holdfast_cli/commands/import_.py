@@ -5,22 +5,19 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.access import Action, Role, allowed
 from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.importing import checking, closing, many, plan, planning, rewrite, sources
-from holdfast_cli.importing.closing import Closer
-from holdfast_cli.importing.copying import Copier
+from holdfast_cli.importing import closing, copying, many, plan, planning, rewrite, sources
 from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import Outcome
-from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.new_place import NewPlace
-from holdfast_cli.importing.plan import Plan
-from holdfast_cli.importing.source import Settings, Source
+from holdfast_cli.importing.planning import Rule
+from holdfast_cli.importing.run import Run
+from holdfast_cli.importing.source import Settings
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
 
@@ -73,8 +70,7 @@ sources:
   gitlab://HOST/GROUP[/PROJECT]  with GITLAB_TOKEN
   hcp://HOST/ORGANIZATION        with TF_TOKEN_...; also Terraform Enterprise
   https://...                    addresses of another http backend, one for each state,
-                                 with IMPORT_HTTP_USERNAME and IMPORT_HTTP_PASSWORD
-  FOLDER                         *.tfstate files""",
+                                 with IMPORT_HTTP_USERNAME and IMPORT_HTTP_PASSWORD""",
     """\
   holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
   holdfast import plan s3://old-bucket --map 'env:/{ws}/{key}.tfstate={key}/{ws}'
@@ -132,22 +128,15 @@ def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
     return NewPlace(api)
 
 
-class _Opened(NamedTuple):
-    plan: Plan
-    journal: Journal
-    source: Source
-    place: NewPlace
-
-
 @contextmanager
-def _opened(args: argparse.Namespace, command: str) -> Iterator[_Opened]:
+def _opened(args: argparse.Namespace, command: str) -> Iterator[Run]:
     read = plan.read(args.plan)
     place = _place(args, {Action.WRITE if command == "run" else Action.READ})
     source = sources.open_source(read.settings)
     with Journal.opened(args.plan, only_read=command == "check") as journal:
         journal.begin(place.api.address, read.settings)
         try:
-            yield _Opened(read, journal, source, place)
+            yield Run(read, journal, source, place)
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(f"Run `holdfast import run {args.plan}` to go on, or to release its locks.")
             raise
@@ -170,10 +159,10 @@ def _report(args: argparse.Namespace, outcomes: Sequence[Outcome], more: str = "
 
 def _step(
     name: str, short: str, description: str, examples: str, *more: Option
-) -> Callable[[Callable[[argparse.Namespace, _Opened], None]], None]:
+) -> Callable[[Callable[[argparse.Namespace, Run], None]], None]:
     """Declare a command that works on a plan."""
 
-    def declare(work: Callable[[argparse.Namespace, _Opened], None]) -> None:
+    def declare(work: Callable[[argparse.Namespace, Run], None]) -> None:
         def run(args: argparse.Namespace) -> None:
             with _opened(args, name) as opened:
                 work(args, opened)
@@ -208,9 +197,8 @@ journal PLAN.journal says which locks are to be released. Takes the role writer.
         help="for how long locked states are tried again, as 10m; default: once more",
     ),
 )
-def _run(args: argparse.Namespace, opened: _Opened) -> None:
-    outcomes = Copier(*opened).run(args.wait.total_seconds() if args.wait else 0)
-    _report(args, outcomes)
+def _run(args: argparse.Namespace, run: Run) -> None:
+    _report(args, copying.copy(run, args.wait.total_seconds() if args.wait else 0))
 
 
 @_step(
@@ -224,8 +212,8 @@ after their import. Changes nothing. Takes the role reader.""",
   holdfast import check move.toml --json
 """,
 )
-def _check(args: argparse.Namespace, opened: _Opened) -> None:
-    _report(args, checking.check(*opened))
+def _check(args: argparse.Namespace, run: Run) -> None:
+    _report(args, run.check())
 
 
 @_step(
@@ -246,13 +234,13 @@ import open` undoes it. Takes the role reader.""",
         help="s3: also let the bucket's policy refuse writes, which stops clients without locks too",
     ),
 )
-def _close(args: argparse.Namespace, opened: _Opened) -> None:
-    stopped, not_stopped = opened.source.stopped_by_lock()
-    if args.bucket_policy and not opened.source.can_refuse_writes:
+def _close(args: argparse.Namespace, run: Run) -> None:
+    stopped, not_stopped = run.source.stopped_by_lock()
+    if args.bucket_policy and not run.source.can_refuse_writes:
         raise UsageError("--bucket-policy goes with s3:// alone: no other source has a bucket.")
     if not stopped:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
-    outcomes = Closer(*opened).close(refuse_writes=args.bucket_policy)
+    outcomes = closing.close(run, refuse_writes=args.bucket_policy)
     more = f" Stopped: {stopped}. Not stopped: {not_stopped}."
     if not any(outcome.word == closing.CLOSED for outcome in outcomes):
         more = " Nothing was closed."
@@ -269,8 +257,8 @@ def _close(args: argparse.Namespace, opened: _Opened) -> None:
   holdfast import open move.toml
 """,
 )
-def _open(args: argparse.Namespace, opened: _Opened) -> None:
-    _report(args, Closer(*opened).open())
+def _open(args: argparse.Namespace, run: Run) -> None:
+    _report(args, closing.open_again(run))
 
 
 @COMMAND.add(

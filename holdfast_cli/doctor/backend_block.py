@@ -7,10 +7,13 @@ edited since, Terraform stops. A TF_HTTP_* variable only fills a missing argumen
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from holdfast_cli.config import hcl
+from holdfast_cli.config.hcl import Item
 
 ARGUMENTS: Final = (
     *("address", "update_method", "lock_address", "lock_method", "unlock_address", "unlock_method"),
@@ -21,7 +24,6 @@ ARGUMENTS: Final = (
 _SUFFIXES: Final = (".tf", ".tofu", ".tf.json", ".tofu.json")
 _OF_TERRAFORM: Final = re.compile(r"\.tf(?=$|\.json$)")
 _MAY_HAVE_A_BACKEND: Final = re.compile(r"\b(backend|cloud)\b")
-_NOT_LITERAL: Final = re.compile(r"(?<!\$)\$\{|(?<!%)%\{")
 
 
 NOTES: Final = "terraform.tfstate"
@@ -86,7 +88,8 @@ def blocks(folder: Path) -> list[Block]:
         try:
             text = path.read_text(encoding="utf-8-sig")
             if _MAY_HAVE_A_BACKEND.search(text):
-                found += _blocks(path, json.loads(text) if path.suffix == ".json" else _parse(text))
+                is_json = path.suffix == ".json"
+                found += _in_json(path, json.loads(text)) if is_json else _in_hcl(path, hcl.parse(text))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableError(f"{path} cannot be read") from error
     files_with_one = {block.file.name for block in found}
@@ -102,29 +105,25 @@ def _is_override(path: Path) -> bool:
     return stem == "override" or stem.endswith("_override")
 
 
-def _parse(text: str) -> Any:
-    import hcl2  # takes a quarter of a second, and only this function needs it
-    from hcl2.utils import SerializationOptions
-    from lark.exceptions import LarkError
-
-    try:
-        # hcl2's grammar needs a line end after the last block.
-        return hcl2.loads(
-            f"{text}\n",
-            serialization_options=SerializationOptions(with_comments=False, preserve_heredocs=False),
-        )
-    except LarkError as error:
-        raise ValueError("it is not HCL") from error
+def _in_hcl(path: Path, items: Iterable[Item]) -> Iterator[Block]:
+    for terraform in items:
+        for block in terraform.items if terraform.name == "terraform" else ():
+            if block.name in ("backend", "cloud"):
+                yield Block(path, [*block.labels, block.name][0], _texts(_literals(block)))
 
 
-def _blocks(path: Path, document: Any) -> Iterator[Block]:
+def _literals(block: Item) -> dict[str, Any]:
+    return {item.name: _literals(item) if item.name == "workspaces" else item.literal for item in block.items}
+
+
+def _in_json(path: Path, document: Any) -> Iterator[Block]:
     for terraform in _listed(document.get("terraform")):
         for cloud in _listed(terraform.get("cloud")):
-            yield Block(path, "cloud", _literals(cloud, path))
+            yield Block(path, "cloud", _texts(cloud, hcl.text_of))
         for backend in _listed(terraform.get("backend")):
             for label, arguments in backend.items():
                 for block in _listed(arguments):
-                    yield Block(path, label.strip('"'), _literals(block, path))
+                    yield Block(path, label, _texts(block, hcl.text_of))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -134,9 +133,10 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _literals(block: Mapping[str, Any], path: Path) -> dict[str, str]:
-    read = {name: _literal(value, path) for name, value in _flat(block) if not name.startswith("__")}
-    return {name: value for name, value in read.items() if value is not None}
+def _texts(values: Mapping[str, Any], text_of: Callable[[str], str | None] = str) -> dict[str, str]:
+    """Return the arguments that have a value; `text_of` returns that of a string, None for an expression."""
+    texts = {name: _text(value, text_of) for name, value in _flat(values)}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -149,26 +149,10 @@ def _flat(block: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}.{argument}", of_inner) for argument, of_inner in inner.items())
 
 
-def _literal(value: Any, path: Path) -> str | None:
-    """Return a value as text; None if the value is null or an expression that only OpenTofu evaluates."""
-    if not isinstance(value, str):
-        return _text(value)
-    if _NOT_LITERAL.search(value):
-        return None
-    if path.suffix != ".json":
-        value = json.loads(value, strict=False)  # HCL escapes as JSON does
-    return str(value).replace("$${", "${").replace("%%{", "%{")
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    texts = {name: _text(value) for name, value in _flat(values)}
-    return {name: text for name, text in texts.items() if text is not None}
-
-
-def _text(value: Any) -> str | None:
+def _text(value: Any, text_of: Callable[[str], str | None]) -> str | None:
     match value:
         case str():
-            return value
+            return text_of(value)
         case bool():
             return str(value).lower()
         case int() | float():

@@ -7,13 +7,11 @@ from typing import Final
 
 from holdfast.api import v1
 from holdfast.errors import InvalidState
-from holdfast.names import StateName
 from holdfast.state import document
 from holdfast.state.document import Revision
 from holdfast_cli.api.state_texts import moment, writer
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing.journal import Imported, Journal
-from holdfast_cli.importing.new_place import OPERATION, NewPlace
+from holdfast_cli.importing.journal import Imported
 from holdfast_cli.importing.source import Source
 
 _REMOVE: Final = "remove its table from the plan"
@@ -98,34 +96,6 @@ def read_old(source: Source, state: str) -> Content:
             why,
         ) from None
     return Content(body, found.revision, hashlib.sha256(body).hexdigest())
-
-
-def look(
-    source: Source,
-    place: NewPlace,
-    journal: Journal,
-    state: str,
-    name: StateName,
-    old: Content | None = None,
-) -> Compared:
-    """Read a state in both places, and decide; `old` is the state in the source if it was read before."""
-    old = old or read_old(source, state)
-    new = place.describe(name)
-    imported = journal.of(state).imported_as(name)
-    is_ours = new is not None and (
-        (imported is not None and imported.version == new.version)
-        # Without the journal of an earlier import, the operation tells that nobody has written since.
-        or (new.operation == OPERATION and not journal.wrote_for_another(state, new.version or ""))
-    )
-    verdict = compare(
-        old,
-        new,
-        imported,
-        lambda: place.read(name),
-        lambda: place.version_with(name, old.sha256),
-        is_ours=is_ours,
-    )
-    return Compared(old, new, verdict)
 
 
 def compare(

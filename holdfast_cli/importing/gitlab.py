@@ -15,10 +15,8 @@ from urllib.parse import quote, urlencode
 
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.importing import holder
-from holdfast_cli.importing.plain_source import PlainSource
 from holdfast_cli.importing.remote import Remote, host_and_segments
-from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, Settings
+from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, PlainSource, Settings, refusal
 from holdfast_cli.terminal.output import plain
 
 _TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 the name of a variable
@@ -92,7 +90,7 @@ class GitLab(PlainSource):
         if response.status != HTTPStatus.OK and response.text("ID") != lock.info.id:
             # The other fields of the response are those of this request.
             known = {"ID": response.text("ID"), "Who": response.text("Who")}
-            raise holder.refusal(state, LockInfo(known) if known["ID"] else None)
+            raise refusal(state, LockInfo(known) if known["ID"] else None)
 
     def unlock(self, state: str, lock: OldLock) -> None:
         # Without an ID it would be a force-unlock. With one, 409 is the response also if nothing is locked.

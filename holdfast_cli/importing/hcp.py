@@ -18,10 +18,8 @@ from holdfast.errors import InvalidId
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.config import cloud_config
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.importing import holder
-from holdfast_cli.importing.plain_source import PlainSource
 from holdfast_cli.importing.remote import Remote, host_and_segments
-from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, Settings
+from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, PlainSource, Settings, refusal
 
 _FORM: Final = "hcp://HOST/ORGANIZATION"
 _PAGE_SIZE: Final = 100
@@ -102,7 +100,7 @@ class Hcp(PlainSource):
         text = workspace["attributes"].get("locked-reason") or ""
         if lock.info.id not in text:
             known = {"ID": "", "Info": text, "Who": _related(workspace, "locked-by").get("id") or ""}
-            raise holder.refusal(state, LockInfo(known))
+            raise refusal(state, LockInfo(known))
 
     def unlock(self, state: str, lock: OldLock) -> None:
         path = f"workspaces/{lock.handle}"

@@ -8,10 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.importing import holder
-from holdfast_cli.importing.plain_source import PlainSource
 from holdfast_cli.importing.remote import Remote, split
-from holdfast_cli.importing.source import OldLock, OldState, Settings
+from holdfast_cli.importing.source import OldLock, OldState, PlainSource, Settings, holder_of, refusal
 
 _FORM: Final = "https://HOST/PATH"
 _USERNAME, _PASSWORD = "IMPORT_HTTP_USERNAME", "IMPORT_HTTP_PASSWORD"
@@ -71,16 +69,16 @@ class HttpBackend(PlainSource):
         method, info = self._options.get("lock_method", "LOCK"), lock.info
         response = self._remote.ask(method, address, state, (HTTPStatus.OK, *_OF_OTHERS), body=info.to_json())
         if response.status in _OF_OTHERS:
-            found = holder.parse(response.body)
+            found = holder_of(response.body)
             if found is None or found.id != info.id:
-                raise holder.refusal(state, found)
+                raise refusal(state, found)
 
     def unlock(self, state: str, lock: OldLock) -> None:
         if state not in self._addresses or not (address := self._unlock_address(state)):
             return
         method, expects = self._options.get("unlock_method", "UNLOCK"), (HTTPStatus.OK, *_OF_OTHERS)
         response = self._remote.ask(method, address, state, expects, body=lock.info.to_json())
-        found = holder.parse(response.body)
+        found = holder_of(response.body)
         # Some servers answer 409 without a holder if nothing is locked.
         is_unclear = found is None and response.status == HTTPStatus.LOCKED
         if is_unclear or (response.status in _OF_OTHERS and found and found.id == lock.info.id):

@@ -9,12 +9,11 @@ import fcntl
 import json
 import os
 import threading
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, get_args
 
 from holdfast.names import StateName
 from holdfast.state.lock_info import LockInfo
@@ -25,14 +24,41 @@ _MODE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """A version that the import wrote or found in the new place, and verified.
+class Begin:
+    """States of this source are imported into this API."""
 
-    Attributes:
-        version: its version ID in the new place.
-        sha256: of the content, which is the same in both places.
+    api: str
+    source: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A state may be locked in both places: in the source by `lock`, in the new place with its lock info.
+
+    `workspace` is the ID of the workspace that is locked in the new place; empty for `/locks`.
     """
 
+    state: str
+    name: str
+    lock: OldLock
+    workspace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Both locks of a state are released."""
+
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The import wrote this version in the new place, or found it there, and verified it.
+
+    `sha256` is that of the content, which is the same in both places.
+    """
+
+    state: str
     name: str
     version: str
     serial: int
@@ -40,32 +66,86 @@ class Imported:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Close:
+    """A lock that closes a state in the source may be held."""
+
+    state: str
+    lock: OldLock
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A state was compared under the lock that closes it, so it is closed."""
+
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The lock that closed a state is released."""
+
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The source may refuse writes of these states, and of no other."""
+
+    states: list[str]
+
+
+Event = Begin | Hold | Release | Imported | Close | Closed | Open | Refuse
+_BEFORE_A_REQUEST: Final = (Begin, Hold, Close, Refuse)
+"""The events that are on the disk before the request that they announce."""
+_KINDS: Final[Mapping[str, type[Event]]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
+
+
+def _to_json(event: Event) -> str:
+    members: dict[str, Any] = {"event": type(event).__name__.lower()}
+    for each in fields(event):
+        value = getattr(event, each.name)
+        is_lock = isinstance(value, OldLock)
+        members |= {"lock": value.info.document, "handle": value.handle} if is_lock else {each.name: value}
+    return json.dumps(members)
+
+
+def _from_json(line: str) -> Event:
+    """Parse a line; members that an earlier version wrote are left out."""
+    members = json.loads(line)
+    kind = _KINDS[members["event"]]
+    if "lock" in members:
+        members["lock"] = OldLock(LockInfo(members["lock"]), members["handle"])
+    return kind(**{each.name: members[each.name] for each in fields(kind)})
+
+
 @dataclass(slots=True)
 class Entry:
     """The journal's record of one state.
 
     Attributes:
-        name: the name in the new place that the lock is for.
-        lock: the import's lock in the source; the new place's lock has the same lock info.
-        workspace: the ID of the workspace under which the new place was locked; empty for `/locks`.
-        held: whether the two locks may be held.
+        hold: the last locks for a copy; the next copy to the same name has the same lock info.
+        is_held: whether these locks may be held.
         imported: the last version that was imported.
         closing: the lock that closes the state in the source; None if it was never closed, or opened again.
         is_closed: whether the state was compared under that lock, so that it is closed.
     """
 
-    name: str = ""
-    lock: OldLock | None = None
-    workspace: str = ""
-    held: bool = False
+    hold: Hold | None = None
+    is_held: bool = False
     imported: Imported | None = None
     closing: OldLock | None = None
     is_closed: bool = False
 
     @property
+    def name(self) -> str:
+        """Return the name in the new place of the last copy; empty before it."""
+        return self.hold.name if self.hold else ""
+
+    @property
     def may_hold_a_lock(self) -> bool:
         """Return whether a lock may be left that is to be released, unlike the lock of a closed state."""
-        return self.held or (self.closing is not None and not self.is_closed)
+        return self.is_held or (self.closing is not None and not self.is_closed)
 
     def imported_as(self, name: StateName) -> Imported | None:
         """Return the imported version of a name; the plan may have named the state otherwise before."""
@@ -76,7 +156,6 @@ class Journal:
     """The journal of a plan. Several threads may use it, each for other states.
 
     Attributes:
-        api: the address of the API into which states were imported; empty at first.
         refused: the states whose writes the source may have been told to refuse.
     """
 
@@ -84,8 +163,7 @@ class Journal:
         self._file, self._name = file, name
         self._entries: dict[str, Entry] = {}
         self._writing = threading.Lock()
-        self._begun: Mapping[str, Any] = {}
-        self.api = ""
+        self._begun: Begin | None = None
         self.refused: list[str] = []
 
     def of(self, state: str) -> Entry:
@@ -115,84 +193,55 @@ class Journal:
         # The addresses of an `http` source are those of its states, which may become more.
         is_list = settings.addresses[0].startswith("http")
         source = {"addresses": [] if is_list else list(settings.addresses), "options": dict(settings.options)}
-        if not self.api:
-            self._note({"event": "begin", "api": api, "source": source}, at_once=True)
-        if self.api != api:
+        if self._begun is None:
+            self.note(Begin(api, source))
+        elif self._begun.api != api:
             raise CommandError(
-                f"This plan's states were imported into {self.api}, and you are signed in to {api}: sign in "
-                "there, or write a new plan."
+                f"This plan's states were imported into {self._begun.api}, and you are signed in to {api}: "
+                "sign in there, or write a new plan."
             )
-        if self._begun != source:
+        elif self._begun.source != source:
             raise CommandError(
                 f"The plan's source or its options were changed since {self._name} was begun. Undo that, or "
                 "write a new plan: the locks in the journal are those of the other source."
             )
 
-    def hold(self, state: str, name: StateName, lock: OldLock, workspace: str = "") -> None:
-        """Store the locks of a state on the disk; afterwards they may be acquired."""
-        said = {"event": "hold", "state": state, "name": name.value, **_of_lock(lock), "workspace": workspace}
-        self._note(said, at_once=True)
-
-    def release(self, state: str) -> None:
-        """Note that both locks of a state are released."""
-        self._note({"event": "release", "state": state})
-
-    def imported(self, state: str, imported: Imported) -> None:
-        self._note({"event": "imported", "state": state, **asdict(imported)})
-
-    def close(self, state: str, lock: OldLock) -> None:
-        """Store the lock that closes a state on the disk; afterwards it may be acquired."""
-        self._note({"event": "close", "state": state, **_of_lock(lock)}, at_once=True)
-
-    def closed(self, state: str) -> None:
-        """Note that a state was compared under the lock that closes it."""
-        self._note({"event": "closed", "state": state})
-
-    def open(self, state: str) -> None:
-        """Note that the lock that closed a state is released."""
-        self._note({"event": "open", "state": state})
-
-    def refuse(self, states: Sequence[str]) -> None:
-        """Store on the disk that the source may refuse writes of these states, and of no other."""
-        self._note({"event": "refuse", "states": list(states)}, at_once=True)
-
-    def _note(self, line: Mapping[str, Any], *, at_once: bool = False) -> None:
+    def note(self, event: Event) -> None:
+        """Write an event; it is on the disk if a request may follow that it announces."""
         if self._file is not None:
             try:
                 with self._writing:
-                    self._file.write(json.dumps(line) + "\n")
+                    self._file.write(f"{_to_json(event)}\n")
                     self._file.flush()
-                if at_once:
+                if isinstance(event, _BEFORE_A_REQUEST):
                     os.fsync(self._file.fileno())
             except OSError as error:
                 raise CommandError(
                     f"The journal {self._name} cannot be written: {error.strerror}."
                 ) from error
-        self._replay(dict(line))
+        self._replay(event)
 
-    def _replay(self, said: dict[str, Any]) -> None:
-        event, state = said.pop("event"), said.pop("state", None)
-        entry = Entry() if state is None else self.of(state)
+    def _replay(self, event: Event) -> None:
         match event:
-            case "begin":
-                self.api, self._begun = said["api"], said["source"]
-            case "hold":
-                entry.name, entry.lock, entry.held = said["name"], _lock(said), True
-                entry.workspace = said["workspace"]
-            case "release":
-                entry.held = False
-            case "imported":
-                entry.imported = Imported(**said)
-            case "close":
-                entry.closing, entry.is_closed = _lock(said), False
-            case "closed":
-                entry.is_closed = True
-            case "open":
+            case Begin():
+                self._begun = event
+            case Hold(state):
+                entry = self.of(state)
+                entry.hold, entry.is_held = event, True
+            case Release(state):
+                self.of(state).is_held = False
+            case Imported(state):
+                self.of(state).imported = event
+            case Close(state, lock):
+                entry = self.of(state)
+                entry.closing, entry.is_closed = lock, False
+            case Closed(state):
+                self.of(state).is_closed = True
+            case Open(state):
+                entry = self.of(state)
                 entry.closing, entry.is_closed = None, False
-            case "refuse":
-                self.refused = said["states"]
-            case _:
-                raise ValueError(event)
+            case Refuse(states):
+                self.refused = states
 
     @classmethod
     @contextmanager
@@ -221,7 +270,7 @@ class Journal:
             journal._read(file)
             yield journal
         finally:
-            with suppress(OSError):  # a full disk, of which `_note` has told
+            with suppress(OSError):  # a full disk, of which `note` has told
                 file.close()
 
     def _read(self, file: TextIO) -> None:
@@ -229,7 +278,7 @@ class Journal:
         try:
             *lines, rest = file.read().split("\n")
             for line in lines:
-                self._replay(json.loads(line))
+                self._replay(_from_json(line))
                 read += 1
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CommandError(f"The journal {self._name} is damaged at line {read + 1}.") from error
@@ -245,16 +294,3 @@ def _lock_file(file: TextIO, path: Path) -> None:
         raise CommandError(
             f"Another 'holdfast import' uses {path}: wait until it ends, or end it."
         ) from error
-
-
-def new_id() -> str:
-    """Return a random lock ID, in the form of Terraform's."""
-    return str(uuid.uuid4())
-
-
-def _of_lock(lock: OldLock) -> dict[str, Any]:
-    return {"lock": lock.info.document, "handle": lock.handle}
-
-
-def _lock(said: Mapping[str, Any]) -> OldLock:
-    return OldLock(LockInfo(said["lock"]), said["handle"])

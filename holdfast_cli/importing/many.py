@@ -1,19 +1,14 @@
-"""Do the same work for many states at a time, with a progress bar, and report each outcome."""
+"""Do the same work for many items at a time, with a progress bar, and report each outcome."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from holdfast.names import StateName
 from holdfast_cli import lazy
 from holdfast_cli.api import http
-from holdfast_cli.errors import CommandError
-from holdfast_cli.importing.journal import Journal
-from holdfast_cli.importing.new_place import LockedHereError
-from holdfast_cli.importing.plan import Planned
-from holdfast_cli.importing.source import AT_ONCE, LockedThereError
+from holdfast_cli.importing.source import AT_ONCE
 from holdfast_cli.terminal.output import Progress
 
 LOCKED: Final = "locked"
@@ -56,35 +51,6 @@ class Outcome:
             "message": self.text or None,
             "problem": self.is_problem,
         }
-
-
-def for_states(
-    states: Sequence[Planned],
-    work: Callable[[Planned, StateName], Outcome],
-    verb: str,
-    journal: Journal,
-) -> list[Outcome]:
-    """Do some work for the states of a plan. An error of one state is its outcome, and the others go on."""
-
-    def outcome(state: Planned) -> Outcome:
-        name = state.name
-        if state.problem or name is None:
-            return Outcome(state.id, name.value if name else "", "left out", state.problem, is_problem=True)
-        try:
-            done = work(state, name)
-        except (LockedThereError, LockedHereError) as error:
-            done = Outcome(state.id, name.value, LOCKED, str(error), is_problem=True)
-        except CommandError as error:
-            done = Outcome(state.id, name.value, "failed", str(error), is_problem=True)
-        except Exception as error:  # noqa: BLE001 a fault in one state must not end the others
-            text = f"a fault of this command ({type(error).__name__}); please report it."
-            done = Outcome(state.id, name.value, "failed", text, is_problem=True)
-        if journal.of(state.id).may_hold_a_lock:
-            left = "A lock of the import may be left: the next run releases it."
-            return replace(done, text=f"{done.text} {left}".lstrip(), is_problem=True)
-        return done
-
-    return for_each(states, outcome, verb)
 
 
 def for_each(items: Sequence[_T], work: Callable[[_T], _R], verb: str) -> list[_R]:

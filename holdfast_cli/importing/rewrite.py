@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.names import StateName
-from holdfast_cli.config import backend_config, cloud_config
+from holdfast_cli.config import backend_config, cloud_config, hcl
+from holdfast_cli.config.hcl import Item, NotHclError
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing.hcl import Item, NotHclError, parse
 from holdfast_cli.importing.sources import Kind
 
 _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
@@ -25,7 +25,6 @@ _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
     "http": ("http",),
     "gitlab": ("http",),
     "hcp": ("cloud", "remote"),
-    "files": ("local",),
 }
 """The types of the blocks by which clients reach each kind of source."""
 
@@ -107,14 +106,14 @@ def rewrite_folder(folder: Path, moved: Moved) -> tuple[str, list[Note]]:
         except (OSError, ValueError):
             notes.append(Note(name, 1, "the file cannot be read, or is not UTF-8."))
             continue
-        after, of_file = rewrite(name, before, moved, folder)
+        after, of_file = rewrite(name, before, moved)
         diffs += _diff(name, before, after)
         notes += of_file
     return "".join(diffs), notes
 
 
-def rewrite(file: str, text: str, moved: Moved, folder: Path) -> tuple[str, list[Note]]:
-    """Return the new text of a file below `folder`, and the notes about its blocks that stay."""
+def rewrite(file: str, text: str, moved: Moved) -> tuple[str, list[Note]]:
+    """Return the new text of a file, and the notes about its blocks that stay."""
     edits: list[_Edit] = []
     notes: list[Note] = []
 
@@ -128,13 +127,13 @@ def rewrite(file: str, text: str, moved: Moved, folder: Path) -> tuple[str, list
             note(found.start(), f"a backend in JSON: {_BY_HAND}")
         return text, notes
     try:
-        items = parse(text)
+        items = hcl.parse(text)
     except (NotHclError, RecursionError):
-        note(0, "the file cannot be parsed: `terraform fmt` says what is wrong.")
+        note(0, f"the file cannot be parsed: `terraform fmt` says what is wrong. If nothing is, {_BY_HAND}")
         return text, notes
     for block in _blocks(items):
         try:
-            edits += _edits(text, block, moved, folder / file)
+            edits += _edits(text, block, moved)
         except _ByHandError as why:
             note(block.start, why)
     new = text
@@ -185,23 +184,23 @@ def _blocks(items: Sequence[Item]) -> Iterator[Item]:
             yield item
 
 
-def _edits(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
+def _edits(text: str, block: Item, moved: Moved) -> list[_Edit]:
     """Return the changes to a block: no change if the block leads to another source."""
     match block.name:
         case "backend" | "cloud":
             type_ = [*block.labels, block.name][0]
             if type_ in _TYPES[moved.kind]:
-                return _of_block(text, block, moved, path)
+                return _of_block(text, block, moved)
         case "remote_state":
             if config := _config(block, moved):
-                return _of_terragrunt(text, block, config, moved, path)
+                return _of_terragrunt(text, block, config, moved)
         case "generate":
             contents = block.find("contents")
             if contents and moved.api not in contents.value and _in_text(moved).search(contents.value):
                 raise _ByHandError(f"it writes a file with a backend: {_BY_HAND}")
         case _:
             config = _config(block, moved)
-            if config and (found := _states(config, moved, path)):
+            if config and (found := _states(config, moved)):
                 [name, *_] = found.values()
                 raise _ByHandError(
                     f"it reads the old state, which is now {_shown(found)}: write what "
@@ -220,14 +219,12 @@ def _config(block: Item, moved: Moved) -> Item | None:
     return config
 
 
-def _of_block(text: str, block: Item, moved: Moved, path: Path) -> list[_Edit]:
-    found = _states(block, moved, path)
+def _of_block(text: str, block: Item, moved: Moved) -> list[_Edit]:
+    found = _states(block, moved)
     if not found:
         return []
     if moved.kind == "hcp":
         return _of_cloud(text, block, found, moved.api)
-    if moved.kind == "files":
-        raise _ByHandError(f"its state is now {_shown(found)}: {_BY_HAND}")
     if set(found) == {_DEFAULT}:
         new = backend_config.to_hcl(moved.api, found[_DEFAULT], read_only=False)
     else:
@@ -278,14 +275,14 @@ def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) 
     return edits
 
 
-def _of_terragrunt(text: str, block: Item, config: Item, moved: Moved, path: Path) -> list[_Edit]:
+def _of_terragrunt(text: str, block: Item, config: Item, moved: Moved) -> list[_Edit]:
     """Return the changes to `backend` and `config` of a `remote_state`."""
     argument = config.find({"s3": "key", "http": "address"}.get(moved.kind, ""))
     relative = _RELATIVE.fullmatch(argument.value) if argument else None
-    found = _by_path(config, relative, moved) if relative else _states(config, moved, path)
+    found = _by_path(config, relative, moved) if relative else _states(config, moved)
     if not found:
         return []
-    if moved.kind in ("hcp", "files") or (not relative and set(found) != {_DEFAULT}):
+    if moved.kind == "hcp" or (not relative and set(found) != {_DEFAULT}):
         raise _ByHandError(f"its states are now {_shown(found)}: {_BY_HAND}")
     [name, *_] = found.values()
     arguments = backend_config.to_tfbackend(moved.api, name, read_only=False)
@@ -327,12 +324,13 @@ def _text(body: Item, argument: str) -> str:
             f"the {argument} is not in the block: where -backend-config or a variable adds it, write an "
             'empty backend "http", and a file for each state by `holdfast backend-config STATE --tfbackend`.'
         )
-    if item.literal is None:
+    literal = item.literal
+    if not isinstance(literal, str):
         raise _ByHandError(f"the {argument} is an expression, which is not evaluated: {_BY_HAND}")
-    return item.literal
+    return literal
 
 
-def _states(body: Item, moved: Moved, path: Path) -> dict[str, StateName]:
+def _states(body: Item, moved: Moved) -> dict[str, StateName]:
     """Return the states that arguments name, by workspace; no state if they name another source."""
     match moved.kind:
         case "s3":
@@ -341,14 +339,6 @@ def _states(body: Item, moved: Moved, path: Path) -> dict[str, StateName]:
             return _at_address(_text(body, "address"), moved)
         case "hcp":
             return _of_organization(body, moved)
-        case "files":
-            state = body.find("path")
-            literal = state.literal if state else "terraform.tfstate"
-            here = (path.parent / (literal or "")).resolve()
-            top = Path(moved.address)
-            top = top.parent if top.is_file() else top
-            found = [name for id_, name in moved.states.items() if (top / id_).resolve() == here]
-            return dict.fromkeys([_DEFAULT], *found) if found else {}
 
 
 def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:

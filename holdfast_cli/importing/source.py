@@ -4,8 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from holdfast.errors import HoldfastError
+from holdfast.state import lock_info
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal.output import plain
 
 AT_ONCE: Final = 16
 """How many states are copied or compared at the same time, and so the most contents in memory."""
@@ -107,3 +110,38 @@ class Source(Protocol):
 
         A state that is named in neither stays as it is. Raises `CommandError` unless `can_refuse_writes`.
         """
+
+
+class PlainSource:
+    """A source without handles for its locks, and without a rule that refuses writes."""
+
+    address: str
+
+    def prepare_lock(self, state: str) -> str:  # noqa: ARG002 of the interface
+        return ""
+
+    can_refuse_writes = False
+
+    def refuse_writes(self, refused: Collection[str], allowed: Collection[str]) -> None:  # noqa: ARG002 of the interface
+        raise CommandError(
+            f"{self.address} has no rule that refuses writes; only s3:// has one, of the bucket."
+        )
+
+
+def holder_of(body: bytes) -> LockInfo | None:
+    """Return the holder's lock info, from the document of a source's clients; None if the source has none."""
+    try:
+        return lock_info.parse(body)
+    except HoldfastError:
+        return None
+
+
+def refusal(state: str, holder: LockInfo | None) -> LockedThereError:
+    """Return the error about a lock of somebody else."""
+    who = "somebody unknown"
+    if holder is not None:
+        shown = (holder.text or holder.operation, holder.id and f"lock ID {holder.id}")
+        who = plain(f"{holder.who or 'somebody'} ({'; '.join(filter(None, shown))})")
+    return LockedThereError(
+        f"{state} is locked in the source by {who}; run the command again when that lock is released."
+    )

@@ -7,7 +7,7 @@ from typing import Final, Literal, cast
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.source import Settings, Source
 
-Kind = Literal["s3", "gitlab", "hcp", "http", "files"]
+Kind = Literal["s3", "gitlab", "hcp", "http"]
 
 _HTTP_OPTIONS: Final = frozenset({"lock_address", "lock_method", "unlock_address", "unlock_method"})
 _KINDS: Final[Mapping[Kind, tuple[str, str, frozenset[str]]]] = {
@@ -15,13 +15,11 @@ _KINDS: Final[Mapping[Kind, tuple[str, str, frozenset[str]]]] = {
     "gitlab": ("gitlab", "open_gitlab", frozenset()),
     "hcp": ("hcp", "open_hcp", frozenset()),
     "http": ("http_source", "open_http", _HTTP_OPTIONS),
-    "files": ("files", "open_files", frozenset()),
 }
 """Kind of a source -> module, function and options. A module is imported on first use."""
 _SCHEMES: Final[Mapping[str, Kind]] = {
     **{scheme: scheme for scheme in ("s3", "gitlab", "hcp", "http")},
     "https": "http",
-    "": "files",
 }
 
 
@@ -38,8 +36,8 @@ def kind(settings: Settings) -> Kind:
     [found, *others] = kinds
     if found is None or others:
         raise CommandError(
-            "The address of a source begins with s3://, gitlab://, hcp:// or https://, or is a folder; a "
-            "plan has one kind of source."
+            "The address of a source begins with s3://, gitlab://, hcp:// or https://, and a plan has one "
+            "kind of source. States in files move with `terraform init -migrate-state`."
         )
     if len(settings.addresses) > 1 and found != "http":
         raise CommandError("Several addresses go with https:// alone: write a plan for each.")

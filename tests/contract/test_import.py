@@ -16,15 +16,14 @@ from holdfast.state.document import Revision
 from holdfast_cli.api import http
 from holdfast_cli.api.management import Api
 from holdfast_cli.errors import CommandError, UnavailableError
-from holdfast_cli.importing import checking, planning
-from holdfast_cli.importing.closing import Closer
+from holdfast_cli.importing import closing, copying, planning
 from holdfast_cli.importing.comparing import Content, MovedOn, Same, Verdict, compare
-from holdfast_cli.importing.copying import Copier
-from holdfast_cli.importing.journal import Journal
+from holdfast_cli.importing.journal import Event, Journal
 from holdfast_cli.importing.many import Outcome
-from holdfast_cli.importing.naming import Rule
 from holdfast_cli.importing.new_place import OPERATION, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
+from holdfast_cli.importing.planning import Rule
+from holdfast_cli.importing.run import Run
 from holdfast_cli.importing.source import Settings
 from tests.contract.conftest import CLOUD_BUCKET, CLOUD_STAGING, Bucket, Handle, Server, started
 from tests.support.documents import LINEAGE, OPERATOR, lock_info, next_serial, only_id, state
@@ -70,28 +69,26 @@ class Move:
         self.steps += 1
         self.at_step(self.steps)
 
-    def _in(self, journal: str, work: Callable[[Closer], list[Outcome]]) -> list[Outcome]:
+    def _in(self, journal: str, work: Callable[[Run], list[Outcome]]) -> list[Outcome]:
         with Journal.opened(self.folder / journal) as opened:
             opened.begin(ADDRESS, self.plan.settings)
-            return work(Closer(self.plan, opened, self.shelf, self.place))
+            return work(Run(self.plan, opened, self.shelf, self.place))
 
     @property
     def place(self) -> NewPlace:
         return NewPlace(Api(ADDRESS, "Basic made-up", "the test"))
 
     def run_all(self, journal: str = "move.toml") -> list[Outcome]:
-        return self._in(journal, lambda all_: Copier(all_.plan, all_.journal, all_.source, all_.place).run(0))
+        return self._in(journal, lambda run: copying.copy(run, 0))
 
     def check_all(self) -> list[Outcome]:
-        return self._in(
-            "move.toml", lambda all_: checking.check(all_.plan, all_.journal, all_.source, all_.place)
-        )
+        return self._in("move.toml", Run.check)
 
     def close_all(self, journal: str = "move.toml", *, refuse_writes: bool = False) -> list[Outcome]:
-        return self._in(journal, lambda closer: closer.close(refuse_writes=refuse_writes))
+        return self._in(journal, lambda run: closing.close(run, refuse_writes=refuse_writes))
 
     def open_all(self, journal: str = "move.toml") -> list[Outcome]:
-        return self._in(journal, lambda closer: closer.open())
+        return self._in(journal, closing.open_again)
 
     def run(self, journal: str = "move.toml") -> Outcome:
         [outcome] = self.run_all(journal)
@@ -163,13 +160,13 @@ def move(
     found = Move(api, Shelf({OLD: state(3)}), Bucket(CLOUD_BUCKET, moto), tmp_path, monkeypatch)
     api.before = api.after = found.step
     found.shelf.each = found.step
-    note = Journal._note  # noqa: SLF001 nothing else is called before each line
+    note = Journal.note
 
-    def note_unless_killed(journal: Journal, line: Any, **more: Any) -> None:
+    def note_unless_killed(journal: Journal, event: Event) -> None:
         found.at_step(found.steps)
-        note(journal, line, **more)
+        note(journal, event)
 
-    monkeypatch.setattr(Journal, "_note", note_unless_killed)
+    monkeypatch.setattr(Journal, "note", note_unless_killed)
     monkeypatch.setattr(http, "send", api.send)
     yield found
     Bucket(CLOUD_BUCKET, moto).empty()
@@ -204,6 +201,9 @@ def test_an_import_that_is_killed_at_any_request_is_finished_by_the_next_run(mov
         assert outcome.word in ("imported", "imported before"), (step, outcome)
         assert move.here() == move.shelf.contents[OLD], step
         assert (move.held(), move.shelf.locks) == (None, {}), step
+        # A late request of the killed run then acquires no other lock.
+        lines = [json.loads(line) for line in (move.folder / "move.toml.journal").read_text().splitlines()]
+        assert len({line["lock"]["ID"] for line in lines if line["event"] == "hold"}) == 1, step
 
 
 def test_a_newer_state_replaces_what_was_imported_and_nothing_else(move: Move) -> None:
@@ -617,7 +617,7 @@ def test_a_check_writes_no_journal_and_needs_none(move: Move) -> None:
     move.run("another.toml")
     with Journal.opened(move.folder / "move.toml", only_read=True) as journal:
         journal.begin(ADDRESS, move.plan.settings)
-        [outcome] = checking.check(move.plan, journal, move.shelf, move.place)
+        [outcome] = Run(move.plan, journal, move.shelf, move.place).check()
 
     assert outcome.word == "the same"
     assert [path.name for path in move.folder.iterdir()] == ["another.toml.journal"]

@@ -3,17 +3,32 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast import names
+from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing import naming, plan, sources
-from holdfast_cli.importing.journal import Journal
-from holdfast_cli.importing.naming import Rule
+from holdfast_cli.importing import plan, planning, sources
+from holdfast_cli.importing.journal import (
+    Begin,
+    Close,
+    Closed,
+    Entry,
+    Event,
+    Hold,
+    Imported,
+    Journal,
+    Open,
+    Refuse,
+    Release,
+)
 from holdfast_cli.importing.plan import Plan, Planned
-from holdfast_cli.importing.source import Settings
+from holdfast_cli.importing.planning import Rule
+from holdfast_cli.importing.source import OldLock, Settings
 from holdfast_cli.main import main
 from tests.support.api_stub import ApiStub, Reply
 
@@ -51,7 +66,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_the_first_rule_that_matches_the_whole_path_names_a_state(path: str, name: str | None) -> None:
     texts = ("env:/{ws}/{key}.tfstate={key}/{ws}", "{key}/terraform.tfstate={key}", "{key}.tfstate={key}")
-    assert naming.name_of(path, [Rule.parse(text) for text in texts]) == name
+    assert planning.name_of(path, [Rule.parse(text) for text in texts]) == name
 
 
 @pytest.mark.parametrize(
@@ -120,7 +135,8 @@ def test_a_mistake_in_one_state_leaves_the_others(
         (("s3://a", "s3://b"), {}, "write a plan for each"),
         (("s3://a", "https://b"), {}, "a plan has one kind of source"),
         (("s3://a",), {"lock_method": "POST"}, "takes no option --lock-method"),
-        (("folder",), {"region": "eu-central-1"}, "it takes none"),
+        (("gitlab://a/b",), {"region": "eu-central-1"}, "it takes none"),
+        (("folder",), {}, "States in files move with `terraform init -migrate-state`"),
     ],
 )
 def test_an_address_or_option_that_no_source_has_is_refused(
@@ -138,13 +154,80 @@ def test_a_line_that_a_killed_import_did_not_finish_is_dropped(tmp_path: Path) -
     file.write_text(whole + '{"event": "hol')
 
     with Journal.opened(tmp_path / "move.toml") as journal:
-        journal.release("x")
+        journal.note(Release("x"))
 
     assert file.read_text() == whole + '{"event": "release", "state": "x"}\n'
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("line", ["nonsense", "{}", '{"event": "later", "state": "x"}', "[]"])
+LOCK = OldLock(LockInfo({"ID": "a", "Who": "ada@laptop"}), "ws-1")
+IMPORTED = Imported("x", "net/x", "v1", 3, "l", "00")
+EVENTS: Mapping[str, Event] = {
+    '{"event": "begin", "api": "https://a", "source": {}}': Begin("https://a", {}),
+    '{"event": "hold", "state": "x", "name": "net/x", "lock": {"ID": "a", "Who": "ada@laptop"}, '
+    '"handle": "ws-1", "workspace": "ws-2"}': Hold("x", "net/x", LOCK, "ws-2"),
+    '{"event": "release", "state": "x"}': Release("x"),
+    '{"event": "imported", "state": "x", "name": "net/x", "version": "v1", "serial": 3, "lineage": "l", '
+    '"sha256": "00"}': IMPORTED,
+    '{"event": "close", "state": "x", "lock": {"ID": "a", "Who": "ada@laptop"}, "handle": "ws-1"}': Close(
+        "x", LOCK
+    ),
+    '{"event": "closed", "state": "x"}': Closed("x"),
+    '{"event": "refuse", "states": ["x"]}': Refuse(["x"]),
+    '{"event": "open", "state": "x"}': Open("x"),
+}
+"""The lines of a journal, which a later version reads too."""
+
+
+def entry_of(folder: Path, lines: Iterable[str]) -> tuple[Entry, list[str], list[str]]:
+    (folder / "move.toml.journal").write_text("".join(f"{line}\n" for line in lines))
+    with Journal.opened(folder / "move.toml") as journal:
+        return journal.of("x"), journal.left, journal.refused
+
+
+def test_an_event_is_the_line_that_every_version_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, stored = tmp_path / "move.toml.journal", list[str]()
+    monkeypatch.setattr("os.fsync", lambda _: stored.append(file.read_text().splitlines()[-1]))
+    with Journal.opened(tmp_path / "move.toml") as journal:
+        for event in EVENTS.values():
+            journal.note(event)
+
+    assert file.read_text().splitlines() == list(EVENTS)
+    assert [EVENTS[line] for line in stored] == [
+        event for event in EVENTS.values() if isinstance(event, Begin | Hold | Close | Refuse)
+    ]
+
+
+def test_a_journal_tells_what_was_done_and_what_may_be_locked(tmp_path: Path) -> None:
+    begin, hold, release, imported, close, closed, refuse, opened = EVENTS
+    held = EVENTS[hold]
+    assert isinstance(held, Hold)
+
+    def after(*lines: str) -> tuple[Entry, list[str], list[str]]:
+        return entry_of(tmp_path, (begin, *lines))
+
+    assert after(hold) == (Entry(held, is_held=True), ["x"], [])
+    assert after(hold, release) == (Entry(held), [], [])
+    done = (hold, imported, release)
+    assert after(*done) == (Entry(held, imported=IMPORTED), [], [])
+    assert after(*done, close) == (Entry(held, imported=IMPORTED, closing=LOCK), ["x"], [])
+    shut = Entry(held, imported=IMPORTED, closing=LOCK, is_closed=True)
+    assert after(*done, refuse, close, closed) == (shut, [], ["x"])
+    assert after(*done, close, closed, close) == (replace(shut, is_closed=False), ["x"], [])
+    assert after(*done, close, closed, opened) == (Entry(held, imported=IMPORTED), [], [])
+
+
+def test_a_journal_of_a_version_that_copied_history_is_read(tmp_path: Path) -> None:
+    line = next(line for line in EVENTS if '"imported"' in line).replace("}", ', "history": 7}')
+
+    assert entry_of(tmp_path, [line])[0].imported == IMPORTED
+
+
+@pytest.mark.parametrize(
+    "line", ["nonsense", "{}", '{"event": "hold", "state": "x"}', '{"event": "later", "state": "x"}', "[]"]
+)
 def test_a_damaged_journal_is_named_with_its_line(tmp_path: Path, line: str) -> None:
     (tmp_path / "move.toml.journal").write_text(f'{{"event": "begin", "api": "a", "source": {{}}}}\n{line}\n')
 
@@ -164,7 +247,7 @@ def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
     tmp_path: Path, stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "move.toml").write_text(
-        'version = 1\nsource = ["old"]\n'
+        'version = 1\nsource = ["s3://old"]\n'
         + "".join(f"[[states]]\nfrom = '{n}'\nname = 's{n}'\n" for n in range(9))
     )
     monkeypatch.setenv("TF_HTTP_USERNAME", "id")
