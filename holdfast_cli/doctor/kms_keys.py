@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from holdfast import watching
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.doctor.checks import attempt, is_denied
+from holdfast_cli.doctor.deployed import compare, policy_differences
 from holdfast_cli.doctor.findings import REVERT, Finding, note, ok, problem
-from holdfast_cli.doctor.policies import differences
 from holdfast_cli.doctor.template import DeployedTemplate
 from holdfast_cli.terminal.output import Progress
 
@@ -111,15 +111,17 @@ def _policies(kms: Any, template: DeployedTemplate) -> Iterator[Finding]:
     for logical_id, wanted in template.resources("AWS::KMS::Key"):
         key = template.resolve({"Ref": logical_id})
         found = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-        clauses = list(differences(wanted["KeyPolicy"], json.loads(found)))
-        if not clauses:
-            yield ok("keys.policy", "The policy of the stack's key is as in the template.")
-        for clause in clauses:
-            text, do = f"In the policy of the key {key} {clause}.", REVERT
-            if stale := _UNIQUE_ID.search(clause):
-                text = f"{text} {stale[0]} is the unique ID of a role or user that was deleted."
-                do = _STALE
-            yield problem("keys.policy", text, do)
+        alike = "The policy of the stack's key is as in the template."
+        differences = policy_differences(f"the key {key}", wanted["KeyPolicy"], found)
+        yield from map(_explained, compare("keys.policy", alike, differences))
+
+
+def _explained(difference: Finding) -> Finding:
+    stale = _UNIQUE_ID.search(difference.text)
+    if not stale:
+        return difference
+    text = f"{difference.text} {stale[0]} is the unique ID of a role or user that was deleted."
+    return problem(difference.check, text, _STALE)
 
 
 def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> Iterator[Finding]:

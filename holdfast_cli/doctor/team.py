@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError
 
 from holdfast import team as names
 from holdfast.s3.sdk import connect
-from holdfast_cli.bucket import stack
-from holdfast_cli.doctor import api_probe, bucket, clock, domain, kms_keys, roles, s3_probe
-from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.bucket import records, stack
+from holdfast_cli.doctor import api_probe, clock, deployed, kms_keys, s3_probe
+from holdfast_cli.doctor.checks import attempt, is_denied
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.doctor.template import DeployedTemplate
 from holdfast_cli.errors import CommandError
@@ -38,7 +38,7 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
         f"The stack {names.stack_name(found.team)} is deployed; its API is {address or found.api_address}.",
     )
     s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
-    yield from attempt("bucket", lambda: bucket.reached(s3, found))
+    yield from attempt("bucket", lambda: bucket_is_there(s3, found))
     yield from attempt("stack.template", lambda: _deployed(session, s3, found))
     yield from attempt("stack.probes", lambda: _probes(session, s3, found, address))
 
@@ -54,6 +54,22 @@ def _clock(error: BaseException | None) -> Iterator[Finding]:
         yield problem("stack.clock", deviation, clock.DO)
 
 
+def bucket_is_there(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
+    """Yield whether the bucket exists and belongs to the account of its stack."""
+    try:
+        client.head_bucket(Bucket=found.bucket, ExpectedBucketOwner=found.account)
+    except ClientError as error:
+        if not is_denied(error):
+            raise
+        yield problem(
+            "bucket",
+            records.refused(found),
+            "Use an identity that may list the bucket; if S3 refuses that too, it is somebody else's bucket.",
+        )
+    else:
+        yield ok("bucket", f"The bucket {found.bucket} is there, in the account {found.account}.")
+
+
 def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Iterator[Finding]:
     """Compare the deployed resources with the template."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
@@ -61,13 +77,13 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
     [described] = cloudformation.describe_stacks(StackName=name)["Stacks"]
     yield from stack_findings(described)
     template = _template(cloudformation, described)
-    yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template))
-    yield from attempt("staging_bucket", lambda: bucket.check_staging(s3, template))
+    yield from attempt("bucket", lambda: deployed.bucket(s3, found.bucket, template))
+    yield from attempt("staging_bucket", lambda: deployed.staging_bucket(s3, template))
     iam = session.client("iam", config=stack.CLIENT_CONFIG)
-    yield from attempt("roles", lambda: roles.check(iam, template))
-    if domain.domains(template):
+    yield from attempt("roles", lambda: deployed.roles(iam, template))
+    if deployed.domains(template):
         gateway = session.client("apigatewayv2", config=stack.CLIENT_CONFIG)
-        yield from attempt("domain", lambda: domain.check(gateway, template))
+        yield from attempt("domain", lambda: deployed.domain(gateway, template))
     kms = session.client("kms", config=stack.CLIENT_CONFIG)
     yield from attempt("keys", lambda: kms_keys.check(kms, s3, found.bucket, template))
 
@@ -123,7 +139,7 @@ def _probes(
     session: boto3.Session, s3: "S3Client", found: stack.Stack, address: str | None
 ) -> Iterator[Finding]:
     """Test the bucket and the API."""
-    keeps_everything = bucket.default_retention(s3, found.bucket, found.account)
+    keeps_everything = deployed.default_retention(s3, found.bucket, found.account)
     if keeps_everything:
         yield note(
             "s3",
@@ -141,7 +157,7 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
     """Test the bucket's conditions if the stack's lifecycle rule removes the objects of a killed probe."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
     name = names.stack_name(found.team)
-    if bucket.removes_probes(_document(cloudformation, name)):
+    if removes_probes(_document(cloudformation, name)):
         yield from s3_probe.check(connect(session), found.bucket, found.account)
     else:
         yield note(
@@ -150,6 +166,16 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
             "that removes what a killed trial leaves.",
             f"Deploy it again with `npx cdk deploy {name}`, and then run this command.",
         )
+
+
+def removes_probes(document: Mapping[str, Any]) -> bool:
+    """Return whether a template has the lifecycle rule that removes the objects of probes."""
+    return any(
+        rule.get("Id") == "probes"
+        for resource in document["Resources"].values()
+        if resource["Type"] == "AWS::S3::Bucket"
+        for rule in resource.get("Properties", {}).get("LifecycleConfiguration", {}).get("Rules", [])
+    )
 
 
 def _credentials() -> api_probe.Credentials | None:

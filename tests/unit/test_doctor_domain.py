@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast_cli.doctor import domain
+from holdfast_cli.doctor import deployed
 from holdfast_cli.doctor.template import DeployedTemplate
 
 API = {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"DisableExecuteApiEndpoint": True}}
@@ -31,7 +31,7 @@ class Gateway:
 def found(gateway: Gateway, *resources: Mapping[str, Any]) -> list[tuple[str, str]]:
     document = {"Resources": {f"R{number}": one for number, one in enumerate(resources)}}
     template = DeployedTemplate(document, {"R0": "a1b2"}, "aws", "eu-central-1", "123456789012")
-    return [(finding.check, finding.level) for finding in domain.check(gateway, template)]
+    return [(finding.check, finding.level) for finding in deployed.domain(gateway, template)]
 
 
 @pytest.mark.parametrize(

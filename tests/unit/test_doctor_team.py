@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.bucket import stack
-from holdfast_cli.doctor import bucket, clock, roles, s3_probe, team
+from holdfast_cli.doctor import clock, deployed, s3_probe, team
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level, ok
 from holdfast_cli.doctor.policies import differences
@@ -238,7 +238,7 @@ FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", 
 def test_a_bucket_that_s3_does_not_let_us_at_is_a_problem(
     calls: dict[str, Callable[..., Any]], level: Level, says: str
 ) -> None:
-    [found] = attempt("bucket", lambda: bucket.reached(cast("Any", Client(**calls)), FOUND))
+    [found] = attempt("bucket", lambda: team.bucket_is_there(cast("Any", Client(**calls)), FOUND))
 
     assert (found.check, found.level) == ("bucket", level)
     assert says in found.text
@@ -285,7 +285,7 @@ def staging(**changed: object) -> list[Finding]:
         for name, response in responses.items()
     }
     template = DeployedTemplate(STAGING, {"StagingBucket": "b"}, *PLACE)
-    found = attempt("staging_bucket", lambda: bucket.check_staging(cast("Any", Client(**calls)), template))
+    found = attempt("staging_bucket", lambda: deployed.staging_bucket(cast("Any", Client(**calls)), template))
     return list(found)
 
 
@@ -332,7 +332,7 @@ def test_what_is_not_as_in_the_template_of_a_staging_bucket_is_found(
 def test_a_stack_from_before_the_staging_bucket_is_told_so() -> None:
     before = DeployedTemplate({"Resources": {}}, {}, *PLACE)
 
-    [found] = bucket.check_staging(cast("Any", Client()), before)
+    [found] = deployed.staging_bucket(cast("Any", Client()), before)
 
     assert (found.check, found.level) == ("staging_bucket", Level.NOTE)
 
@@ -340,8 +340,8 @@ def test_a_stack_from_before_the_staging_bucket_is_told_so() -> None:
 @pytest.mark.parametrize(
     ("check", "says"),
     [
-        (lambda one: bucket.check(cast("Any", Client()), "another", one), "has no bucket another"),
-        (lambda one: roles.check(Client(), one), "has no resource Gone"),
+        (lambda one: deployed.bucket(cast("Any", Client()), "another", one), "has no bucket another"),
+        (lambda one: deployed.roles(Client(), one), "has no resource Gone"),
     ],
 )
 def test_a_template_without_what_is_deployed_is_a_problem_that_says_what_is_missing(
@@ -376,7 +376,7 @@ def test_a_reference_that_only_a_newer_command_knows_is_a_problem_that_says_so(
     }
     newer = DeployedTemplate(document, {"Role": "role"}, *PLACE)
 
-    [found] = attempt("roles", lambda: roles.check(cast("Any", Client()), newer))
+    [found] = attempt("roles", lambda: deployed.roles(cast("Any", Client()), newer))
 
     assert found.level is Level.PROBLEM
     assert "use the command of the version that was deployed" in found.text
@@ -394,7 +394,7 @@ JOINED = {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, BOUNDARY.removepr
 
 
 @pytest.mark.parametrize(
-    ("wanted", "deployed", "clause"),
+    ("wanted", "arn", "clause"),
     [
         (None, None, None),
         (JOINED, BOUNDARY, None),
@@ -402,15 +402,15 @@ JOINED = {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, BOUNDARY.removepr
         (None, BOUNDARY, f"the permissions boundary is {BOUNDARY}, in the template none"),
     ],
 )
-def test_the_boundary_of_a_role_is_compared(wanted: Any, deployed: str | None, clause: str | None) -> None:
+def test_the_boundary_of_a_role_is_compared(wanted: Any, arn: str | None, clause: str | None) -> None:
     properties = {"AssumeRolePolicyDocument": policy(), **({"PermissionsBoundary": wanted} if wanted else {})}
     document = {"Resources": {"Backend": {"Type": "AWS::IAM::Role", "Properties": properties}}}
     one = DeployedTemplate(document, {"Backend": "backend"}, *PLACE)
-    boundary = {"PermissionsBoundary": {"PermissionsBoundaryArn": deployed}} if deployed else {}
+    boundary = {"PermissionsBoundary": {"PermissionsBoundaryArn": arn}} if arn else {}
     role = {"Role": {"AssumeRolePolicyDocument": policy(), **boundary}}
     iam = Client(get_role=lambda **_: role, get_paginator=lambda _: Pages())
 
-    [found] = roles.check(iam, one)
+    [found] = deployed.roles(iam, one)
 
     if clause is None:
         assert found.level is Level.OK
