@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from botocore.exceptions import ClientError
 
 from holdfast_cli.bucket.aws_errors import code_of
-from holdfast_cli.doctor.checks import attempt
-from holdfast_cli.doctor.findings import REVERT, Finding, note, ok, problem
+from holdfast_cli.doctor.checks import judge
+from holdfast_cli.doctor.findings import REVERT, Finding, Level, Outcome, note, ok
 from holdfast_cli.doctor.policies import Policy, differences
 from holdfast_cli.doctor.template import DeployedTemplate, UnresolvedError
 
@@ -25,15 +25,15 @@ _OFF: Final = "DisableExecuteApiEndpoint"
 def compare(check: str, alike: str, differences: Iterable[str]) -> Iterator[Finding]:
     """Yield a problem for each difference, which is a sentence; or `alike` if nothing differs."""
 
-    def findings() -> Iterator[Finding]:
+    def outcomes() -> Iterator[Outcome]:
         differs = False
         for sentence in differences:
             differs = True
-            yield problem(check, sentence, REVERT)
+            yield Level.PROBLEM, sentence, REVERT
         if not differs:
-            yield ok(check, alike)
+            yield Level.OK, alike
 
-    return attempt(check, findings)
+    return judge(check, outcomes)
 
 
 def policy_differences(subject: str, wanted: Policy, found: str) -> Iterator[str]:
@@ -267,26 +267,25 @@ def domain(gateway: Any, template: DeployedTemplate) -> Iterator[Finding]:
     """Yield whether the domain is ready, and whether the address that AWS gave the API is as deployed."""
     for name in domains(template):
         [configuration] = gateway.get_domain_name(DomainName=name)["DomainNameConfigurations"]
-        yield _status(name, configuration)
+        yield Finding("domain.status", *_status(name, configuration))
         for logical_id, api in template.resources("AWS::ApiGatewayV2::Api"):
             deployed = gateway.get_api(ApiId=template.physical_ids[logical_id])
-            yield _default_endpoint(bool(deployed.get(_OFF)), bool(api.get(_OFF)))
+            is_off = bool(deployed.get(_OFF))
+            yield Finding("domain.default_endpoint", *_default_endpoint(is_off, bool(api.get(_OFF))))
 
 
-def _status(name: str, configuration: Mapping[str, Any]) -> Finding:
-    check = "domain.status"
+def _status(name: str, configuration: Mapping[str, Any]) -> Outcome:
     status = configuration.get("DomainNameStatus", "AVAILABLE")
     if status == "AVAILABLE":
         target = configuration["ApiGatewayDomainName"]
-        return ok(check, f"The domain {name} is ready; its DNS record leads to {target}.")
+        return Level.OK, f"The domain {name} is ready; its DNS record leads to {target}."
     do = "Look at its certificate in ACM, then run this command again."
-    return problem(check, f"The domain {name} is {status}.", do)
+    return Level.PROBLEM, f"The domain {name} is {status}.", do
 
 
-def _default_endpoint(is_off: bool, is_off_in_template: bool) -> Finding:
-    check = "domain.default_endpoint"
+def _default_endpoint(is_off: bool, is_off_in_template: bool) -> Outcome:
     text = f"The address that AWS gave the API is {'off' if is_off else 'on'}"
     if is_off == is_off_in_template:
-        return ok(check, f"{text}, as deployed.")
+        return Level.OK, f"{text}, as deployed."
     do = f"Set the API's {_OFF} to {'true' if is_off_in_template else 'false'} in API Gateway."
-    return problem(check, f"{text}, but was deployed otherwise.", do)
+    return Level.PROBLEM, f"{text}, but was deployed otherwise.", do

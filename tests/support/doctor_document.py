@@ -21,7 +21,19 @@ MODES: Final = {
 }
 """The module of each mode, and those that it uses."""
 _MAKE_FINDINGS: Final = frozenset(
-    {"ok", "note", "problem", "attempt", "compare", "_expect", "_judge", "_wrong", "_compare_bucket"}
+    {
+        "ok",
+        "note",
+        "problem",
+        "attempt",
+        "judge",
+        "Finding",
+        "compare",
+        "_expect",
+        "_judge",
+        "_wrong",
+        "_compare_bucket",
+    }
 )
 """Their first argument is a check's name, or a variable with it, or the beginning of names."""
 _MOST: Final = 5
