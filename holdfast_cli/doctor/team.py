@@ -13,8 +13,8 @@ from holdfast import team as names
 from holdfast.s3.sdk import connect
 from holdfast_cli.bucket import records, stack
 from holdfast_cli.doctor import api_probe, clock, deployed, kms_keys, s3_probe
-from holdfast_cli.doctor.checks import attempt, is_denied
-from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.doctor.checks import attempt, is_denied, judge
+from holdfast_cli.doctor.findings import Finding, Level, Outcome, note, ok, problem
 from holdfast_cli.doctor.template import DeployedTemplate
 from holdfast_cli.errors import CommandError
 
@@ -38,7 +38,7 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
         f"The stack {names.stack_name(found.team)} is deployed; its API is {address or found.api_address}.",
     )
     s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
-    yield from attempt("bucket", lambda: bucket_is_there(s3, found))
+    yield from judge("bucket", lambda: bucket_is_there(s3, found))
     yield from attempt("stack.template", lambda: _deployed(session, s3, found))
     yield from attempt("stack.probes", lambda: _probes(session, s3, found, address))
 
@@ -54,20 +54,17 @@ def _clock(error: BaseException | None) -> Iterator[Finding]:
         yield problem("stack.clock", deviation, clock.DO)
 
 
-def bucket_is_there(client: "S3Client", found: stack.Stack) -> Iterator[Finding]:
+def bucket_is_there(client: "S3Client", found: stack.Stack) -> Iterator[Outcome]:
     """Yield whether the bucket exists and belongs to the account of its stack."""
     try:
         client.head_bucket(Bucket=found.bucket, ExpectedBucketOwner=found.account)
     except ClientError as error:
         if not is_denied(error):
             raise
-        yield problem(
-            "bucket",
-            records.refused(found),
-            "Use an identity that may list the bucket; if S3 refuses that too, it is somebody else's bucket.",
-        )
+        do = "Use an identity that may list the bucket; if S3 refuses that too, it is somebody else's bucket."
+        yield Level.PROBLEM, records.refused(found), do
     else:
-        yield ok("bucket", f"The bucket {found.bucket} is there, in the account {found.account}.")
+        yield Level.OK, f"The bucket {found.bucket} is there, in the account {found.account}."
 
 
 def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Iterator[Finding]:
@@ -90,26 +87,33 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
     """Yield the findings about the stack's status and termination protection."""
-    name, status = described["StackName"], described["StackStatus"]
+    name = described["StackName"]
+    yield Finding("stack.status", *_status(name, described["StackStatus"]))
+    is_protected = described.get("EnableTerminationProtection", False)
+    yield Finding("stack.termination_protection", *_termination_protection(name, is_protected))
+
+
+def _status(name: str, status: str) -> Outcome:
     if status in _COMPLETE:
-        yield ok("stack.status", f"The stack is {status}.")
-    elif status.endswith("_IN_PROGRESS"):
-        yield note("stack.status", f"The stack is {status}.", "Run this command again when it is complete.")
-    else:
-        yield problem(
-            "stack.status",
-            f"The stack is {status}: its last deployment failed.",
-            f"Look at its events in CloudFormation, then deploy it again with `npx cdk deploy {name}`.",
-        )
-    if described.get("EnableTerminationProtection"):
-        yield ok("stack.termination_protection", "The stack is protected from being deleted.")
-    else:
-        yield note(
-            "stack.termination_protection",
-            "The stack is not protected from being deleted.",
-            "Protect it with `aws cloudformation update-termination-protection "
-            f"--enable-termination-protection --stack-name {name}`.",
-        )
+        return Level.OK, f"The stack is {status}."
+    if status.endswith("_IN_PROGRESS"):
+        return Level.NOTE, f"The stack is {status}.", "Run this command again when it is complete."
+    return (
+        Level.PROBLEM,
+        f"The stack is {status}: its last deployment failed.",
+        f"Look at its events in CloudFormation, then deploy it again with `npx cdk deploy {name}`.",
+    )
+
+
+def _termination_protection(name: str, is_protected: bool) -> Outcome:
+    if is_protected:
+        return Level.OK, "The stack is protected from being deleted."
+    return (
+        Level.NOTE,
+        "The stack is not protected from being deleted.",
+        "Protect it with `aws cloudformation update-termination-protection "
+        f"--enable-termination-protection --stack-name {name}`.",
+    )
 
 
 def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef") -> DeployedTemplate:

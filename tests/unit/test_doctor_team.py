@@ -11,7 +11,7 @@ from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.bucket import stack
 from holdfast_cli.doctor import clock, s3_probe, team
-from holdfast_cli.doctor.checks import attempt
+from holdfast_cli.doctor.checks import attempt, judge
 from holdfast_cli.doctor.findings import Finding, Level, ok
 from holdfast_cli.errors import CommandError
 
@@ -137,7 +137,7 @@ FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", 
 def test_a_bucket_that_s3_does_not_let_us_at_is_a_problem(
     calls: dict[str, Callable[..., Any]], level: Level, says: str
 ) -> None:
-    [found] = attempt("bucket", lambda: team.bucket_is_there(cast("Any", Client(**calls)), FOUND))
+    [found] = judge("bucket", lambda: team.bucket_is_there(cast("Any", Client(**calls)), FOUND))
 
     assert (found.check, found.level) == ("bucket", level)
     assert says in found.text
