@@ -68,20 +68,19 @@ def bucket(s3: "S3Client", name: str, template: DeployedTemplate) -> Iterator[Fi
 
 def staging_bucket(s3: "S3Client", template: DeployedTemplate) -> Iterator[Finding]:
     """Yield whether the staging bucket, to which `cloud` and `remote` upload, is as in the template."""
-    check = "staging_bucket"
     wanted = dict(template.resources("AWS::S3::Bucket")).get(_STAGING)
     if wanted is None:
         yield note(
-            check,
+            "staging_bucket",
             "The stack was deployed before it had a bucket for the uploads of `cloud` and `remote`.",
             "Deploy it again with `npx cdk deploy`.",
         )
         return
     where = {"Bucket": template.resolve({"Ref": _STAGING}), "ExpectedBucketOwner": template.account}
     s3.head_bucket(**where)
-    yield ok(check, f"The staging bucket {where['Bucket']} is there.")
+    yield ok("staging_bucket", f"The staging bucket {where['Bucket']} is there.")
     yield from _compare_bucket(
-        *(check, "the staging bucket", s3, where, template),
+        *("staging_bucket", "the staging bucket", s3, where, template),
         *_of_every_bucket(s3, where, wanted),
         ("lifecycle", "The lifecycle", _wanted_lifecycle(wanted), lambda: _lifecycle(s3, where)),
     )

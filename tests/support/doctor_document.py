@@ -21,21 +21,9 @@ MODES: Final = {
 }
 """The module of each mode, and those that it uses."""
 _MAKE_FINDINGS: Final = frozenset(
-    {
-        "ok",
-        "note",
-        "problem",
-        "attempt",
-        "judge",
-        "Finding",
-        "compare",
-        "_expect",
-        "_judge",
-        "_wrong",
-        "_compare_bucket",
-    }
+    {"ok", "note", "problem", "attempt", "judge", "compare", "Finding", "_expect", "_judge", "_wrong"}
 )
-"""Their first argument is a check's name, or a variable with it, or the beginning of names."""
+"""Their first argument is a check's name, or the beginning of names."""
 _MOST: Final = 5
 """Names with the same beginning that are listed one by one."""
 
@@ -61,34 +49,23 @@ def checks(mode: str) -> list[str]:
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
-    for scope in ast.walk(tree):
-        if not isinstance(scope, ast.Module | ast.FunctionDef):
-            continue
-        variables = {
-            node.targets[0].id: node.value
-            for node in scope.body
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        }
-        for node in ast.walk(scope):
-            match node:
-                case ast.Call(
-                    func=ast.Name(made) | ast.Attribute(attr=made),
-                    args=[ast.Starred(ast.Tuple([first, *_])) | first, *_],
-                ) if made in _MAKE_FINDINGS:
-                    value = variables.get(first.id, first) if isinstance(first, ast.Name) else first
-                    yield from _text(value, ".*" if made == "_compare_bucket" else "")
-                case _:
-                    pass
-
-
-def _text(value: ast.expr, end: str) -> Iterator[str]:
-    match value:
-        case ast.Constant(str(name)):
-            yield f"{name}{end}"
-        case ast.JoinedStr(values=[ast.Constant(str(name)), *_]):
-            yield f"{name}*"
-        case _:
-            pass
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Name(made) | ast.Attribute(attr=made), args=[ast.Constant(str(name)), *_]
+            ) if made in _MAKE_FINDINGS:
+                yield name
+            case ast.Call(
+                args=[ast.JoinedStr(values=[ast.Constant(str(name)), *_]), *_], func=ast.Name(made)
+            ) if made in _MAKE_FINDINGS:
+                yield f"{name}*"
+            case ast.Call(
+                func=ast.Name("_compare_bucket"),
+                args=[ast.Starred(ast.Tuple([ast.Constant(str(name)), *_])), *_],
+            ):
+                yield f"{name}.*"
+            case _:
+                pass
 
 
 def _purpose(module: str) -> str:
