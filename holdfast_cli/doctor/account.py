@@ -16,11 +16,10 @@ from botocore.exceptions import ClientError
 
 from holdfast import team as names
 from holdfast.lambda_python import lambda_python
-from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.bucket.stack import CLIENT_CONFIG
 from holdfast_cli.doctor import kms_keys
-from holdfast_cli.doctor.checks import attempt
-from holdfast_cli.doctor.findings import Finding, Level, note, ok, problem
+from holdfast_cli.doctor.checks import attempt, existing, judge
+from holdfast_cli.doctor.findings import Finding, Level, Outcome
 
 _LEAST_CONCURRENCY: Final = 100
 """The concurrency that Lambda keeps for functions without a reservation. New accounts may have 10 in all."""
@@ -68,40 +67,41 @@ def check(sign_in: Callable[[], boto3.Session], folder: Path, team: str | None) 
         team: the only team to check; None for all of `teams.toml`.
     """
     teams: list[Team] = []
-    yield from attempt("teams", partial(_read_teams, folder, team, teams))
+    yield from judge("teams", partial(_read_teams, folder, team, teams))
     teams = teams or [Team(team)]
-    yield from attempt("python", _python)
+    yield from judge("python", _python)
     found: list[tuple[boto3.Session, str]] = []
-    yield from attempt("credentials", partial(_credentials, sign_in, found))
+    yield from judge("credentials", partial(_credentials, sign_in, found))
     if not found:
         return  # every other call would fail, too
     [(session, account)] = found
-    here = []
+    by_region: dict[str, list[Team]] = {}
     for one in teams:
-        mismatch = list(_place(one, account, session.region_name))
-        yield from mismatch
-        if not any(finding.level is Level.PROBLEM for finding in mismatch):
-            here.append(one)
-    regions = dict.fromkeys(one.region or session.region_name for one in here)
-    for region in regions:
-        there = [one for one in here if (one.region or session.region_name) == region]
+        place = [
+            Finding("account", *_account(one, account)),
+            Finding("region", *_region(one, session.region_name)),
+        ]
+        yield from place
+        if not any(finding.level is Level.PROBLEM for finding in place):
+            by_region.setdefault(one.region or session.region_name, []).append(one)
+    for region, there in by_region.items():
         at = _At(session, account, region, there)
-        yield from attempt("bootstrap", partial(at.bootstrap, folder))
-        yield from attempt("lambda.concurrency", at.concurrency)
-        yield from attempt("lambda.memory", at.memory)
-        yield from attempt("api.throttling", at.throttling)
-        yield from attempt("former_stacks", at.former_stacks)
+        yield from judge("bootstrap", partial(at.bootstrap, folder))
+        yield from judge("lambda.concurrency", at.concurrency)
+        yield from judge("lambda.memory", at.memory)
+        yield from judge("api.throttling", at.throttling)
+        yield from judge("former_stacks", at.former_stacks)
         yield from attempt("keys", at.keys)
         yield from attempt("topics", at.topics)
         for one in there:
             if one.name is not None:
-                yield from attempt("bucket.name", partial(at.bucket, one.name))
+                yield from judge("bucket.name", partial(at.bucket, one.name))
 
 
 # --- the teams, and Python ------------------------------------------------------------------------
 
 
-def _read_teams(folder: Path, wanted: str | None, teams: list[Team]) -> Iterator[Finding]:
+def _read_teams(folder: Path, wanted: str | None, teams: list[Team]) -> Iterator[Outcome]:
     """Add the teams of teams.toml to `teams`. The CDK app validates the settings; this command does not."""
     path = folder / "teams.toml"
     try:
@@ -113,19 +113,23 @@ def _read_teams(folder: Path, wanted: str | None, teams: list[Team]) -> Iterator
             if isinstance(table, dict) and wanted in (None, name)
         ]
     except FileNotFoundError:
-        yield note("teams", "There is no teams.toml in this folder, so only the account itself is looked at.")
+        yield Level.NOTE, "There is no teams.toml in this folder, so only the account itself is looked at."
         return
     except (OSError, ValueError, AttributeError, RecursionError):
-        yield problem(
-            "teams", f"{path} cannot be read as a list of teams.", "Run `npx cdk ls`: it says what is wrong."
+        yield (
+            Level.PROBLEM,
+            f"{path} cannot be read as a list of teams.",
+            "Run `npx cdk ls`: it says what is wrong.",
         )
         return
     if not teams and wanted is not None:
-        yield problem(
-            "teams", f"{path} has no team {wanted}.", f"Write a table [teams.{wanted}], or name another team."
+        yield (
+            Level.PROBLEM,
+            f"{path} has no team {wanted}.",
+            f"Write a table [teams.{wanted}], or name another team.",
         )
     else:
-        yield ok("teams", f"{path} names {', '.join(one.name or '' for one in teams) or 'no team'}.")
+        yield Level.OK, f"{path} names {', '.join(one.name or '' for one in teams) or 'no team'}."
 
 
 def _text(table: Mapping[str, Any], setting: str) -> str | None:
@@ -133,11 +137,11 @@ def _text(table: Mapping[str, Any], setting: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[Outcome]:
     """Yield whether a deployment with this Python includes the functions' bytecode."""
     name = f"python{names.LAMBDA_PYTHON}"
     path = lambda_python() or f"No released {name} on the PATH runs, so npm's pyodide"
-    yield ok("python", f"{path} compiles the functions before they are deployed.")
+    yield Level.OK, f"{path} compiles the functions before they are deployed."
 
 
 # --- account and region ----------------------------------------------------------------------------
@@ -145,38 +149,40 @@ def _python() -> Iterator[Finding]:
 
 def _credentials(
     sign_in: Callable[[], boto3.Session], found: list[tuple[boto3.Session, str]]
-) -> Iterator[Finding]:
+) -> Iterator[Outcome]:
     session = sign_in()
     sts = session.client("sts", region_name=session.region_name or "us-east-1", config=CLIENT_CONFIG)
     identity = sts.get_caller_identity()
     found.append((session, identity["Account"]))
-    yield ok("credentials", f"The credentials are those of {identity['Arn']}.")
+    yield Level.OK, f"The credentials are those of {identity['Arn']}."
 
 
-def _place(team: Team, account: str, region: str | None) -> Iterator[Finding]:
-    """Yield whether a team's account and region are those of the credentials."""
+def _account(team: Team, account: str) -> Outcome:
+    """Return whether a team's account is that of the credentials."""
     if team.account is None:
-        yield ok("account", f"{team} is deployed to the account of the credentials, {account}.")
-    elif team.account == account:
-        yield ok("account", f"{team} belongs to the account of the credentials, {account}.")
-    else:
-        yield problem(
-            "account",
-            f"{team} belongs to the account {team.account}, and the credentials are those of {account}.",
-            f"Sign in to {team.account}, and run the command again for this team.",
-        )
+        return Level.OK, f"{team} is deployed to the account of the credentials, {account}."
+    if team.account == account:
+        return Level.OK, f"{team} belongs to the account of the credentials, {account}."
+    return (
+        Level.PROBLEM,
+        f"{team} belongs to the account {team.account}, and the credentials are those of {account}.",
+        f"Sign in to {team.account}, and run the command again for this team.",
+    )
+
+
+def _region(team: Team, region: str | None) -> Outcome:
+    """Return whether the region of a team is that of the environment."""
     if team.region is None and region is None:
-        yield problem("region", f"{team} has no region, and the environment has none.", "Set AWS_REGION.")
-    elif team.region is None:
-        yield ok("region", f"{team} is deployed to {region}, the region of the environment.")
-    elif region is None or team.region == region:
-        yield ok("region", f"{team} is deployed to {team.region}.")
-    else:
-        yield note(
-            "region",
-            f"{team} is deployed to {team.region}, and the environment has the region {region}.",
-            f"Set AWS_REGION={team.region} for the other commands of `holdfast`.",
-        )
+        return Level.PROBLEM, f"{team} has no region, and the environment has none.", "Set AWS_REGION."
+    if team.region is None:
+        return Level.OK, f"{team} is deployed to {region}, the region of the environment."
+    if region is None or team.region == region:
+        return Level.OK, f"{team} is deployed to {team.region}."
+    return (
+        Level.NOTE,
+        f"{team} is deployed to {team.region}, and the environment has the region {region}.",
+        f"Set AWS_REGION={team.region} for the other commands of `holdfast`.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +197,16 @@ class _At:
     def client(self, service: Any) -> Any:
         return self.session.client(service, region_name=self.region, config=CLIENT_CONFIG)
 
-    def bootstrap(self, folder: Path) -> Iterator[Finding]:
+    def stack(self, name: str) -> Any:
+        """Return CloudFormation's description of a stack; None if it does not exist."""
+        describe = self.client("cloudformation").describe_stacks
+        found = existing(describe, "ValidationError", StackName=name)
+        if found is None:
+            return None
+        [stack] = found["Stacks"]
+        return stack
+
+    def bootstrap(self, folder: Path) -> Iterator[Outcome]:
         """Yield whether the account and region are bootstrapped for CDK."""
         qualifier = _qualifier(folder)
         custom = (
@@ -201,64 +216,58 @@ class _At:
         )
         command = f"Run `npx cdk bootstrap aws://{self.account}/{self.region}{custom}` as an administrator."
         where = f"{self.account}/{self.region}"
-        try:
-            parameter = self.client("ssm").get_parameter(Name=f"/cdk-bootstrap/{qualifier}/version")
-        except ClientError as error:
-            if code_of(error) != "ParameterNotFound":
-                raise
-            yield problem(
-                "bootstrap", f"{where} is not prepared for CDK with the qualifier {qualifier}.", command
-            )
+        name = f"/cdk-bootstrap/{qualifier}/version"
+        parameter = existing(self.client("ssm").get_parameter, "ParameterNotFound", Name=name)
+        if parameter is None:
+            yield Level.PROBLEM, f"{where} is not prepared for CDK with the qualifier {qualifier}.", command
             return
         version = int(parameter["Parameter"]["Value"])
         if version < _BOOTSTRAP_VERSION:
-            yield problem(
-                "bootstrap",
+            yield (
+                Level.PROBLEM,
                 f"{where} is prepared for CDK with version {version}; {_BOOTSTRAP_VERSION} is needed.",
                 command,
             )
         else:
-            yield ok("bootstrap", f"{where} is prepared for CDK with version {version}.")
+            yield Level.OK, f"{where} is prepared for CDK with version {version}."
 
-    def concurrency(self) -> Iterator[Finding]:
+    def concurrency(self) -> Iterator[Outcome]:
         """Yield whether Lambda allows enough concurrent executions."""
         limit = self.client("lambda").get_account_settings()["AccountLimit"]
         allowed = limit["ConcurrentExecutions"]
         unreserved = limit.get("UnreservedConcurrentExecutions", allowed)
         text = f"Lambda runs {allowed} functions at once in {self.region}, {unreserved} of them unreserved"
         if unreserved < _LEAST_CONCURRENCY:
-            yield problem(
-                "lambda.concurrency",
+            yield (
+                Level.PROBLEM,
                 f"{text}; a request takes two at worst, and those above get 503.",
                 f"Ask for {_DEFAULT_CONCURRENCY}: `aws service-quotas request-service-quota-increase "
                 f"--service-code lambda --quota-code {_CONCURRENCY_QUOTA} --desired-value "
                 f"{_DEFAULT_CONCURRENCY} --region {self.region}`.",
             )
         else:
-            yield ok("lambda.concurrency", f"{text}.")
+            yield Level.OK, f"{text}."
 
-    def memory(self) -> Iterator[Finding]:
+    def memory(self) -> Iterator[Outcome]:
         """Yield whether a team's functions have more memory than a new account allows."""
         for team in self.teams:
             large = [size for size in _numbers(team.get("memory")).values() if size > _NEW_ACCOUNTS_MEMORY]
             if large:
-                yield note(
-                    "lambda.memory",
+                yield (
+                    Level.NOTE,
                     f"{team} asks for {max(large)} MB. A new account may allow {_NEW_ACCOUNTS_MEMORY}, and "
                     "no call tells the limit.",
                     "If the deployment fails with this limit, have AWS Support raise it, or lower `memory`.",
                 )
             else:
-                yield ok(
-                    "lambda.memory", f"{team} asks for at most {_NEW_ACCOUNTS_MEMORY} MB for each function."
-                )
+                yield Level.OK, f"{team} asks for at most {_NEW_ACCOUNTS_MEMORY} MB for each function."
 
-    def throttling(self) -> Iterator[Finding]:
+    def throttling(self) -> Iterator[Outcome]:
         """Yield whether a team's throttling settings exceed the account's quota of API Gateway."""
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
         rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
         if rate is None or burst is None:
-            yield note("api.throttling", "Not checked: API Gateway does not tell the quota of the account.")
+            yield Level.NOTE, "Not checked: API Gateway does not tell the quota of the account."
             return
         has = (
             f"All APIs of the account in {self.region} share {rate:g} requests a second and {burst:g} at once"
@@ -266,41 +275,37 @@ class _At:
         for team in self.teams:
             limits = _numbers(team.get("throttling"))
             if limits.get("rate", 0) > rate or limits.get("burst", 0) > burst:
-                yield problem(
-                    "api.throttling",
+                yield (
+                    Level.PROBLEM,
                     f"{has}. {team} asks for more.",
                     f"Write throttling = {{ rate = {min(limits.get('rate', rate), rate):g}, burst = "
                     f"{min(limits.get('burst', burst), burst):g} }} or less, or have the quota raised.",
                 )
             else:
-                yield ok("api.throttling", f"{has}. {team} does not ask for more.")
+                yield Level.OK, f"{has}. {team} does not ask for more."
 
-    def former_stacks(self) -> Iterator[Finding]:
+    def former_stacks(self) -> Iterator[Outcome]:
         """Yield which stacks of earlier releases are still deployed."""
         deployed = False
         for name in _FORMER_STACKS:
-            if stack := _stack(self.client("cloudformation"), name):
+            if stack := self.stack(name):
                 deployed = True
-                yield note("former_stacks", *_still_deployed(stack, self.region))
+                yield Level.NOTE, *_still_deployed(stack, self.region)
         if not deployed:
-            yield ok("former_stacks", f"{self.region} has no stack that only earlier releases need.")
+            yield Level.OK, f"{self.region} has no stack that only earlier releases need."
 
     def keys(self) -> Iterator[Finding]:
         """Yield whether S3 can encrypt with the keys that the teams' settings name, and who administers."""
         for team in self.teams:
-            key, previous = team.get("key"), team.get("previous_keys")
             kms, cloudformation = self.client("kms"), self.client("cloudformation")
-            for one in (key, *(previous if isinstance(previous, list) else ())):
-                if _is_arn(one):
-                    yield from attempt("keys.usable", partial(kms_keys.usable, kms, one, self.account))
-            if _is_arn(key) and team.name:
-                look = partial(_deployed_first, cloudformation, team.name, key)
-                yield from attempt("keys.deployed", look)
-            administrators = team.get("key_administrators")
-            for arn in administrators if isinstance(administrators, list) else ():
-                if _is_arn(arn):
-                    look = partial(_administrator, self.client("iam"), arn)
-                    yield from attempt("keys.administrators", look)
+            own = _arns([team.get("key")])
+            for key in (*own, *_arns(team.get("previous_keys"))):
+                yield from judge("keys.usable", partial(kms_keys.usable, kms, key, self.account))
+            if own and team.name:
+                look = partial(_deployed_first, cloudformation, team.name, *own)
+                yield from judge("keys.deployed", look)
+            for arn in _arns(team.get("key_administrators")):
+                yield from judge("keys.administrators", partial(_administrator, self.client("iam"), arn))
 
     def topics(self) -> Iterator[Finding]:
         """Yield whether the topics that the teams' settings name exist and accept messages."""
@@ -310,9 +315,9 @@ class _At:
                 topic = table.get("topic") if isinstance(table, dict) else None
                 if isinstance(topic, str):
                     look = partial(_topic, self.client("sns"), f"{setting}.topic", topic)
-                    yield from attempt("topics.usable", look)
+                    yield from judge("topics.usable", look)
 
-    def bucket(self, team: str) -> Iterator[Finding]:
+    def bucket(self, team: str) -> Iterator[Outcome]:
         """Yield whether a team's bucket name is free or belongs to the bucket of the team's stack."""
         name = names.bucket_name(team, self.account, self.region)
         try:
@@ -320,10 +325,10 @@ class _At:
         except ClientError as error:
             status = error.response["ResponseMetadata"].get("HTTPStatusCode")
             if status == 404:
-                yield ok("bucket.name", f"The name {name} is free.")
+                yield Level.OK, f"The name {name} is free."
             elif status == 403:
-                yield problem(
-                    "bucket.name",
+                yield (
+                    Level.PROBLEM,
                     f"There is a bucket {name}, and S3 does not let these credentials see it.",
                     "Use credentials with s3:ListBucket on it. If they have that, it is somebody else's: "
                     "choose another name for the team.",
@@ -332,37 +337,25 @@ class _At:
                 raise
             return
         stack = names.stack_name(team)
-        found = _stack(self.client("cloudformation"), stack)
+        found = self.stack(stack)
         if found is None:
             which = f"no stack {stack}"
             do = "Import it as docs/start/deploying.md says, or choose another name for the team."
         else:
             if _outputs(found).get(names.BUCKET_NAME) == name:
-                yield ok("bucket.name", f"The bucket {name} is that of the stack {stack}.")
+                yield Level.OK, f"The bucket {name} is that of the stack {stack}."
                 return
             which = f"the stack {stack}, which is {found['StackStatus']}, does not have it"
             do = (
                 "Unless it is being deployed, delete the stack; then import the bucket "
                 "(docs/start/deploying.md)."
             )
-        yield problem(
-            "bucket.name",
+        yield (
+            Level.PROBLEM,
             f"There is a bucket {name} in the account, and {which}: an earlier stack left it, with its "
             "states. A deployment fails, so that it does not start with an empty store.",
             do,
         )
-
-
-def _stack(cloudformation: Any, name: str) -> Mapping[str, Any] | None:
-    """Return CloudFormation's description of a stack; None if it does not exist."""
-    try:
-        [found] = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    except ClientError as error:
-        if code_of(error) != "ValidationError":
-            raise
-        return None
-    described: Mapping[str, Any] = found
-    return described
 
 
 def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:
@@ -386,79 +379,71 @@ def _still_deployed(stack: Mapping[str, Any], region: str) -> tuple[str, str]:
     )
 
 
-def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Finding]:
+def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Outcome]:
     """Yield whether the functions of a deployed stack may use a key that becomes the bucket's."""
     stack = names.stack_name(team)
-    try:
-        template = cloudformation.get_template(StackName=stack)["TemplateBody"]
-    except ClientError as error:
-        if code_of(error) != "ValidationError":
-            raise
+    template = existing(cloudformation.get_template, "ValidationError", StackName=stack)
+    if template is None:
         return  # there is no stack, and nobody writes yet
-    if key in json.dumps(template):
-        yield ok("keys.deployed", f"The functions of {stack} may use the key {key} already.")
+    if key in json.dumps(template["TemplateBody"]):
+        yield Level.OK, f"The functions of {stack} may use the key {key} already."
     else:
-        yield problem(
-            "keys.deployed",
+        yield (
+            Level.PROBLEM,
             f"The functions of {stack} may not use the key {key} yet: writes would fail during a deployment.",
             f'First deploy the key that the team has with previous_keys = ["{key}"].',
         )
 
 
-def _administrator(iam: Any, arn: str) -> Iterator[Finding]:
+def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
     """Yield whether there is a role or user with this ARN: the key's policy accepts any."""
     kind, _, path = arn.rpartition(":")[2].partition("/")
     name = path.rpartition("/")[2]
-    try:
-        if kind == "user":
-            existing = iam.get_user(UserName=name)["User"]["Arn"]
-        else:
-            existing = iam.get_role(RoleName=name)["Role"]["Arn"]
-    except ClientError as error:
-        if code_of(error) != "NoSuchEntity":
-            raise
-        existing = None
-    if existing == arn:
-        yield ok("keys.administrators", f"There is a {kind} {arn}.")
+    if kind == "user":
+        found = existing(iam.get_user, "NoSuchEntity", UserName=name)
     else:
-        yield problem(
-            "keys.administrators",
+        found = existing(iam.get_role, "NoSuchEntity", RoleName=name)
+    there = None if found is None else found[kind.capitalize()]["Arn"]
+    if there == arn:
+        yield Level.OK, f"There is a {kind} {arn}."
+    else:
+        yield (
+            Level.PROBLEM,
             f"key_administrators: there is no {kind} {arn}, so nobody administers the key as this {kind}.",
-            f"Write {existing}." if existing else f"Create the {kind}, or write the ARN of another.",
+            f"Write {there}." if there else f"Create the {kind}, or write the ARN of another.",
         )
 
 
-def _topic(sns: Any, setting: str, topic: str) -> Iterator[Finding]:
+def _topic(sns: Any, setting: str, topic: str) -> Iterator[Outcome]:
     """Yield whether a topic exists and no statement of its policy refuses messages."""
-    try:
-        attributes = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
-    except ClientError as error:
-        if code_of(error) not in ("NotFound", "InvalidParameter"):
-            raise
-        yield problem(
-            "topics.usable",
+    found = existing(sns.get_topic_attributes, "NotFound", "InvalidParameter", TopicArn=topic)
+    if found is None:
+        yield (
+            Level.PROBLEM,
             f"{setting}: there is no topic {topic} in this region.",
             f"Run `aws sns create-topic --name {topic.rpartition(':')[2]}`, or write the ARN of another.",
         )
         return
-    statements = json.loads(attributes.get("Policy", "{}")).get("Statement", [])
+    statements = json.loads(found["Attributes"].get("Policy", "{}")).get("Statement", [])
     refuses = [
         str(one.get("Sid", "without a Sid"))
         for one in (statements if isinstance(statements, list) else [statements])
         if one["Effect"] == "Deny"
     ]
     if refuses:
-        yield note(
-            "topics.usable",
+        yield (
+            Level.NOTE,
             f"{setting}: the policy of {topic} refuses something, in {', '.join(refuses)}.",
             "Check that it lets the team's audit function and CloudWatch publish.",
         )
     else:
-        yield ok("topics.usable", f"{setting}: the topic {topic} exists.")
+        yield Level.OK, f"{setting}: the topic {topic} exists."
 
 
-def _is_arn(setting: object) -> bool:
-    return isinstance(setting, str) and setting.startswith("arn:")
+def _arns(settings: object) -> list[str]:
+    """Return the ARNs of a list; return none if it is not a list."""
+    listed = settings if isinstance(settings, list) else []
+    return [one for one in listed if isinstance(one, str) and one.startswith("arn:")]
 
 
 def _numbers(table: object) -> dict[str, float]:

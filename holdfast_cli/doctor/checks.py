@@ -1,12 +1,12 @@
 """Runs checks so that one failure does not stop the others."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from holdfast_cli.bucket.aws_errors import code_of, explain
-from holdfast_cli.doctor.findings import Finding, note, problem
+from holdfast_cli.doctor.findings import Finding, Outcome, note, problem
 from holdfast_cli.errors import CommandError
 
 _NO_SUCH_CALL: Final = frozenset({"InvalidAction", "UnknownOperation", "UnknownOperationException"})
@@ -41,6 +41,21 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
             f"Not checked: the command failed with {type(error).__name__}.",
             "Report it as an issue, with the command that you typed.",
         )
+
+
+def judge(check: str, look: Callable[[], Iterable[Outcome]]) -> Iterator[Finding]:
+    """Yield each outcome of `look` as a finding with the name `check`, as `attempt` does."""
+    return attempt(check, lambda: (Finding(check, *outcome) for outcome in look()))
+
+
+def existing(call: Callable[..., Any], *absent: str, **parameters: str) -> Any:
+    """Return AWS's response to a call; None if AWS responds with one of the error codes `absent`."""
+    try:
+        return call(**parameters)
+    except ClientError as error:
+        if code_of(error) not in absent:
+            raise
+        return None
 
 
 def _not_checked(why: str) -> str:

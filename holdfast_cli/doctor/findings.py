@@ -37,6 +37,10 @@ class Finding:
     do: str = ""
 
 
+Outcome = tuple[Level, str] | tuple[Level, str, str]
+"""A finding without the name of its check: the level, the text, and the advice if there is any."""
+
+
 def ok(check: str, text: str) -> Finding:
     """Return a finding of the level `OK`."""
     return Finding(check, Level.OK, text)

@@ -5,15 +5,16 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
 from holdfast import watching
 from holdfast_cli.bucket.aws_errors import code_of
-from holdfast_cli.doctor.checks import attempt, is_denied
-from holdfast_cli.doctor.findings import REVERT, Finding, note, ok, problem
-from holdfast_cli.doctor.policies import differences
+from holdfast_cli.doctor.checks import attempt, existing, is_denied, judge
+from holdfast_cli.doctor.deployed import compare, policy_differences
+from holdfast_cli.doctor.findings import REVERT, Finding, Level, Outcome, note, ok, problem
 from holdfast_cli.doctor.template import DeployedTemplate
 from holdfast_cli.terminal.output import Progress
 
@@ -51,31 +52,29 @@ def check(kms: Any, s3: "S3Client", bucket: str, template: DeployedTemplate) -> 
     """Yield whether each key can be used, has its policy, and whether all objects are under such keys."""
     keys = of_functions(template)
     for key in keys:
-        yield from attempt("keys.usable", lambda: usable(kms, key, template.account))  # noqa: B023 called at once
+        yield from judge("keys.usable", partial(usable, kms, key, template.account))
     yield from attempt("keys.policy", lambda: _policies(kms, template))
     yield from attempt("keys.objects", lambda: _objects(s3, bucket, template.account, keys))
 
 
-def usable(kms: Any, key: str, account: str) -> Iterator[Finding]:
+def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
     """Yield whether S3 can encrypt with a key, and whether IAM of the account can allow that."""
-    try:
-        found = kms.describe_key(KeyId=key)["KeyMetadata"]
-    except ClientError as error:
-        if code_of(error) != "NotFoundException":
-            raise
-        yield problem("keys.usable", f"There is no key {key}.", "Write the ARN of a key that exists.")
+    described = existing(kms.describe_key, "NotFoundException", KeyId=key)
+    if described is None:
+        yield Level.PROBLEM, f"There is no key {key}.", "Write the ARN of a key that exists."
         return
+    found = described["KeyMetadata"]
     if (found["KeySpec"], found["KeyUsage"]) != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
-        yield problem(
-            "keys.usable",
+        yield (
+            Level.PROBLEM,
             f"S3 cannot encrypt with the key {key}, which is {found['KeySpec']} for {found['KeyUsage']}.",
             "Write the ARN of a symmetric key for ENCRYPT_DECRYPT.",
         )
         return
     if (state := found["KeyState"]) != "Enabled":
         pending = f"`aws kms cancel-key-deletion --key-id {key}`, then " if "Deletion" in state else ""
-        yield problem(
-            "keys.usable",
+        yield (
+            Level.PROBLEM,
             f"The key {key} is {state}: nothing under it can be read.",
             f"Run {pending}`aws kms enable-key --key-id {key}`.",
         )
@@ -83,13 +82,13 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Finding]:
     policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
     if missing := _NEEDED - set(_allowed(policy, account)):
         root = f"arn:{key.split(':')[1]}:iam::{account}:root"
-        yield problem(
-            "keys.usable",
+        yield (
+            Level.PROBLEM,
             f"The policy of the key {key} does not let IAM of {account} allow {', '.join(sorted(missing))}.",
             f"Allow both to {root} in the key's policy: docs/operate/keys.md has the statement.",
         )
     else:
-        yield ok("keys.usable", f"The functions can use the key {key}.")
+        yield Level.OK, f"The functions can use the key {key}."
 
 
 def _allowed(policy: Mapping[str, Any], account: str) -> Iterator[str]:
@@ -111,15 +110,17 @@ def _policies(kms: Any, template: DeployedTemplate) -> Iterator[Finding]:
     for logical_id, wanted in template.resources("AWS::KMS::Key"):
         key = template.resolve({"Ref": logical_id})
         found = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-        clauses = list(differences(wanted["KeyPolicy"], json.loads(found)))
-        if not clauses:
-            yield ok("keys.policy", "The policy of the stack's key is as in the template.")
-        for clause in clauses:
-            text, do = f"In the policy of the key {key} {clause}.", REVERT
-            if stale := _UNIQUE_ID.search(clause):
-                text = f"{text} {stale[0]} is the unique ID of a role or user that was deleted."
-                do = _STALE
-            yield problem("keys.policy", text, do)
+        alike = "The policy of the stack's key is as in the template."
+        differences = policy_differences(f"the key {key}", wanted["KeyPolicy"], found)
+        yield from map(_explained, compare("keys.policy", alike, differences))
+
+
+def _explained(difference: Finding) -> Finding:
+    stale = _UNIQUE_ID.search(difference.text)
+    if not stale:
+        return difference
+    text = f"{difference.text} {stale[0]} is the unique ID of a role or user that was deleted."
+    return problem(difference.check, text, _STALE)
 
 
 def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> Iterator[Finding]:

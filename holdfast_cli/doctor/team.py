@@ -11,10 +11,10 @@ from botocore.exceptions import ClientError
 
 from holdfast import team as names
 from holdfast.s3.sdk import connect
-from holdfast_cli.bucket import stack
-from holdfast_cli.doctor import api_probe, bucket, clock, domain, kms_keys, roles, s3_probe
-from holdfast_cli.doctor.checks import attempt
-from holdfast_cli.doctor.findings import Finding, note, ok, problem
+from holdfast_cli.bucket import records, stack
+from holdfast_cli.doctor import api_probe, clock, deployed, kms_keys, s3_probe
+from holdfast_cli.doctor.checks import attempt, is_denied, judge
+from holdfast_cli.doctor.findings import Finding, Level, Outcome, note, ok, problem
 from holdfast_cli.doctor.template import DeployedTemplate
 from holdfast_cli.errors import CommandError
 
@@ -38,7 +38,7 @@ def check(session: boto3.Session, team: str | None, address: str | None = None) 
         f"The stack {names.stack_name(found.team)} is deployed; its API is {address or found.api_address}.",
     )
     s3: S3Client = session.client("s3", config=stack.CLIENT_CONFIG)
-    yield from attempt("bucket", lambda: bucket.reached(s3, found))
+    yield from judge("bucket", lambda: bucket_is_there(s3, found))
     yield from attempt("stack.template", lambda: _deployed(session, s3, found))
     yield from attempt("stack.probes", lambda: _probes(session, s3, found, address))
 
@@ -54,6 +54,19 @@ def _clock(error: BaseException | None) -> Iterator[Finding]:
         yield problem("stack.clock", deviation, clock.DO)
 
 
+def bucket_is_there(client: "S3Client", found: stack.Stack) -> Iterator[Outcome]:
+    """Yield whether the bucket exists and belongs to the account of its stack."""
+    try:
+        client.head_bucket(Bucket=found.bucket, ExpectedBucketOwner=found.account)
+    except ClientError as error:
+        if not is_denied(error):
+            raise
+        do = "Use an identity that may list the bucket; if S3 refuses that too, it is somebody else's bucket."
+        yield Level.PROBLEM, records.refused(found), do
+    else:
+        yield Level.OK, f"The bucket {found.bucket} is there, in the account {found.account}."
+
+
 def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Iterator[Finding]:
     """Compare the deployed resources with the template."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
@@ -61,39 +74,46 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
     [described] = cloudformation.describe_stacks(StackName=name)["Stacks"]
     yield from stack_findings(described)
     template = _template(cloudformation, described)
-    yield from attempt("bucket", lambda: bucket.check(s3, found.bucket, template))
-    yield from attempt("staging_bucket", lambda: bucket.check_staging(s3, template))
+    yield from attempt("bucket", lambda: deployed.bucket(s3, found.bucket, template))
+    yield from attempt("staging_bucket", lambda: deployed.staging_bucket(s3, template))
     iam = session.client("iam", config=stack.CLIENT_CONFIG)
-    yield from attempt("roles", lambda: roles.check(iam, template))
-    if domain.domains(template):
+    yield from attempt("roles", lambda: deployed.roles(iam, template))
+    if deployed.domains(template):
         gateway = session.client("apigatewayv2", config=stack.CLIENT_CONFIG)
-        yield from attempt("domain", lambda: domain.check(gateway, template))
+        yield from attempt("domain", lambda: deployed.domain(gateway, template))
     kms = session.client("kms", config=stack.CLIENT_CONFIG)
     yield from attempt("keys", lambda: kms_keys.check(kms, s3, found.bucket, template))
 
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:
     """Yield the findings about the stack's status and termination protection."""
-    name, status = described["StackName"], described["StackStatus"]
+    name = described["StackName"]
+    yield Finding("stack.status", *_status(name, described["StackStatus"]))
+    is_protected = described.get("EnableTerminationProtection", False)
+    yield Finding("stack.termination_protection", *_termination_protection(name, is_protected))
+
+
+def _status(name: str, status: str) -> Outcome:
     if status in _COMPLETE:
-        yield ok("stack.status", f"The stack is {status}.")
-    elif status.endswith("_IN_PROGRESS"):
-        yield note("stack.status", f"The stack is {status}.", "Run this command again when it is complete.")
-    else:
-        yield problem(
-            "stack.status",
-            f"The stack is {status}: its last deployment failed.",
-            f"Look at its events in CloudFormation, then deploy it again with `npx cdk deploy {name}`.",
-        )
-    if described.get("EnableTerminationProtection"):
-        yield ok("stack.termination_protection", "The stack is protected from being deleted.")
-    else:
-        yield note(
-            "stack.termination_protection",
-            "The stack is not protected from being deleted.",
-            "Protect it with `aws cloudformation update-termination-protection "
-            f"--enable-termination-protection --stack-name {name}`.",
-        )
+        return Level.OK, f"The stack is {status}."
+    if status.endswith("_IN_PROGRESS"):
+        return Level.NOTE, f"The stack is {status}.", "Run this command again when it is complete."
+    return (
+        Level.PROBLEM,
+        f"The stack is {status}: its last deployment failed.",
+        f"Look at its events in CloudFormation, then deploy it again with `npx cdk deploy {name}`.",
+    )
+
+
+def _termination_protection(name: str, is_protected: bool) -> Outcome:
+    if is_protected:
+        return Level.OK, "The stack is protected from being deleted."
+    return (
+        Level.NOTE,
+        "The stack is not protected from being deleted.",
+        "Protect it with `aws cloudformation update-termination-protection "
+        f"--enable-termination-protection --stack-name {name}`.",
+    )
 
 
 def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef") -> DeployedTemplate:
@@ -123,7 +143,7 @@ def _probes(
     session: boto3.Session, s3: "S3Client", found: stack.Stack, address: str | None
 ) -> Iterator[Finding]:
     """Test the bucket and the API."""
-    keeps_everything = bucket.default_retention(s3, found.bucket, found.account)
+    keeps_everything = deployed.default_retention(s3, found.bucket, found.account)
     if keeps_everything:
         yield note(
             "s3",
@@ -141,7 +161,7 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
     """Test the bucket's conditions if the stack's lifecycle rule removes the objects of a killed probe."""
     cloudformation: CloudFormationClient = session.client("cloudformation", config=stack.CLIENT_CONFIG)
     name = names.stack_name(found.team)
-    if bucket.removes_probes(_document(cloudformation, name)):
+    if removes_probes(_document(cloudformation, name)):
         yield from s3_probe.check(connect(session), found.bucket, found.account)
     else:
         yield note(
@@ -150,6 +170,16 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
             "that removes what a killed trial leaves.",
             f"Deploy it again with `npx cdk deploy {name}`, and then run this command.",
         )
+
+
+def removes_probes(document: Mapping[str, Any]) -> bool:
+    """Return whether a template has the lifecycle rule that removes the objects of probes."""
+    return any(
+        rule.get("Id") == "probes"
+        for resource in document["Resources"].values()
+        if resource["Type"] == "AWS::S3::Bucket"
+        for rule in resource.get("Properties", {}).get("LifecycleConfiguration", {}).get("Rules", [])
+    )
 
 
 def _credentials() -> api_probe.Credentials | None:

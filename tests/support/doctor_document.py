@@ -16,12 +16,12 @@ TABLE: Final = re.compile(
 )
 MODES: Final = {
     "account": (),
-    "team": ("bucket", "domain", "kms_keys", "roles", "s3_probe", "api_probe"),
+    "team": ("deployed", "kms_keys", "s3_probe", "api_probe"),
     "configuration": ("cloud_block", "state_access"),
 }
 """The module of each mode, and those that it uses."""
 _MAKE_FINDINGS: Final = frozenset(
-    {"ok", "note", "problem", "attempt", "_expect", "_judge", "_wrong", "_Bucket"}
+    {"ok", "note", "problem", "attempt", "judge", "compare", "Finding", "_expect", "_judge", "_wrong"}
 )
 """Their first argument is a check's name, or the beginning of names."""
 _MOST: Final = 5
@@ -54,11 +54,16 @@ def _names(tree: ast.Module) -> Iterator[str]:
             case ast.Call(
                 func=ast.Name(made) | ast.Attribute(attr=made), args=[ast.Constant(str(name)), *_]
             ) if made in _MAKE_FINDINGS:
-                yield f"{name}.*" if made == "_Bucket" else name
+                yield name
             case ast.Call(
                 args=[ast.JoinedStr(values=[ast.Constant(str(name)), *_]), *_], func=ast.Name(made)
             ) if made in _MAKE_FINDINGS:
                 yield f"{name}*"
+            case ast.Call(
+                func=ast.Name("_compare_bucket"),
+                args=[ast.Starred(ast.Tuple([ast.Constant(str(name)), *_])), *_],
+            ):
+                yield f"{name}.*"
             case _:
                 pass
 

@@ -127,6 +127,7 @@ RESERVED: Answer = {"AccountLimit": {"ConcurrentExecutions": 100, "UnreservedCon
 SMALL: Answer = {"throttleSettings": {"rateLimit": 2500.0, "burstLimit": 1250}}
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/ops/security"
+OTHER_PATH = ROLE.replace("/ops", "")
 USER = f"arn:aws:iam::{ACCOUNT}:user/ann"
 MADE = datetime(2027, 1, 1, tzinfo=UTC)
 THERE = {"CreateDate": MADE, "Path": "/"}
@@ -154,127 +155,72 @@ def kms(state: str = "Enabled", account: str = ACCOUNT, template: str = "") -> d
 
 
 MISSING: Answer = ("ParameterNotFound", 400)
-
-FAULTS: Mapping[str, tuple[str, dict[str, Answer], str, str]] = {
-    "another account": ('account = "999999999999"', {}, "account", "Sign in to 999999999999"),
-    "a new account": ("", {"lambda__get_account_settings": LIMITS}, "lambda.concurrency", "L-B99A9384"),
-    "reservations": ("", {"lambda__get_account_settings": RESERVED}, "lambda.concurrency", "40 of them"),
-    "no bootstrap": ("", {"ssm__get_parameter": MISSING}, "bootstrap", "npx cdk bootstrap"),
-    "an old bootstrap": ("", {"ssm__get_parameter": {"Parameter": {"Value": "5"}}}, "bootstrap", "version 5"),
-    "a small quota": (
-        *("throttling = { rate = 5000, burst = 200 }", {"apigateway__get_account": SMALL}),
-        *("api.throttling", "rate = 2500, burst = 200"),
-    ),
-    "a key that is off": (f'key = "{KEY}"', kms("Disabled"), "keys.usable", "aws kms enable-key"),
-    "a key for others": (
-        f'previous_keys = ["{KEY}"]',
-        kms(account="999999999999"),
-        "keys.usable",
-        f"Allow both to arn:aws:iam::{ACCOUNT}:root",
-    ),
-    "a key that the functions may not use yet": (
-        *(f'key = "{KEY}"', kms(template="{}"), "keys.deployed"),
-        f'First deploy the key that the team has with previous_keys = ["{KEY}"].',
-    ),
-    "an administrator of the key that is not there": (
-        f'key_administrators = ["{ROLE}"]',
-        {"iam__get_role": ("NoSuchEntity", 404)},
-        *("keys.administrators", "Create the role, or write the ARN of another."),
-    ),
-    "a user that is not there": (
-        f'key_administrators = ["{USER}"]',
-        {"iam__get_user": ("NoSuchEntity", 404)},
-        *("keys.administrators", f"there is no user {USER}"),
-    ),
-    "an administrator with another path": (
-        f'key_administrators = ["{ROLE}"]',
-        role(ROLE.replace("/ops", "")),
-        *("keys.administrators", f"Write {ROLE.replace('/ops', '')}."),
-    ),
-    "a topic that is not there": (
-        f'notify = {{ topic = "{TOPIC}" }}',
-        {"sns__get_topic_attributes": ("NotFound", 404)},
-        *("topics.usable", "aws sns create-topic --name holdfast"),
-    ),
-    "a bucket that stayed": ("", {"s3__head_bucket": {}}, "bucket.name", "an earlier stack left it"),
-    "a bucket that a deployment which failed does not have": (
-        *("", {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")}),
-        *("bucket.name", "which is ROLLBACK_COMPLETE, does not have it"),
-    ),
-    "somebody else's bucket": ("", {"s3__head_bucket": ("403", 403)}, "bucket.name", "somebody else's"),
+OLD: Answer = {"Parameter": {"Value": "5"}}
+ROLLED_BACK = {"s3__head_bucket": {}, "cloudformation__describe_stacks": stack("ROLLBACK_COMPLETE")}
+IN_A_STACK = {
+    "s3__head_bucket": {},
+    "cloudformation__describe_stacks": stack("UPDATE_COMPLETE", BucketName=BUCKET),
 }
 
 
-def test_a_topic_whose_policy_refuses_something_is_a_note(found: Any) -> None:
-    policy = {"Statement": {"Effect": "Deny", "Sid": "OnlyOthers"}}
-    answer = {"Attributes": {"Policy": json.dumps(policy)}}
-    findings = found(f'notify = {{ topic = "{TOPIC}" }}', sns__get_topic_attributes=answer)
-
-    assert level(findings, "topics.usable") is Level.NOTE
-    assert "OnlyOthers" in said(findings, "topics.usable")
+def throttling(rate: int, burst: int) -> str:
+    return f"throttling = {{ rate = {rate}, burst = {burst} }}"
 
 
-@pytest.mark.parametrize(("settings", "answers", "check", "says"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_of_the_account_is_found_with_what_to_do(
-    found: Any, settings: str, answers: dict[str, Answer], check: str, says: str
-) -> None:
-    findings = found(settings, **answers)
-
-    assert problems(findings) == [check]
-    assert says in said(findings, check)
+def topic(*statements: Mapping[str, str]) -> dict[str, Answer]:
+    policy = json.dumps({"Statement": statements[0] if len(statements) == 1 else statements})
+    return {"sns__get_topic_attributes": {"Attributes": {"Policy": policy}}}
 
 
-IN_A_STACK = {"cloudformation__describe_stacks": stack("UPDATE_COMPLETE", BucketName=BUCKET)}
-FINE: Mapping[str, tuple[str, dict[str, Answer], str]] = {
-    "a key of the team's own": (f'key = "{KEY}"', kms(), "keys.usable"),
-    "a key that was deployed first": (
-        f'key = "{KEY}"',
-        kms(template=json.dumps({"Resource": KEY})),
-        "keys.deployed",
-    ),
-    "a role that administers the key": (
-        f'key_administrators = ["{ROLE}"]',
-        role(ROLE),
-        "keys.administrators",
-    ),
-    "a user that administers the key": (
-        f'key_administrators = ["{USER}"]',
-        user(USER),
-        "keys.administrators",
-    ),
-    "a topic": (
-        f'alarms = {{ topic = "{TOPIC}" }}',
-        {
-            "sns__get_topic_attributes": {
-                "Attributes": {"Policy": json.dumps({"Statement": [{"Effect": "Allow"}]})}
-            }
-        },
-        "topics.usable",
-    ),
-    "the bucket of its stack": ("", {"s3__head_bucket": {}, **IN_A_STACK}, "bucket.name"),
-}
-
-
-@pytest.mark.parametrize(("settings", "answers", "check"), FINE.values(), ids=FINE)
-def test_what_is_right_is_ok(found: Any, settings: str, answers: dict[str, Answer], check: str) -> None:
-    findings = found(settings, **answers)
-
-    assert problems(findings) == []
-    assert level(findings, check) is Level.OK
+OK, NOTE, PROBLEM = Level
+OWN, GIVEN = f'key = "{KEY}"', f'previous_keys = ["{KEY}"]'
+BY_ROLE, BY_USER = (f'key_administrators = ["{arn}"]' for arn in (ROLE, USER))
+NOTIFY, ALARMS = (f'{setting} = {{ topic = "{TOPIC}" }}' for setting in ("notify", "alarms"))
+SMALL_QUOTA: dict[str, Answer] = {"apigateway__get_account": SMALL}
+NO_ROLE: dict[str, Answer] = {"iam__get_role": ("NoSuchEntity", 404)}
+NO_USER: dict[str, Answer] = {"iam__get_user": ("NoSuchEntity", 404)}
+NO_TOPIC: dict[str, Answer] = {"sns__get_topic_attributes": ("NotFound", 404)}
+DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
 
 
 @pytest.mark.parametrize(
-    ("settings", "check", "says"),
+    ("settings", "answers", "check", "is_level", "says"),
     [
-        ("memory = { backend = 4096 }", "lambda.memory", "4096 MB"),
-        ('region = "eu-west-1"', "region", "AWS_REGION=eu-west-1"),
+        ('account = "999999999999"', {}, "account", PROBLEM, "Sign in to 999999999999"),
+        ('region = "eu-west-1"', {}, "region", NOTE, "AWS_REGION=eu-west-1"),
+        ("", {"lambda__get_account_settings": LIMITS}, "lambda.concurrency", PROBLEM, "L-B99A9384"),
+        ("", {"lambda__get_account_settings": RESERVED}, "lambda.concurrency", PROBLEM, "40 of them"),
+        ("memory = { backend = 4096 }", {}, "lambda.memory", NOTE, "4096 MB"),
+        ("", {"ssm__get_parameter": MISSING}, "bootstrap", PROBLEM, "npx cdk bootstrap"),
+        ("", {"ssm__get_parameter": OLD}, "bootstrap", PROBLEM, "version 5"),
+        (throttling(5000, 200), SMALL_QUOTA, "api.throttling", PROBLEM, "= 2500, burst = 200"),
+        (throttling(50, 2000), SMALL_QUOTA, "api.throttling", PROBLEM, "= 50, burst = 1250"),
+        (OWN, kms(), "keys.usable", OK, ""),
+        (OWN, kms("Disabled"), "keys.usable", PROBLEM, "aws kms enable-key"),
+        (GIVEN, kms(account="999999999999"), "keys.usable", PROBLEM, f"to arn:aws:iam::{ACCOUNT}:root"),
+        (OWN, kms(template=json.dumps({"Resource": KEY})), "keys.deployed", OK, ""),
+        (OWN, kms(template="{}"), "keys.deployed", PROBLEM, f'team has with previous_keys = ["{KEY}"].'),
+        (BY_ROLE, role(ROLE), "keys.administrators", OK, ""),
+        (BY_USER, user(USER), "keys.administrators", OK, ""),
+        (BY_ROLE, NO_ROLE, "keys.administrators", PROBLEM, "Create the role, or"),
+        (BY_USER, NO_USER, "keys.administrators", PROBLEM, f"no user {USER}"),
+        (BY_ROLE, role(OTHER_PATH), "keys.administrators", PROBLEM, f"Write {OTHER_PATH}."),
+        (ALARMS, topic({"Effect": "Allow"}, {"Effect": "Allow"}), "topics.usable", OK, "alarms.topic: "),
+        (NOTIFY, topic({"Effect": "Deny", "Sid": "OnlyOthers"}), "topics.usable", NOTE, "OnlyOthers"),
+        (NOTIFY, NO_TOPIC, "topics.usable", PROBLEM, "topic --name holdfast"),
+        ("", IN_A_STACK, "bucket.name", OK, ""),
+        ("", {"s3__head_bucket": {}}, "bucket.name", PROBLEM, "an earlier stack left it"),
+        ("", ROLLED_BACK, "bucket.name", PROBLEM, "which is ROLLBACK_COMPLETE, does not have it"),
+        ("", DENIED, "bucket.name", PROBLEM, "somebody else's"),
     ],
 )
-def test_what_is_worth_knowing_is_a_note(found: Any, settings: str, check: str, says: str) -> None:
-    findings = found(settings)
+def test_a_fault_is_found_with_what_to_do_and_what_is_right_is_ok(
+    found: Any, settings: str, answers: dict[str, Answer], check: str, is_level: Level, says: str
+) -> None:
+    findings = found(settings, **answers)
 
-    assert problems(findings) == []
-    assert level(findings, check) is Level.NOTE
+    assert problems(findings) == [check] * (is_level is Level.PROBLEM)
+    assert level(findings, check) is is_level
     assert says in said(findings, check)
 
 

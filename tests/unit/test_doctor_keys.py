@@ -7,6 +7,7 @@ import pytest
 
 from holdfast import watching
 from holdfast_cli.doctor import kms_keys
+from holdfast_cli.doctor.checks import judge
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.test_doctor_team import Client, refusal
@@ -142,7 +143,7 @@ def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_othe
     ],
 )
 def test_a_key_that_the_functions_cannot_use_is_a_problem_that_says_what_to_do(kms: Any, says: str) -> None:
-    [finding] = kms_keys.usable(kms, GIVEN, ACCOUNT)
+    [finding] = judge("keys.usable", lambda: kms_keys.usable(kms, GIVEN, ACCOUNT))
 
     assert finding.level is Level.PROBLEM
     assert GIVEN in finding.text
@@ -154,7 +155,8 @@ def test_a_key_that_the_functions_cannot_use_is_a_problem_that_says_what_to_do(k
 )
 @pytest.mark.parametrize("actions", [USE, ("kms:*",), ("kms:generate*", "kms:Decrypt")])
 def test_a_key_whose_policy_leaves_its_use_to_iam_is_ok(principal: Any, actions: tuple[str, ...]) -> None:
-    [finding] = kms_keys.usable(fake_kms({"Statement": allow(principal, *actions)}), GIVEN, ACCOUNT)
+    kms = fake_kms({"Statement": allow(principal, *actions)})
+    [finding] = judge("keys.usable", lambda: kms_keys.usable(kms, GIVEN, ACCOUNT))
 
     assert finding.level is Level.OK
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast_cli.doctor import bucket
+from holdfast_cli.doctor import team
 from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.infra.conftest import Synthesized
 
@@ -22,7 +22,7 @@ def test_every_reference_of_roles_and_buckets_is_resolved(synthesized: Synthesiz
 
 
 def test_the_rule_that_removes_probes_is_seen(synthesized: Synthesized) -> None:
-    assert bucket.removes_probes(synthesized.template)
+    assert team.removes_probes(synthesized.template)
 
 
 def test_every_permission_of_a_role_is_in_the_role_itself(synthesized: Synthesized) -> None:
