@@ -16,8 +16,8 @@ from tests.contract.test_sign_in import (
     Functions,
     aws,
     basic,
-    bearer,
     deployers,
+    jwt_of,
     stored_session,
     stored_token,
 )
@@ -56,7 +56,7 @@ def every_credential(functions: Functions, **restricted: Any) -> list[str]:
     granted_by = deployers(**restricted)
     functions.trust(record(**restricted), granted_by)
     session, of_session = stored_session(functions, granted_by)
-    return [basic(token.id, secret), basic(session.id, of_session), bearer()]
+    return [basic(token.id, secret), basic(session.id, of_session), jwt_of()]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from local_aws.server import LocalAws
 from tests.support import access_commands, audit_trail, documents, oidc
 from tests.support.access_records import (
     add_oidc_trust,
-    basic,
     exchange,
     new_token,
     session_of,
@@ -29,6 +28,7 @@ from tests.support.access_records import (
 from tests.support.deployed import client
 from tests.support.oidc import Issuer
 from tests.support.pages import page
+from tests.support.sign_ins import basic
 from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
 

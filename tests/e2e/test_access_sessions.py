@@ -12,7 +12,6 @@ from local_aws.server import ACCOUNT
 from tests.support import aws_caller, documents, oidc
 from tests.support.access_records import (
     add_aws_trust,
-    basic,
     exchange,
     new_token,
     session_of,
@@ -22,6 +21,7 @@ from tests.support.access_records import (
 from tests.support.aws_caller import AwsCaller
 from tests.support.http_client import Credentials
 from tests.support.oidc import Issuer
+from tests.support.sign_ins import basic
 from tests.support.team import Team
 
 SUBJECT = "repo:acme/network:ref:refs/heads/main"

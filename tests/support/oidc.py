@@ -9,13 +9,8 @@ from enum import Enum, auto
 from threading import Event
 from typing import Any, Final, Self
 
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.hashes import SHA256
-from joserfc.jwk import RSAKey
-
 from local_aws import issuer as local_issuer
 from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, SigningKeys, as_json, id_token, serving
-from tests.support.id_tokens import forged
 
 AUDIENCE: Final = "holdfast"
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
@@ -99,11 +94,6 @@ class Issuer:
             algorithm=algorithm,
         )
 
-    def claims(self) -> dict[str, Any]:
-        """Return the claims of a valid token, to be signed with another key."""
-        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token().split(".")[1] + "=="))
-        return found
-
     def _answer(self, path: str) -> Answer:
         self.asked.append(path)
         good = local_issuer.answer(self.address, self.keys, path)
@@ -129,22 +119,6 @@ class Issuer:
             case _:
                 pass
         return good
-
-
-# --- forgeries -----------------------------------------------------------------------------------
-
-
-def signed_well(keys: SigningKeys, header: Mapping[str, Any], claims: Mapping[str, Any]) -> str:
-    """Return a JWT with any header and claims, and a valid signature of the issuer's key for RS256."""
-    key = keys.current[Algorithm.RS256]
-    assert isinstance(key, RSAKey)
-    assert key.private_key
-    private = key.private_key
-    return forged(
-        {"alg": "RS256", "kid": key.kid, **header},
-        claims,
-        lambda unsigned: private.sign(unsigned, PKCS1v15(), SHA256()),
-    )
 
 
 def basic(token: str) -> str:
