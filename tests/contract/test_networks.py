@@ -15,7 +15,6 @@ from tests.contract.test_sign_in import (
     DENIED,
     Functions,
     aws,
-    basic,
     deployers,
     jwt_of,
     stored_session,
@@ -23,6 +22,7 @@ from tests.contract.test_sign_in import (
 )
 from tests.support.events import Context, sign_in
 from tests.support.id_tokens import RSA, Published, record
+from tests.support.sign_ins import basic
 
 NETWORKS = "203.0.113.0/24,198.51.100.0/24,2001:db8::/32"
 INSIDE, ALSO_INSIDE, OUTSIDE = "203.0.113.5", "198.51.100.5", "192.0.2.5"

@@ -23,10 +23,10 @@ from tests.support.team import Team
 def world_of(team: Team, issuer: Issuer) -> World:
     """Return the deployed team and an issuer, with the trust records of the table."""
     network = add_oidc_trust(team, issuer, SCOPE)
-    add_aws_trust(team, "Deployer", SCOPE)
+    add_aws_trust(team, "deployer", SCOPE)
     key = issuer.keys.current[Algorithm.RS256]
     assert isinstance(key, RSAKey)
-    return World(team.put, network, trusted(team, "Deployer"), key)
+    return World(team.put, network, trusted(team, "deployer"), key)
 
 
 def is_sent_as_it_is(header: str) -> bool:

@@ -22,11 +22,15 @@ _NAMES = count(1)
 
 
 def new_token(
-    team: Team, role: Role = Role.WRITER, *scope: str, expires: datetime | None = None
+    team: Team,
+    role: Role = Role.WRITER,
+    *scope: str,
+    grants: Sequence[Grant] = (),
+    expires: datetime | None = None,
 ) -> tuple[Token, Credentials]:
     """Store a token that nobody has used, so that API Gateway has nothing cached for it."""
     token, secret = tokens.create(
-        [Grant(role, scope or ("*",))],
+        grants or [Grant(role, scope or ("*",))],
         description="",
         created_by="a test",
         now=datetime.now(UTC),

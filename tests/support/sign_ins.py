@@ -209,7 +209,7 @@ def _new(record: trust.AwsTrust) -> trust.AwsTrust:
     return replace(record, id=new_id())
 
 
-_PAST: Final = {"age": 2 * _DAY, "lifetime": _DAY}
+_PAST: Final[Mapping[str, Any]] = {"age": 2 * _DAY, "lifetime": _DAY}
 _TOKENS: Final[Mapping[str, Mapping[str, Sent]]] = {
     "": {
         "a token": of_token(),
