@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.access import Caller, Grant, Role
-from holdfast.errors import InvalidBody
+from holdfast.errors import InvalidBody, NotAllowed
 from holdfast.identity import sessions, trust
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import SessionCredentials
+from holdfast.identity.session_exchange import for_id_token
 from holdfast.identity.sessions import Session, authenticate
 from holdfast.identity.trust import Records
 from tests.support.id_tokens import aws_record as record
@@ -71,6 +72,13 @@ def test_a_session_ends_after_its_seconds() -> None:
     for records in (Records((one,)), Records()):
         outcome = authenticate(credentials, session, records, now=session.expires)
         assert outcome == Denied(DenialReason.EXPIRED)
+
+
+def test_the_bearer_of_an_id_token_gets_a_session_until_the_token_ends() -> None:
+    of_id_token = replace(bearer(record(), AuthMethod.OIDC), ends=int(NOW.timestamp()))
+    assert for_id_token(of_id_token, now=NOW - timedelta(seconds=1)) == of_id_token
+    with pytest.raises(NotAllowed, match="ID token has expired"):
+        for_id_token(of_id_token, now=NOW)
 
 
 @pytest.mark.parametrize("method", [AuthMethod.TOKEN, AuthMethod.SESSION])
