@@ -490,7 +490,7 @@ SAYS = "issuer https://issuer.example.com, audience other, ?[31m, subject repo:a
 
 @dataclass(frozen=True)
 class Failure:
-    """What keeps from signing in: the API's response, or variables of the shell, where None removes one.
+    """A failure to sign in: the API's response, or variables of the shell, where None removes one.
 
     `requests` is how often the API is asked. `oidc` signs in with the ID token of the shell.
     """
@@ -536,7 +536,7 @@ FAILURES = (
         is_no_session(Reply(200, body))
         for body in (b"", b"<html>$(touch /tmp/no)</html>", b"[]", b"{}", json.dumps(GOOD).encode()[:40])
     ),
-    is_no_session(Reply(200, json.dumps(GOOD).encode(), cut=40)),
+    Failure(("check the address",), Reply(200, json.dumps(GOOD).encode(), cut=40), requests=3),
     is_no_session(Reply(204)),
     *(
         is_no_session(made(GOOD | changed))
