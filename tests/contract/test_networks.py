@@ -15,14 +15,14 @@ from tests.contract.test_sign_in import (
     DENIED,
     Functions,
     aws,
-    basic,
-    bearer,
     deployers,
+    jwt_of,
     stored_session,
     stored_token,
 )
 from tests.support.events import Context, sign_in
 from tests.support.id_tokens import RSA, Published, record
+from tests.support.sign_ins import basic
 
 NETWORKS = "203.0.113.0/24,198.51.100.0/24,2001:db8::/32"
 INSIDE, ALSO_INSIDE, OUTSIDE = "203.0.113.5", "198.51.100.5", "192.0.2.5"
@@ -56,7 +56,7 @@ def every_credential(functions: Functions, **restricted: Any) -> list[str]:
     granted_by = deployers(**restricted)
     functions.trust(record(**restricted), granted_by)
     session, of_session = stored_session(functions, granted_by)
-    return [basic(token.id, secret), basic(session.id, of_session), bearer()]
+    return [basic(token.id, secret), basic(session.id, of_session), jwt_of()]
 
 
 @pytest.mark.parametrize(

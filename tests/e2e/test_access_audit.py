@@ -1,6 +1,5 @@
 """Every command of docs/operate/audit.md, on real events of the deployed team."""
 
-import json
 import os
 import subprocess
 import time
@@ -17,10 +16,9 @@ from holdfast.access import Role
 from holdfast.identity import principals
 from infra.functions import FUNCTIONS
 from local_aws.server import LocalAws
-from tests.support import access_commands, audit_trail, documents, oidc
+from tests.support import audit_trail, documents, oidc
 from tests.support.access_records import (
     add_oidc_trust,
-    basic,
     exchange,
     new_token,
     session_of,
@@ -29,6 +27,7 @@ from tests.support.access_records import (
 from tests.support.deployed import client
 from tests.support.oidc import Issuer
 from tests.support.pages import page
+from tests.support.sign_ins import basic
 from tests.support.team import HOLDFAST, Team
 from tests.support.waiting import wait_until
 
@@ -286,11 +285,3 @@ def test_a_command_shows_what_happened(strict: Team, story: Story, question: str
     for line, parts in zip(lines, expected, strict=True):
         for part in parts:
             assert part in line
-
-
-def test_json_lines_are_whole_events(strict: Team, story: Story) -> None:
-    printed = [
-        json.loads(line)
-        for line in access_commands.holdfast(strict, "audit", "--state", STATE, "--json").splitlines()
-    ]
-    assert printed == [event for event in story.events if event.get("state") == STATE]

@@ -1,23 +1,27 @@
 """Authentication with ID tokens at the deployed authorizer, also while the issuer fails.
 
 The issuers run on loopback, and the deployed authorizer reaches them over HTTP. `tests/unit/test_oidc.py`
-tests which tokens are valid. These tests add the bundle, the gateway's cache and its limits.
+tests which tokens are valid, test_access_tokens.py the forged ones. These tests add the bundle, and the
+gateway's cache and limits.
 """
 
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from local_aws.issuer import DISCOVERY, Algorithm
-from tests.support.access_records import add_oidc_trust, alike, new_token, with_header
-from tests.support.access_records import basic as basic_pair
+from tests.support.access_records import add_oidc_trust, new_token, with_header
 from tests.support.audit_trail import wait_for_events
-from tests.support.id_tokens import forged, hmac_over, signed
-from tests.support.oidc import NETWORK, Fault, Issuer, basic, bearer
+from tests.support.oidc import (
+    NETWORK,
+    Fault,
+    Issuer,
+    basic,
+    bearer,
+)
 from tests.support.team import Team
 from tests.support.waiting import wait_until
 
@@ -45,48 +49,6 @@ def test_an_id_token_of_the_trusted_repository_gets_the_role_and_scope_of_its_re
     assert status(strict, authorization) == 204
     assert with_header(strict, authorization, "/states/elsewhere/none").error == (403, "not_allowed")
     assert with_header(strict, authorization, "/states/ci/none", "DELETE").error == (403, "not_allowed")
-
-
-def swapped(issuer: Issuer) -> str:
-    """Return a token of another repository with the claims of a valid token."""
-    mine = issuer.token({"repository": "mallory/network"}).split(".")
-    theirs = issuer.token().split(".")
-    return f"{mine[0]}.{theirs[1]}.{mine[2]}"
-
-
-def test_a_forged_or_foreign_token_is_refused_as_any_other_and_no_foreign_issuer_is_asked(
-    strict: Team, issuer: Issuer
-) -> None:
-    with Issuer() as attacker:
-        key, claims = issuer.keys.current[Algorithm.RS256], issuer.claims()
-        theirs = attacker.keys.current[Algorithm.RS256]
-        forgeries = {
-            "alg none": forged({"alg": "none", "typ": "JWT", "kid": key.kid}, claims, lambda _: b""),
-            "HMAC over the public key": forged(
-                {"alg": "HS256", "typ": "JWT", "kid": key.kid}, claims, hmac_over(key.as_pem(private=False))
-            ),
-            "a foreign key under the issuer's key ID": signed(theirs, claims, kid=key.kid),
-            "jku elsewhere": signed(theirs, claims, jku=f"{attacker.address}/keys"),
-            "a key ID that is an address": signed(theirs, claims, kid=f"{attacker.address}/keys"),
-            "an issuer that nobody trusts": attacker.token(),
-            "another payload under its signature": swapped(issuer),
-            "no signature": issuer.token().rpartition(".")[0] + ".",
-            "another audience": issuer.token(audience="sts.amazonaws.com"),
-            "another repository": issuer.token({"repository": "mallory/network"}),
-            "expired": issuer.token(now=datetime.now(UTC) - timedelta(hours=1)),
-        }
-        unknown = alike(with_header(strict, basic_pair("0" * 20, "x")))
-
-        answers = {
-            (name, form.__name__): alike(with_header(strict, form(token), "/states/ci/none"))
-            for name, token in forgeries.items()
-            for form in (basic, bearer)
-        }
-
-        assert {name: answer for name, answer in answers.items() if answer != unknown} == {}
-        assert attacker.asked == []
-    # The forger's tools make valid tokens if nothing is forged.
-    assert status(strict, bearer(signed(key, claims))) == 204
 
 
 # --- large tokens -----------------------------------------------------------------------------------

@@ -1,27 +1,26 @@
-"""Sessions: created from an ID token or AWS credentials, used, ended, and refused to attackers."""
+"""Sessions for AWS credentials, whose signature the gateway verifies, and refused to attackers."""
 
 import json
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 
 from holdfast.access import Role
 from holdfast.identity import principals
 from local_aws.server import ACCOUNT
-from tests.support import aws_caller, documents, oidc
+from tests.support import aws_caller, oidc
 from tests.support.access_records import (
     add_aws_trust,
-    basic,
     exchange,
     new_token,
     session_of,
     session_record,
-    with_header,
 )
 from tests.support.aws_caller import AwsCaller
 from tests.support.http_client import Credentials
 from tests.support.oidc import Issuer
+from tests.support.sign_ins import basic
 from tests.support.team import Team
 
 SUBJECT = "repo:acme/network:ref:refs/heads/main"
@@ -42,26 +41,6 @@ def new_session(team: Team, issuer: Issuer) -> Credentials:
 
 def status(team: Team, credentials: Credentials, state: str = "ci/none") -> int:
     return team.client_with(credentials).read(state).status
-
-
-# --- with an ID token -------------------------------------------------------------------------------
-
-
-def test_a_session_finishes_what_was_begun_with_its_id_token_within_what_its_trust_record_grants(
-    strict: Team, issuer: Issuer, state: str
-) -> None:
-    authorization, info = oidc.basic(issuer.token()), documents.lock_info()
-    name = f"ci/{state}"
-    assert with_header(strict, authorization, f"/locks/{name}", "PUT", body=info).status == 200
-
-    client = strict.client_with(session_of(exchange(strict, authorization)))
-
-    assert client.write(name, documents.state(), documents.lock_id(info)).status == 200
-    assert client.unlock(name, info).status == 200
-    assert client.delete(name).error == (403, "not_allowed")
-    assert client.read(state).error == (403, "not_allowed")
-    [version] = strict.versions(name)
-    assert unquote(version.metadata["written-by"]) == principals.principal(f"oidc:{issuer.address}#{SUBJECT}")
 
 
 # --- with AWS credentials ---------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.credentials import new_id
 from tests.support import documents, oidc
 from tests.support.access_records import (
-    basic,
     exchange,
     new_token,
     session_of,
@@ -22,6 +21,7 @@ from tests.support.access_records import (
 )
 from tests.support.oidc import Issuer
 from tests.support.permissions_judged import Roles
+from tests.support.sign_ins import basic
 from tests.support.team import Team
 
 # --- an identity in the request ---------------------------------------------------------------------

@@ -1,102 +1,67 @@
-"""Refused access tokens at the deployed authorizer: all get the same response, and reach no other key.
+"""Credentials at the deployed authorizer: every refusal is the same response, and reaches no other key.
 
-`tests/unit/test_credentials.py`, `test_tokens.py` and `tests/contract/test_sign_in.py` test which headers,
-secrets and records are valid. These tests add what the gateway does to a request.
+`tests/support/sign_ins.py` has the table, which the unit and contract tests try as well. These tests add what
+the gateway does to a request.
 """
 
-import base64
 from collections.abc import Sequence
 from dataclasses import replace
 
+from joserfc.jwk import RSAKey
+
 from holdfast.access import Role
-from holdfast.identity.credentials import new_id, new_secret
-from tests.support.access_records import alike, basic, new_token, with_header
-from tests.support.http_client import Client, Credentials
+from holdfast.identity.credentials import new_secret
+from local_aws.issuer import Algorithm
+from tests.support.access_records import add_aws_trust, add_oidc_trust, alike, new_token, trusted, with_header
+from tests.support.http_client import Client
+from tests.support.oidc import Issuer
 from tests.support.permissions_judged import Roles
+from tests.support.sign_ins import ATTEMPTS, SCOPE, World, basic, malformed
 from tests.support.team import Team
 
 
-def wrong(token_hash: str, credentials: Credentials) -> dict[str, str]:
-    """Return invalid `Authorization` headers that contain parts of a valid token."""
-    good = credentials.header
-    encoded = good.removeprefix("Basic ")
-    user, secret = credentials.username, credentials.password
-    return {
-        "a wrong secret of the right form": basic(user, new_secret()),
-        "its secret without the last letter": basic(user, secret[:-1]),
-        "its secret with a line end": basic(user, f"{secret}\n"),
-        "no secret": basic(user, ""),
-        "a secret that could be a path": basic(user, "/../../x"),
-        "the hash of its secret": basic(user, token_hash),
-        "an unknown ID with that secret": basic(new_id(), secret),
-        "an unknown ID with no secret": basic(new_id(), ""),
-        "truncated in the middle": good[: len(good) // 2],
-        "doubled": f"{good}, {good}",
-        "Basic twice": f"Basic {good}",
-        "no base64": f"Basic {user}:{secret}",
-        "base64 with a blank inside": f"Basic {encoded[:10]} {encoded[10:]}",
-        "base64 and more": f"Basic {encoded}=AAAA",
-        "only the scheme": "Basic",
-        "only the base64": encoded,
-        "another scheme": f"Digest {encoded}",
-        "the secret as a bearer": f"Bearer {secret}",
-        "no colon": f"Basic {base64.b64encode(f'{user}{secret}'.encode()).decode()}",
-        "no UTF-8": basic(user, b"\xff\xfe"),
-        "oidc with the secret": basic("oidc", secret),
-        "a JWT without parts": "Bearer ..",
-    }
+def world_of(team: Team, issuer: Issuer) -> World:
+    """Return the deployed team and an issuer, with the trust records of the table."""
+    network = add_oidc_trust(team, issuer, SCOPE)
+    add_aws_trust(team, "deployer", SCOPE)
+    key = issuer.keys.current[Algorithm.RS256]
+    assert isinstance(key, RSAKey)
+    return World(team.put, network, trusted(team, "deployer"), key)
 
 
-def traversals(token_id: str) -> list[str | bytes]:
-    """Return user names that could become a key outside `tokens/`, or another spelling of a token's key."""
-    return [
-        "../states/access/bait",
-        "../states/access/bait.tfstate",
-        "",
-        "/tokens/" + token_id,
-        f"../tokens/{token_id}",
-        f"x/../{token_id}",
-        f"{token_id}/",
-        f"{token_id}.json",
-        f"{token_id}?versionId=null",
-        f"{token_id}\x00",
-        f"{token_id}\r\nx-amz-acl: public-read",
-        f" {token_id}",
-        f"{token_id} ",
-        token_id.upper(),
-        token_id[:-1] + "\uff11",  # a digit, but not of ASCII
-        token_id[:-1].encode() + b"\xc0\xae",  # an overlong dot
-        "%2e%2e%2fstates%2faccess%2fbait",
-        f"session-{token_id}",
-        f"session-{'0' * 20}/../../tokens/{token_id}",
-        "../trust/records",
-        "*",
-        "a" * 4000,
-    ]
+def is_sent_as_it_is(header: str) -> bool:
+    """Return whether an HTTP client sends a header, and the gateway passes it on, as it is written."""
+    return header.isascii() and header.isprintable() and header.strip() == header and 0 < len(header) < 9000
 
 
-def test_a_wrong_header_is_refused_alike_and_no_user_name_reaches_a_key_outside_of_the_records(
+def test_every_refusal_of_the_table_is_the_same_response_and_reaches_no_key_outside_of_the_records(
     strict: Team, roles: Roles
 ) -> None:
-    token, credentials = new_token(strict)
     # The objects at these keys are valid records, so that a request that reaches them would succeed.
-    bait = replace(token, id="bait")
+    bait = replace(new_token(strict)[0], id="bait")
     for key in ("states/access/bait.tfstate", "states/access/bait.json", "bait.json", "tokens/.json"):
         strict.put(key, bait.to_json())
     before = len(asked_keys(roles))
-    others = {user: basic(user, credentials.password) for user in traversals(token.id)}
-
-    unknown = alike(with_header(strict, basic("0" * 20, new_secret())))
-    answers: dict[str | bytes, object] = {}
-    answers |= {name: alike(with_header(strict, header)) for name, header in others.items()}
-    assert token.key not in asked_keys(roles)[before:], "a name that is not its own led to the token"
-    headers = wrong(token.secret_sha256, credentials)
-    answers |= {name: alike(with_header(strict, header)) for name, header in headers.items()}
+    with Issuer() as issuer:
+        world = world_of(strict, issuer)
+        unknown = alike(with_header(strict, basic("0" * 20, new_secret()), "/states/ci/none"))
+        answers = {
+            name: alike(with_header(strict, attempt.sent(world), "/states/ci/none"))
+            for name, attempt in ATTEMPTS.items()
+        }
+        holding_none = {
+            header: alike(with_header(strict, header, "/states/ci/none"))
+            for header in malformed(world)
+            if is_sent_as_it_is(header)
+        }
 
     assert unknown[0] == 403
-    assert {name: answer for name, answer in answers.items() if answer != unknown} == {}
+    refused = {name: answer for name, answer in answers.items() if ATTEMPTS[name].reason}
+    assert {name: answer for name, answer in refused.items() if answer != unknown} == {}
+    assert {header: answer for header, answer in holding_none.items() if answer != unknown} == {}
+    accepted = {name: answer[0] for name, answer in answers.items() if name not in refused}
+    assert accepted == dict.fromkeys(accepted, 204)
     assert {key for key in asked_keys(roles)[before:] if not is_record(key)} == set()
-    assert strict.client_with(credentials).read("access/none").status == 204
 
 
 def is_record(key: str) -> bool:

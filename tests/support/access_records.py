@@ -1,6 +1,5 @@
 """Tokens and trust records of a team, written to its bucket directly: also those that no command creates."""
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,7 +9,7 @@ from typing import Any, Final
 from holdfast.access import Grant, Role
 from holdfast.identity import tokens, trust
 from holdfast.identity.tokens import Token
-from holdfast.identity.trust import OidcTrust
+from holdfast.identity.trust import AwsTrust, OidcTrust
 from tests.support.aws_caller import AwsCaller, assume, trust_records
 from tests.support.http_client import Client, Credentials, Response
 from tests.support.id_tokens import AUDIENCE
@@ -24,11 +23,15 @@ _NAMES = count(1)
 
 
 def new_token(
-    team: Team, role: Role = Role.WRITER, *scope: str, expires: datetime | None = None
+    team: Team,
+    role: Role = Role.WRITER,
+    *scope: str,
+    grants: Sequence[Grant] = (),
+    expires: datetime | None = None,
 ) -> tuple[Token, Credentials]:
     """Store a token that nobody has used, so that API Gateway has nothing cached for it."""
     token, secret = tokens.create(
-        [Grant(role, scope or ("*",))],
+        grants or [Grant(role, scope or ("*",))],
         description="",
         created_by="a test",
         now=datetime.now(UTC),
@@ -62,6 +65,13 @@ def add_aws_trust(team: Team, aws_role: str, *scope: str, role: Role = Role.WRIT
         team.put(trust.KEY, records.added(record).to_json())
 
 
+def trusted(team: Team, aws_role: str) -> AwsTrust:
+    """Return the trust record for an IAM role, which must have one."""
+    record = trust_records(team).for_aws_role(aws_role)
+    assert isinstance(record, AwsTrust)
+    return record
+
+
 def trust_role(team: Team, name: str) -> AwsCaller:
     """Return a caller with an IAM role that a team trusts as maintainer of every state."""
     caller = assume(team, name)
@@ -92,12 +102,6 @@ def with_header(
     return Client(team.gateway.address, team.tls, None).request(
         method, path, headers={"Authorization": authorization, **more.pop("headers", {})}, **more
     )
-
-
-def basic(user: str | bytes, password: str | bytes) -> str:
-    """Return the header of HTTP Basic, also for a user and a password that are not valid."""
-    pair = b":".join(each.encode() if isinstance(each, str) else each for each in (user, password))
-    return f"Basic {base64.b64encode(pair).decode()}"
 
 
 def alike(answer: Response) -> tuple[int, dict[str, str], bytes]:

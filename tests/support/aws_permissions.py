@@ -1,13 +1,13 @@
 """The permissions that AWS demands for each call, by its documents, compared with a role's policy.
 
 Review the table: a new kind of call raises `UnknownCallError` until the table has the permissions that AWS
-demands for it, the document that says so, and the reason why the function needs it.
+demands for it, and the document that says so.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import Enum
+from enum import Enum, auto
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from holdfast import watching
 from tests.support.iam_policy import Request, evaluate
 
 Statement = Mapping[str, Any]
+Permission = tuple[str, str]
+"""An action, and the pattern of its resource."""
 
 OBJECTS: Final = (
     *("states/*.tfstate", "states/*.tfstate.tflock", "probes/*"),
@@ -133,29 +135,28 @@ STS_PERMISSIONS: Final = "https://docs.aws.amazon.com/STS/latest/APIReference/AP
 class On(Enum):
     """The kind of resource that a permission applies to."""
 
-    OBJECT = "object"
-    BUCKET = "the bucket"
-    KEY = "the team's KMS key"
-    LOG = "the function's own log"
-    AUDIT = "the team's audit trail"
-    TRANSFERS = "the role for transfers"
-    TOPIC = "the topic of `notify`"
-    METRICS = "metrics"
+    OBJECT = auto()
+    BUCKET = auto()
+    KEY = auto()
+    LOG = auto()
+    AUDIT = auto()
+    TRANSFERS = auto()
+    TOPIC = auto()
+    METRICS = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One action that AWS demands for one kind of call.
 
-    `why` is the reason, `source` the address of AWS's document. AWS demands the action only if the call has
-    this `header` and this `query` parameter, does not have the parameter `without`, and gets one of these
-    `statuses`. `encrypted`: only if a KMS key of the team encrypts the bucket.
+    `source` is the address of AWS's document. AWS demands the action only if the call has this `header` and
+    this `query` parameter, does not have the parameter `without`, and gets one of these `statuses`.
+    `encrypted`: only if a KMS key of the team encrypts the bucket.
     """
 
     operation: str
     action: str
     on: On
-    why: str
     source: str
     header: str = ""
     query: str = ""
@@ -174,71 +175,40 @@ class Row:
             and (not self.encrypted or (reach.key_arn is not None and call.bucket != reach.archive_bucket))
         )
 
-    @property
-    def call(self) -> str:
-        """The kind of call in words."""
-        condition = ""
-        if self.header or self.query:
-            condition = f" with `{self.header or self.query}`"
-        elif self.statuses == (404,):
-            condition = " of a missing key"
-        operation = f"`{self.operation}`" if self.operation.isalnum() else self.operation
-        return operation + condition
+
+def _of_s3(operation: str, action: str, on: On = On.OBJECT, *, source: str = "", **only: Any) -> Row:
+    """Make a row. Without a source, its source is the page of the operation."""
+    return Row(operation, f"s3:{action}", on, source or f"{_API}{operation}.html", **only)
 
 
-def _of_object(operation: str, action: str, why: str, *, source: str = "", **only: Any) -> Row:
-    """Make a row for an object. Without a source, its source is the page of the operation."""
-    return Row(operation, action, On.OBJECT, why, source or f"{_API}{operation}.html", **only)
+def _of_key(operation: str, action: str, *statuses: int) -> Row:
+    return Row(operation, f"kms:{action}", On.KEY, KMS_ENCRYPTION, statuses=statuses, encrypted=True)
 
-
-def _of_key(operation: str, action: str, does: str, *statuses: int) -> Row:
-    why = f'S3 {does} it; only with `key = "kms"`'
-    return Row(operation, action, On.KEY, why, KMS_ENCRYPTION, statuses=statuses, encrypted=True)
-
-
-def _of_bucket(operation: str, action: str, why: str, **only: Any) -> Row:
-    return Row(operation, action, On.BUCKET, why, f"{_API}{operation}.html", **only)
-
-
-_COMPARES = "S3 compares with what is there"
-_MISSING = "S3 answers 404; without it 403, as for a fault"
-_NAMED = "what is read is the version that was named, also by a presigned address"
-_HISTORY = "the history; a workspace that was deleted moments ago and re-created is not deleted again"
-_RETAINED = "only with `retention`, and not where it is the bucket's default"
-_TAGGED = "lifecycle rules know old locks by their tag"
-_OWN_LINES = "its lines, and Lambda's own of each invocation"
-_STREAMS = "each function has a stream of its own for each day"
-_EVENTS = "shows operators the events of the states in their scope"
-_SIGNS = "signs an address with the role's credentials, and not with its own"
-_BY_LAMBDA = WRITES_LOG.operation
 
 TABLE: Final = (
-    _of_object("GetObject", "s3:GetObject", "reads it", without="versionId"),
-    _of_object("GetObject", "s3:GetObjectVersion", _NAMED, query="versionId"),
-    _of_key("GetObject", "kms:Decrypt", "decrypts", 200, 206),
-    _of_bucket("GetObject", "s3:ListBucket", _MISSING, statuses=(404,)),
-    _of_bucket("ListObjectsV2", "s3:ListBucket", "lists states, locks and workspaces"),
-    _of_bucket("ListObjectVersions", "s3:ListBucketVersions", _HISTORY),
-    _of_object("PutObject", "s3:PutObject", "writes it"),
-    _of_object("PutObject", "s3:PutObjectTagging", _TAGGED, header="x-amz-tagging"),
-    _of_object(
-        *("PutObject", "s3:PutObjectRetention", _RETAINED),
-        header="x-amz-object-lock-mode",
-        source=REQUIRED_PERMISSIONS,
-    ),
-    _of_object("PutObject", "s3:GetObject", _COMPARES, header="if-match", source=CONDITIONAL_WRITES),
-    _of_key("PutObject", "kms:GenerateDataKey", "encrypts", 200),
-    _of_object("DeleteObject", "s3:DeleteObject", "S3 wants it for every delete"),
-    _of_object("DeleteObject", "s3:GetObject", _COMPARES, header="if-match", source=CONDITIONAL_DELETES),
-    _of_object("DeleteObject", "s3:DeleteObjectVersion", "a lock goes without a trace", query="versionId"),
-    Row(_BY_LAMBDA, "logs:CreateLogStream", On.LOG, "each environment has its own", LAMBDA_LOGS),
-    Row(_BY_LAMBDA, "logs:PutLogEvents", On.LOG, _OWN_LINES, LAMBDA_LOGS),
-    Row("CreateLogStream", "logs:CreateLogStream", On.AUDIT, _STREAMS, LOGS_PERMISSIONS),
-    Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, "writes the events", LOGS_PERMISSIONS),
-    Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, _EVENTS, LOGS_PERMISSIONS),
-    Row("Publish", "sns:Publish", On.TOPIC, "notifies the team", SNS_PERMISSIONS),
-    Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, "writes the metrics", METRIC_PERMISSIONS),
-    Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, _SIGNS, STS_PERMISSIONS),
+    _of_s3("GetObject", "GetObject", without="versionId"),
+    _of_s3("GetObject", "GetObjectVersion", query="versionId"),
+    _of_key("GetObject", "Decrypt", 200, 206),
+    # S3 answers 404; without it 403, as for a fault.
+    _of_s3("GetObject", "ListBucket", On.BUCKET, statuses=(404,)),
+    _of_s3("ListObjectsV2", "ListBucket", On.BUCKET),
+    _of_s3("ListObjectVersions", "ListBucketVersions", On.BUCKET),
+    _of_s3("PutObject", "PutObject"),
+    _of_s3("PutObject", "PutObjectTagging", header="x-amz-tagging"),
+    _of_s3("PutObject", "PutObjectRetention", header="x-amz-object-lock-mode", source=REQUIRED_PERMISSIONS),
+    _of_s3("PutObject", "GetObject", header="if-match", source=CONDITIONAL_WRITES),
+    _of_key("PutObject", "GenerateDataKey", 200),
+    _of_s3("DeleteObject", "DeleteObject"),
+    _of_s3("DeleteObject", "GetObject", header="if-match", source=CONDITIONAL_DELETES),
+    _of_s3("DeleteObject", "DeleteObjectVersion", query="versionId"),
+    Row(WRITES_LOG.operation, "logs:CreateLogStream", On.LOG, LAMBDA_LOGS),
+    Row(WRITES_LOG.operation, "logs:PutLogEvents", On.LOG, LAMBDA_LOGS),
+    Row("CreateLogStream", "logs:CreateLogStream", On.AUDIT, LOGS_PERMISSIONS),
+    Row("PutLogEvents", "logs:PutLogEvents", On.AUDIT, LOGS_PERMISSIONS),
+    Row("FilterLogEvents", "logs:FilterLogEvents", On.AUDIT, LOGS_PERMISSIONS),
+    Row("Publish", "sns:Publish", On.TOPIC, SNS_PERMISSIONS),
+    Row("PutMetricData", "cloudwatch:PutMetricData", On.METRICS, METRIC_PERMISSIONS),
+    Row("AssumeRole", "sts:AssumeRole", On.TRANSFERS, STS_PERMISSIONS),
 )
 
 # Parameters for which AWS demands no further permission. A name with `*` at its end is a prefix.
@@ -280,14 +250,11 @@ _HARMLESS: Final[Mapping[str, Collection[str]]] = {
 class Demand:
     """A permission that one call needs.
 
-    `resource` is the ARN that AWS checks. `pattern` is the ARN that a policy should have for it, not wider
-    and not narrower. `on` is the pattern in words. `request` is the request that a policy is evaluated for.
+    `pattern` is the ARN that a policy should have for it, not wider and not narrower. `request` is the
+    request that a policy is evaluated for; its resource is the ARN that AWS checks.
     """
 
-    row: Row
-    resource: str
     pattern: str
-    on: str
     request: Request
 
 
@@ -317,38 +284,34 @@ def demands(call: Call, reach: Reach, principal: str) -> list[Demand]:
 def _demand(row: Row, call: Call, reach: Reach, principal: str) -> Demand:
     if call.bucket not in ("", reach.bucket, reach.staging_bucket, reach.archive_bucket):
         raise UnknownCallError(f"{call.operation} goes to {call.bucket}, the team's bucket is {reach.bucket}")
-    resource, pattern, on = _place(row, call, reach)
-    context = _context(call, row, reach, principal)
-    return Demand(row, resource, pattern, on, Request(row.action, resource, principal, context))
+    resource, pattern = _place(row, call, reach)
+    return Demand(pattern, Request(row.action, resource, principal, _context(call, row, reach, principal)))
 
 
-def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str, str]:
-    """Return the resource of a row's demand for a call, its pattern, and the pattern in words."""
+def _place(row: Row, call: Call, reach: Reach) -> tuple[str, str]:
+    """Return the resource of a row's demand for a call, and its pattern."""
     bucket = f"arn:aws:s3:::{call.bucket}"
-    staged = call.bucket == reach.staging_bucket
     of_bucket = {reach.staging_bucket: STAGED, reach.archive_bucket: ARCHIVED}.get(call.bucket, OBJECTS)
     match row.on:
         case On.OBJECT:
             kinds = [kind for kind in of_bucket if fnmatchcase(call.key, kind)]
             if len(kinds) != 1:
                 raise UnknownCallError(f"{call.operation} of {call.key}, which is of no known kind")
-            return f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}", f"`{kinds[0]}`"
-        case On.BUCKET:
-            return bucket, bucket, "the staging bucket" if staged else row.on.value
+            return f"{bucket}/{call.key}", f"{bucket}/{kinds[0]}"
+        case On.LOG | On.AUDIT:
+            group = reach.log_group_arn if row.on is On.LOG else reach.audit_group_arn
+            return f"{group.removesuffix('*')}log-stream:any", group
         case On.KEY:
             assert reach.key_arn is not None
-            return reach.key_arn, reach.key_arn, row.on.value
-        case On.LOG:
-            return f"{reach.log_group_arn.removesuffix('*')}log-stream:any", reach.log_group_arn, row.on.value
-        case On.AUDIT:
-            group = reach.audit_group_arn
-            return f"{group.removesuffix('*')}log-stream:any", group, row.on.value
+            return reach.key_arn, reach.key_arn
+        case On.BUCKET:
+            return bucket, bucket
         case On.TRANSFERS:
-            return reach.transfers_arn, reach.transfers_arn, row.on.value
+            return reach.transfers_arn, reach.transfers_arn
         case On.TOPIC:
-            return reach.topic_arn, reach.topic_arn, row.on.value
+            return reach.topic_arn, reach.topic_arn
         case On.METRICS:
-            return "*", "*", row.on.value
+            return "*", "*"
 
 
 _RETAIN_UNTIL: Final = "s3:object-lock-retain-until-date"
@@ -383,44 +346,37 @@ def _context(call: Call, row: Row, reach: Reach, principal: str) -> dict[str, st
     return context
 
 
-def distinct(found: Iterable[Demand]) -> list[Demand]:
+def distinct(demands: Iterable[Demand]) -> list[Demand]:
     """Return one demand of each kind: two demands that no policy can tell apart are of the same kind.
 
     A policy sees only the pattern of an object's name, and only the remaining days of a retention.
     """
     kinds: dict[object, Demand] = {}
-    for demand in found:
+    for demand in demands:
         context = demand.request.context
         values = {(key, str(context[key])) for key in context if key != _RETAIN_UNTIL}
-        kinds.setdefault((demand.row, demand.pattern, frozenset(values)), demand)
+        kinds.setdefault((demand.request.action, demand.pattern, frozenset(values)), demand)
     return list(kinds.values())
 
 
-def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
-    """Return a sentence for each demand that the role's policy and the bucket's policy do not allow."""
-    return sorted(
-        {
-            f"{demand.row.action} on {demand.pattern} is demanded for {demand.row.call} and not allowed"
-            for demand in needed
-            if evaluate(statements, demand.request) != "allow"
-        }
-    )
+def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> set[Permission]:
+    """Return what calls demand and the statements, of a role and its bucket, do not allow."""
+    return {
+        (demand.request.action, demand.pattern)
+        for demand in needed
+        if evaluate(statements, demand.request) != "allow"
+    }
 
 
-def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> list[str]:
-    """Return a sentence for each action and resource of a role's policy that no call demands.
+def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> set[Permission]:
+    """Return what a role's policy allows and no call demands.
 
     An action or a resource that is wider than the calls demand is superfluous as a whole.
     """
-    demanded = {(demand.row.action, demand.pattern) for demand in needed}
-    return sorted(
-        f"{action} on {resource} is allowed and no call demands it"
-        for action, resource in allowed(statements)
-        if (action, resource) not in demanded
-    )
+    return {*allowed(statements)} - {(demand.request.action, demand.pattern) for demand in needed}
 
 
-def allowed(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
+def allowed(statements: Sequence[Statement]) -> Iterator[Permission]:
     """Yield each action with each resource pattern that the statements allow.
 
     ValueError: a statement allows by exclusion, which is never least privilege.

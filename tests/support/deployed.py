@@ -112,7 +112,6 @@ class DeployedRole:
 
     `name` is the role's name in IAM. `principals` has the ARN of the session of each function that signs its
     requests, or addresses, with this role; `by_hand` is the ARN of a test's session with this role.
-    `key_policy` is the policy of the key that encrypts the bucket; empty if the key is not the stack's.
     """
 
     def __init__(self, aws: LocalAws, stack: "Stack", function: str) -> None:
@@ -130,7 +129,6 @@ class DeployedRole:
         self.by_hand = f"{sessions}/{_BY_HAND}"
         self.statements: list[dict[str, Any]] = stack.resolve(policy)["Statement"]
         self.bucket_policy = stack.bucket_policy
-        self.key_policy = stack.key_policy
         log_group = stack.resolve(users[0][1]["LoggingConfig"]["LogGroup"])
         variables = users[0][1]["Environment"]["Variables"]
         groups = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group"
@@ -261,15 +259,6 @@ class Stack:
     def bucket_policy(self) -> list[Statement]:
         _, properties = self.only("AWS::S3::BucketPolicy", Bucket={"Ref": "StateBucket"})
         found: list[Statement] = self.resolve(properties["PolicyDocument"])["Statement"]
-        return found
-
-    @property
-    def key_policy(self) -> list[Statement]:
-        """The statements of the policy of the KMS key; none if the key is not the stack's."""
-        if self.key_arn is None or not self.key_arn.endswith(self.physical_ids.get("StateKey", "/")):
-            return []
-        _, properties = self.only("AWS::KMS::Key")
-        found: list[Statement] = self.resolve(properties["KeyPolicy"])["Statement"]
         return found
 
     @property

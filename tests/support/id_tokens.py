@@ -24,6 +24,8 @@ SUBJECT = "repo:acme/network:ref:refs/heads/main"
 Key = RSAKey | ECKey | OKPKey
 
 RSA = RSAKey.generate_key(2048, {"kid": "one"})
+FOREIGN = RSAKey.generate_key(2048, {"kid": "one"})
+"""The key of somebody else, under the same key ID."""
 
 
 def record(name: str = "network", **changed: Any) -> trust.OidcTrust:

@@ -94,11 +94,6 @@ class Issuer:
             algorithm=algorithm,
         )
 
-    def claims(self) -> dict[str, Any]:
-        """Return the claims of a valid token, to be signed with another key."""
-        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token().split(".")[1] + "=="))
-        return found
-
     def _answer(self, path: str) -> Answer:
         self.asked.append(path)
         good = local_issuer.answer(self.address, self.keys, path)
@@ -124,9 +119,6 @@ class Issuer:
             case _:
                 pass
         return good
-
-
-# --- headers --------------------------------------------------------------------------------------
 
 
 def basic(token: str) -> str:

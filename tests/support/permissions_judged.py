@@ -40,4 +40,4 @@ def judge(aws: LocalAws, roles: Roles) -> None:
     """
     assert unknown_callers(aws, roles.values()) == set()
     lacking = {key: missing(needed(aws, role), statements(role)) for key, role in roles.items()}
-    assert {key: sentences for key, sentences in lacking.items() if sentences} == {}
+    assert {key: found for key, found in lacking.items() if found} == {}

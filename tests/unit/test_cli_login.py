@@ -8,6 +8,7 @@ import os
 import ssl
 import subprocess
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -204,54 +205,6 @@ def test_the_region_of_an_address_goes_before_that_of_the_shell(monkeypatch: pyt
     assert regions == ["eu-west-3", "cn-north-1", "us-east-1", "us-east-1", "eu-west-3", "us-east-1"]
 
 
-FORBIDDEN = b'{"message":"Forbidden"}'
-STEERING = "No trust record names the IAM role \x1b[31mDeveloper\n; add one with `holdfast trust add`."
-
-
-@pytest.mark.parametrize(
-    ("reply", "says"),
-    [
-        (refused(403, "not_allowed", STEERING), ("names the IAM role ?[31mDeveloper?; add one",)),
-        *((Reply(403, body), ("execute-api:Invoke", REGION)) for body in (FORBIDDEN, b"", b"<html>")),
-        (Reply(404, b'{"message":"Not Found"}'), ("404", "deploy")),
-        (refused(403, "not_signed", "Use `holdfast login`."), ("AWS_ACCESS_KEY_ID", "`aws sso login`")),
-        (refused(503, "undecided", "S3 did not say."), ("503", "S3 did not say.")),
-    ],
-)
-def test_a_refusal_is_one_line_that_says_why(stub: ApiStub, reply: Reply, says: tuple[str, ...]) -> None:
-    stub.reply(reply)
-
-    line = failure("--address", stub.address, **AWS)
-
-    assert [words for words in says if words not in line] == []
-    assert not set(line) & {"\x1b", "\n"}
-    assert SECRET_KEY not in line
-    assert "Use `holdfast login`" not in line
-
-
-@pytest.mark.parametrize(
-    ("changed", "says"),
-    [
-        (dict.fromkeys(AWS) | {"AWS_REGION": REGION}, "No AWS credentials"),
-        ({"HTTP_PROXY": "http://[::1"}, "HTTP_PROXY"),
-        ({"HTTP_PROXY": "ftp://127.0.0.1"}, "does not respond"),
-        ({"HTTP_PROXY": "http://a:s3cret@c:d"}, "HTTP_PROXY"),
-        ({"AWS_SESSION_TOKEN": "s3cret\r"}, "a header that HTTP cannot carry"),
-        ({"AWS_SESSION_TOKEN": "s3cret\u2028"}, "a header that HTTP cannot carry"),
-    ],
-)
-def test_a_shell_that_cannot_sign_in_is_one_line_without_its_secrets(
-    stub: ApiStub, changed: dict[str, str | None], says: str
-) -> None:
-    environment = {name: value for name, value in {**AWS, **changed}.items() if value is not None}
-
-    line = failure("--address", stub.address, **environment)
-
-    assert says in line
-    assert "s3cret" not in line
-    assert stub.asked == []
-
-
 def test_the_address_of_an_api_elsewhere_takes_a_region_and_tls() -> None:
     without_region = {name: value for name, value in AWS.items() if name != "AWS_REGION"}
     assert "AWS_REGION" in failure("--address", "https://states.example.com", **without_region)
@@ -325,39 +278,6 @@ def test_a_redirect_is_not_followed(stub: ApiStub, status: int) -> None:
         assert elsewhere.asked == []
     assert str(status) in line
     assert "never followed" in line
-
-
-GOOD = session()
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(200, b""),
-        Reply(200, b"<html>$(touch /tmp/no)</html>"),
-        Reply(200, b"[]"),
-        Reply(200, b"{}"),
-        Reply(200, json.dumps(GOOD).encode(), cut=40),
-        Reply(204),
-        made(GOOD | {"id": "session-$(touch no)"}),
-        made(GOOD | {"id": f"{GOOD['id']}\n"}),
-        made(GOOD | {"secret": "x'; touch no; '"}),
-        made(GOOD | {"secret": f"{GOOD['secret'][:-1]}"}),
-        made(GOOD | {"secret": None}),
-        made(GOOD | {"scope": "app/*"}),
-        made(GOOD | {"expires": "soon"}),
-        made(GOOD | {"expires": "2099-11-21T16:44:05"}),
-        made(GOOD | {"seconds": True}),
-        made({name: value for name, value in GOOD.items() if name != "principal"}),
-    ],
-)
-def test_an_answer_that_is_no_session_leaves_a_shell_nothing_to_evaluate(stub: ApiStub, reply: Reply) -> None:
-    stub.reply(reply)
-
-    line = failure("--address", stub.address, **AWS)
-
-    assert "check the address" in line
-    assert GOOD["secret"] not in line
 
 
 def test_control_characters_of_an_answer_do_not_reach_the_terminal(stub: ApiStub) -> None:
@@ -545,22 +465,6 @@ def test_what_github_answers_wrongly_is_one_line(stub: ApiStub, reply: Reply, re
     assert stub.asked == []
 
 
-@pytest.mark.parametrize(
-    ("environment", "says"),
-    [
-        (github_actions("http://192.0.2.1"), ["ACTIONS_ID_TOKEN_REQUEST_URL is not an https:// address"]),
-        (AWS, ["--id-token-file", "HOLDFAST_ID_TOKEN", "id-token: write"]),
-    ],
-)
-def test_without_an_id_token_or_tls_to_github_the_line_says_so(
-    stub: ApiStub, environment: dict[str, str], says: list[str]
-) -> None:
-    line = failure("--oidc", "--address", stub.address, **environment)
-
-    assert [words for words in says if words not in line] == []
-    assert stub.asked == []
-
-
 @pytest.mark.parametrize("content", [b"", b"two.parts", b"a.b.c\nd.e.f", b"\xff\xfe", b"x" * 20_000, None])
 def test_a_file_without_an_id_token_is_one_line_that_names_it(
     stub: ApiStub, tmp_path: Path, content: bytes | None
@@ -575,24 +479,100 @@ def test_a_file_without_an_id_token_is_one_line_that_names_it(
     assert stub.asked == []
 
 
+# --- what keeps from signing in -------------------------------------------------------------------
+
+GOOD = session()
+FORBIDDEN = b'{"message":"Forbidden"}'
+STEERING = "No trust record names the IAM role \x1b[31mDeveloper\n; add one with `holdfast trust add`."
+SECRETS = (SECRET_KEY, "s3cret", str(GOOD["secret"]))
 SAYS = "issuer https://issuer.example.com, audience other, ?[31m, subject repo:acme/network"
 
 
-@pytest.mark.parametrize(
-    ("status", "token", "says"),
-    [
-        *((status, jwt(aud=["other", "\x1b[31m"]), (SAYS, "holdfast trust list")) for status in (401, 403)),
-        (500, jwt(), ("may not reach the ID token's issuer", "https://issuer.example.com")),
-        *((403, token, ("cannot be read",)) for token in ("a.b.c", "a.W10.c", "a.bbbbb.c")),
-    ],
+@dataclass(frozen=True)
+class Failure:
+    """A failure to sign in: the API's response, or variables of the shell, where None removes one.
+
+    `requests` is how often the API is asked. `oidc` signs in with the ID token of the shell.
+    """
+
+    says: tuple[str, ...]
+    reply: Reply = field(default_factory=Reply)
+    changed: Mapping[str, str | None] = field(default_factory=dict)
+    requests: int = 1
+    oidc: bool = False
+
+
+def is_no_session(reply: Reply) -> Failure:
+    return Failure(("check the address",), reply, requests=2)
+
+
+def without_a_request(says: str, **changed: str | None) -> Failure:
+    return Failure((says,), changed=changed, requests=0)
+
+
+def of_id_token(status: int, token: str, *says: str, requests: int = 1) -> Failure:
+    reply = Reply(status, FORBIDDEN)
+    return Failure(says, reply, {"HOLDFAST_ID_TOKEN": token}, requests=requests, oidc=True)
+
+
+FAILURES = (
+    Failure(("names the IAM role ?[31mDeveloper?; add one",), refused(403, "not_allowed", STEERING)),
+    *(
+        Failure(("execute-api:Invoke", REGION), Reply(403, body), requests=2)
+        for body in (FORBIDDEN, b"", b"<html>")
+    ),
+    Failure(("404", "deploy"), Reply(404, b'{"message":"Not Found"}'), requests=2),
+    Failure(("AWS_ACCESS_KEY_ID", "`aws sso login`"), refused(403, "not_signed", "Use `holdfast login`.")),
+    Failure(("503", "S3 did not say."), refused(503, "undecided", "S3 did not say."), requests=3),
+    without_a_request("No AWS credentials", **dict.fromkeys(AWS), AWS_DEFAULT_REGION=REGION),
+    without_a_request("HTTP_PROXY", HTTP_PROXY="http://[::1"),
+    without_a_request("does not respond", HTTP_PROXY="ftp://127.0.0.1"),
+    without_a_request("HTTP_PROXY", HTTP_PROXY="http://a:s3cret@c:d"),
+    *(
+        without_a_request("a header that HTTP cannot carry", AWS_SESSION_TOKEN=f"s3cret{end}")
+        for end in ("\r", "\u2028")
+    ),
+    *(
+        is_no_session(Reply(200, body))
+        for body in (b"", b"<html>$(touch /tmp/no)</html>", b"[]", b"{}", json.dumps(GOOD).encode()[:40])
+    ),
+    Failure(("check the address",), Reply(200, json.dumps(GOOD).encode(), cut=40), requests=3),
+    is_no_session(Reply(204)),
+    *(
+        is_no_session(made(GOOD | changed))
+        for changed in (
+            *({"id": "session-$(touch no)"}, {"id": f"{GOOD['id']}\n"}, {"secret": "x'; touch no; '"}),
+            *({"secret": f"{GOOD['secret'][:-1]}"}, {"secret": None}, {"scope": "app/*"}),
+            *({"expires": "soon"}, {"expires": "2099-11-21T16:44:05"}, {"seconds": True}),
+        )
+    ),
+    is_no_session(made({name: value for name, value in GOOD.items() if name != "principal"})),
+    *(
+        of_id_token(status, jwt(aud=["other", "\x1b[31m"]), SAYS, "holdfast trust list")
+        for status in (401, 403)
+    ),
+    of_id_token(
+        *(500, jwt(), "may not reach the ID token's issuer", "https://issuer.example.com"), requests=3
+    ),
+    *(of_id_token(403, token, "cannot be read") for token in ("a.b.c", "a.W10.c", "a.bbbbb.c")),
+    Failure(
+        ("ACTIONS_ID_TOKEN_REQUEST_URL is not an https:// address",),
+        *(Reply(), github_actions("http://192.0.2.1"), 0, True),
+    ),
+    Failure(("--id-token-file", "HOLDFAST_ID_TOKEN", "id-token: write"), requests=0, oidc=True),
 )
-def test_a_refused_id_token_is_told_by_what_it_says_of_itself_and_not_shown(
-    stub: ApiStub, status: int, token: str, says: tuple[str, ...]
-) -> None:
-    stub.reply(Reply(status, b'{"message":"Forbidden"}'))
 
-    line = failure("--oidc", "--address", stub.address, HOLDFAST_ID_TOKEN=token)
 
-    assert [words for words in says if words not in line] == []
-    assert token not in line
-    assert len(stub.asked) == (3 if status == 500 else 1)
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case.says[0])
+def test_a_failure_is_one_line_that_says_why_and_shows_no_secret(stub: ApiStub, case: Failure) -> None:
+    stub.reply(case.reply)
+    environment = {name: value for name, value in {**AWS, **case.changed}.items() if value is not None}
+
+    line = failure("--address", stub.address, *(["--oidc"] * case.oidc), **environment)
+
+    assert [words for words in case.says if words not in line] == []
+    assert not set(line) & {"\x1b", "\n"}
+    token = environment.get("HOLDFAST_ID_TOKEN")
+    assert not [secret for secret in (*SECRETS, *([token] if token else [])) if secret in line]
+    assert "Use `holdfast login`" not in line
+    assert len(stub.asked) == case.requests

@@ -24,8 +24,8 @@ from local_aws import loopback
 from tests.support.certificates import create_certificates
 from tests.support.free_port import free_port
 from tests.support.id_tokens import (
-    AUDIENCE,
     DISCOVERY,
+    FOREIGN,
     ISSUER,
     RSA,
     SUBJECT,
@@ -40,7 +40,6 @@ from tests.support.id_tokens import (
 )
 
 OTHER_ISSUER = "https://login.example.com/realms/ci"
-FOREIGN = RSAKey.generate_key(2048, {"kid": "one"})
 RECORDS = Records((record(),))
 
 
@@ -137,15 +136,6 @@ def test_a_long_subject_is_a_short_principal(published: Issuer) -> None:
 
 
 # --- the signature --------------------------------------------------------------------------------
-
-
-def test_a_token_without_a_signature_is_denied(published: Issuer) -> None:
-    for alg in ("none", "None", "NONE", "nOnE", ""):
-        for signature in (b"", b"x"):
-            assert published.verify(raw({"alg": alg, "kid": "one"}, claims(), signature)) == Denied(
-                DenialReason.WRONG_ALGORITHM
-            )
-    assert published.asked == []
 
 
 def public_forms() -> list[bytes]:
@@ -302,71 +292,12 @@ def test_a_key_id_must_name_one_key() -> None:
 # --- the claims -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changed", "outcome"),
-    [
-        ({"aud": "another"}, "wrong_audience"),
-        ({"aud": ["another", "more"]}, "wrong_audience"),
-        ({"aud": ["another", AUDIENCE]}, None),
-        ({"aud": []}, "wrong_audience"),
-        ({"aud": ""}, "wrong_audience"),
-        ({"aud": None}, "wrong_audience"),
-        ({"aud": {AUDIENCE: AUDIENCE}}, "wrong_audience"),
-        ({"aud": [AUDIENCE, 7]}, "malformed"),
-        ({"aud": AUDIENCE + "2"}, "wrong_audience"),
-        ({"iss": None}, "unknown_issuer"),
-        ({"iss": ISSUER + "/"}, "unknown_issuer"),
-        ({"iss": ISSUER.upper()}, "unknown_issuer"),
-        ({"iss": [ISSUER]}, "unknown_issuer"),
-        ({"iss": "https://attacker.example.com"}, "unknown_issuer"),
-        ({"sub": None}, "malformed"),
-        ({"sub": ""}, "malformed"),
-        ({"sub": 7}, "malformed"),
-        ({"sub": "a\nb"}, "malformed"),
-        ({"sub": "a\0b"}, "malformed"),
-        ({"sub": "\ud800"}, "malformed"),
-        ({"sub": "x" * 1001}, "malformed"),
-        ({"sub": "x" * 1000}, None),
-        ({"repository": None}, "not_trusted"),
-        ({"repository": "acme/dns"}, "not_trusted"),
-        ({"repository": ["acme/network"]}, "not_trusted"),
-        ({"repository": "evil/acme/network"}, "not_trusted"),
-        ({"jti": 7}, "malformed"),
-    ],
-)
-def test_the_claims_must_be_those_of_a_trust_record(
-    published: Issuer, changed: dict[str, Any], outcome: str | None
-) -> None:
-    verified = published.verify(signed(RSA, claims(**changed)))
-    assert is_verified(verified) if outcome is None else verified == Denied(DenialReason(outcome))
-
-
 def test_no_issuer_is_asked_about_a_token_that_no_trust_record_matches(published: Issuer) -> None:
     for changed in ({"iss": "https://attacker.example.com"}, {"aud": "x"}, {"repository": "x"}, {"sub": ""}):
         published.verify(signed(RSA, claims(**changed)))
+    published.verify(raw({"alg": "none", "kid": "one"}, claims()))
     published.verify(signed(RSA, claims()), Records())
     assert published.asked == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "outcome"),
-    [
-        ({"exp": -40}, "expired"),
-        ({"exp": -20}, None),
-        ({"nbf": 40}, "not_yet_valid"),
-        ({"nbf": 20}, None),
-        ({"iat": 40}, "not_yet_valid"),
-        ({"iat": 20}, None),
-    ],
-)
-def test_a_token_counts_in_its_time_give_or_take_30_seconds(
-    published: Issuer, changed: dict[str, int], outcome: str | None
-) -> None:
-    now = int(time.time())
-    verified = published.verify(
-        signed(RSA, claims(**{name: now + seconds for name, seconds in changed.items()}))
-    )
-    assert is_verified(verified) if outcome is None else verified == Denied(DenialReason(outcome))
 
 
 @pytest.mark.parametrize("name", ["exp", "nbf", "iat"])
@@ -377,12 +308,6 @@ def test_a_time_that_is_none_is_denied(published: Issuer, name: str, value: obje
     outcome = published.verify(signed(RSA, body))
     assert isinstance(outcome, Denied)
     assert outcome.reason == "malformed"
-
-
-def test_a_token_without_an_end_is_denied_and_one_without_a_beginning_is_not(published: Issuer) -> None:
-    assert published.verify(signed(RSA, claims(exp=None))) == Denied(DenialReason.MALFORMED)
-    assert published.verify(signed(RSA, claims(exp=True))) == Denied(DenialReason.EXPIRED)
-    assert is_verified(published.verify(signed(RSA, claims(nbf=None, iat=None))))
 
 
 def test_a_claim_that_stands_twice_is_denied(published: Issuer) -> None:

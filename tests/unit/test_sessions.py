@@ -1,4 +1,4 @@
-"""Sessions: their records, their ends, and whose credentials they accept."""
+"""Sessions: their records and their ends; test_sign_in.py has whose credentials they accept."""
 
 import json
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.access import Caller, Grant, Role
-from holdfast.errors import InvalidBody
+from holdfast.errors import InvalidBody, NotAllowed
 from holdfast.identity import sessions, trust
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.credentials import SessionCredentials
+from holdfast.identity.session_exchange import for_id_token
 from holdfast.identity.sessions import Session, authenticate
 from holdfast.identity.trust import Records
 from tests.support.id_tokens import aws_record as record
 
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
-HOUR = timedelta(hours=1)
 ARN = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
 
 
@@ -74,30 +74,11 @@ def test_a_session_ends_after_its_seconds() -> None:
         assert outcome == Denied(DenialReason.EXPIRED)
 
 
-def test_a_session_is_denied_when_its_trust_record_was_removed_or_re_created() -> None:
-    one = record()
-    session, secret = new_session(one)
-    credentials = SessionCredentials(session.id, secret)
-    for records in (Records(), Records((record("others"),)), Records((record(),))):
-        outcome = authenticate(credentials, session, records, now=NOW)
-        assert outcome == Denied(DenialReason.TRUST_REMOVED)
-
-
-def test_wrong_and_unknown_credentials_are_denied_alike() -> None:
-    one = record()
-    session, secret = new_session(one)
-    other, other_secret = new_session(one)
-    for credentials, stored in (
-        (SessionCredentials(session.id, other_secret), session),
-        (SessionCredentials(session.id, secret[:-1]), session),
-        (SessionCredentials(session.id, ""), session),
-        (SessionCredentials(other.id, secret), session),
-        (SessionCredentials(session.id, secret), None),
-        (SessionCredentials(session.id, ""), None),
-    ):
-        for now in (NOW, NOW + HOUR):
-            outcome = authenticate(credentials, stored, Records((one,)), now=now)
-            assert outcome == Denied(DenialReason.UNKNOWN_OR_WRONG)
+def test_the_bearer_of_an_id_token_gets_a_session_until_the_token_ends() -> None:
+    of_id_token = replace(bearer(record(), AuthMethod.OIDC), ends=int(NOW.timestamp()))
+    assert for_id_token(of_id_token, now=NOW - timedelta(seconds=1)) == of_id_token
+    with pytest.raises(NotAllowed, match="ID token has expired"):
+        for_id_token(of_id_token, now=NOW)
 
 
 @pytest.mark.parametrize("method", [AuthMethod.TOKEN, AuthMethod.SESSION])

@@ -1,4 +1,4 @@
-"""Sign-in: a damaged record, and what is read at once; tests/contract/test_sign_in.py has everything else."""
+"""Sign-in, without S3: the table of credentials, a damaged record, and what is read at once."""
 
 import time
 from datetime import UTC, datetime
@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.identity import sessions, trust
-from holdfast.identity.authentication import Authenticated
+from gateway import authorizer_context
+from holdfast.identity import credentials, sessions, trust
+from holdfast.identity.authentication import Authenticated, Denied
 from holdfast.identity.credentials import Credentials, IdToken, SessionCredentials, TokenCredentials
+from holdfast.identity.oidc import keys
 from holdfast.identity.sign_in import sign_in
+from holdfast.identity.trust import Records
 from tests.support.events import ANYWHERE
-from tests.support.id_tokens import RSA, aws_record, claims, signed
+from tests.support.id_tokens import RSA, Published, aws_record, claims, record, signed
+from tests.support.sign_ins import ATTEMPTS, SCOPE, Attempt, World, malformed
 from tests.unit.test_sessions import NOW, bearer
 
 ID = "a1" * 10
@@ -22,8 +26,44 @@ BY_SESSION = SessionCredentials(SESSION.id, SECRET)
 STORED = {SESSION.key: SESSION.to_json()}
 
 
+class Bucket:
+    """A bucket in memory. `asked` has the key of each request."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.asked: list[str] = []
+
+    def read(self, key: str) -> SimpleNamespace | None:
+        self.asked.append(key)
+        return SimpleNamespace(body=self.objects[key]) if key in self.objects else None
+
+
+def world_of(bucket: Bucket) -> World:
+    network, deployers = record(scope=[SCOPE]), aws_record("deployers", scope=[SCOPE])
+    bucket.objects[trust.KEY] = Records((network, deployers)).to_json()
+    return World(bucket.objects.__setitem__, network, deployers, RSA)
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
+def test_credentials_have_the_outcome_of_the_table(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "process_issuers", Published(RSA).issuers)
+    bucket = Bucket()
+    sent = credentials.parse(attempt.sent(world_of(bucket)))
+    store: Any = bucket
+
+    outcome = authorizer_context.bounded(sign_in(sent, store, ANYWHERE, time.monotonic() + 9))
+
+    assert (outcome.reason if isinstance(outcome, Denied) else "") == attempt.reason
+    assert len(bucket.asked) == attempt.requests
+
+
+def test_a_header_that_can_be_no_credentials_holds_none() -> None:
+    for header in malformed(world_of(Bucket())):
+        assert credentials.parse(header) is None, header
+
+
 @pytest.mark.parametrize(
-    ("credentials", "damaged"),
+    ("sent", "damaged"),
     [
         pytest.param(TokenCredentials(ID, "x"), f"tokens/{ID}.json", id="token"),
         pytest.param(BY_SESSION, SESSION.key, id="session"),
@@ -31,14 +71,11 @@ STORED = {SESSION.key: SESSION.to_json()}
         pytest.param(IdToken(signed(RSA, claims())), trust.KEY, id="ID token's trust record"),
     ],
 )
-def test_a_damaged_record_is_raised_and_not_an_outcome(credentials: Credentials, damaged: str) -> None:
-    class Bucket:
-        def read(self, key: str) -> SimpleNamespace:
-            return SimpleNamespace(body=b"{}" if key == damaged else STORED[key])
-
+def test_a_damaged_record_is_raised_and_not_an_outcome(sent: Credentials, damaged: str) -> None:
     store: Any = Bucket()
+    store.objects = {**STORED, damaged: b"{}"}
     with pytest.raises(ValueError, match=r"valid (token|session|trust) record"):
-        sign_in(credentials, store, ANYWHERE, time.monotonic() + 9)
+        sign_in(sent, store, ANYWHERE, time.monotonic() + 9)
 
 
 def test_a_session_and_its_trust_record_are_read_at_once() -> None:
@@ -47,11 +84,12 @@ def test_a_session_and_its_trust_record_are_read_at_once() -> None:
     bodies = {session.key: session.to_json(), trust.KEY: trust.Records((granted,)).to_json()}
     both = Barrier(2, timeout=5)
 
-    class Bucket:
-        def read(self, key: str) -> SimpleNamespace:
+    class Together(Bucket):
+        def read(self, key: str) -> SimpleNamespace | None:
             both.wait()
-            return SimpleNamespace(body=bodies[key])
+            return super().read(key)
 
-    store: Any = Bucket()
-    credentials = SessionCredentials(session.id, secret)
-    assert isinstance(sign_in(credentials, store, ANYWHERE, time.monotonic() + 9), Authenticated)
+    store: Any = Together()
+    store.objects = bodies
+    sent = SessionCredentials(session.id, secret)
+    assert isinstance(sign_in(sent, store, ANYWHERE, time.monotonic() + 9), Authenticated)

@@ -1,4 +1,4 @@
-"""Access tokens: their records, their ends, and whose credentials they accept."""
+"""Access tokens: their records and their ends; test_sign_in.py has whose credentials they accept."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity import records, tokens
-from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
+from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token, authenticate
 
@@ -135,28 +135,6 @@ def test_a_record_that_says_so_is_of_a_newer_release_also_where_it_cannot_be_rea
     body: bytes, newer: bool
 ) -> None:
     assert records.is_newer(body) is newer
-
-
-def test_wrong_unknown_expired_and_revoked_credentials_are_denied_with_a_reason() -> None:
-    token, secret = new_token(expires=NOW + DAY)
-    other, other_secret = new_token()
-    right = TokenCredentials(token.id, secret)
-    unknown_or_wrong = DenialReason.UNKNOWN_OR_WRONG
-    assert is_valid(token, secret)
-    assert is_valid(token, secret, NOW + DAY - SECOND)
-    for credentials, stored, now, reason in (
-        (TokenCredentials(token.id, other_secret), token, NOW, unknown_or_wrong),
-        (TokenCredentials(token.id, secret[:-1]), token, NOW, unknown_or_wrong),
-        (TokenCredentials(token.id, ""), token, NOW, unknown_or_wrong),
-        (TokenCredentials(token.id, ""), None, NOW, unknown_or_wrong),
-        (TokenCredentials(other.id, secret), token, NOW, unknown_or_wrong),
-        (TokenCredentials(token.id, other_secret), token, NOW + DAY, unknown_or_wrong),
-        (right, None, NOW, unknown_or_wrong),
-        (right, token, NOW + DAY, DenialReason.EXPIRED),
-        (right, revoked(token), NOW, DenialReason.REVOKED),
-        (right, revoked(token), NOW + DAY, DenialReason.REVOKED),
-    ):
-        assert authenticate(credentials, stored, now=now) == Denied(reason)
 
 
 def test_a_rotation_keeps_the_old_secret_for_the_stated_time() -> None:
