@@ -1,6 +1,7 @@
 """State names and the S3 keys that belong to them."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,15 +13,41 @@ MAX_SEGMENTS = 8
 RESERVED: Final = "holdfast-doctor"
 """The first segment of the names of probes. No other state may have it."""
 
-RECORDS: Final = "workspaces/"
-"""The key prefix of the workspaces' records."""
-
 FROZEN_PATTERNS: Final = "freezes/patterns.json"
 """The key of the record of frozen patterns."""
 
 _PROBE_FOLDER: Final = f"{RESERVED}/"
 _PROBE_ID: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one kind of object, of which each state has one."""
+
+    prefix: str
+    suffix: str
+
+    def of(self, name: str) -> str:
+        return f"{self.prefix}{name}{self.suffix}"
+
+    def name(self, key: str) -> "StateName | None":
+        """Return the name of the state to which an object belongs; None for any other key, and for a probe.
+
+        >>> LOCKS.name("states/network/prod.tfstate.tflock"), STATES.name("states/.hidden.tfstate")
+        (StateName(value='network/prod'), None)
+        """
+        if not (key.startswith(self.prefix) and key.endswith(self.suffix)):
+            return None
+        with suppress(InvalidName):
+            name = parse(key[len(self.prefix) : -len(self.suffix)])
+            return None if name.is_probe else name
+        return None
+
+
+STATES: Final = Keys("states/", ".tfstate")
+LOCKS: Final = Keys("states/", ".tfstate.tflock")
+RECORDS: Final = Keys("workspaces/", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +71,11 @@ class StateName:
     def __post_init__(self) -> None:
         is_probe = self.value.startswith(_PROBE_FOLDER)
         probe = f"probes/{self.value.removeprefix(_PROBE_FOLDER)}"
-        state_key = probe if is_probe else f"states/{self.value}.tfstate"
+        state_key = probe if is_probe else STATES.of(self.value)
         object.__setattr__(self, "is_probe", is_probe)
         object.__setattr__(self, "state_key", state_key)
-        object.__setattr__(self, "lock_key", f"{state_key}.tflock")
-        object.__setattr__(self, "record_key", f"{RECORDS}{self.value}.json")
+        object.__setattr__(self, "lock_key", f"{probe}.tflock" if is_probe else LOCKS.of(self.value))
+        object.__setattr__(self, "record_key", RECORDS.of(self.value))
 
     def __str__(self) -> str:
         return self.value

@@ -16,11 +16,10 @@ from typing import Final, TypeVar
 
 from holdfast import json_object, names
 from holdfast.access import Grant, Role
-from holdfast.errors import InvalidName
 from holdfast.identity import records, tokens
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token
-from holdfast.names import RESERVED, StateName
+from holdfast.names import LOCKS, RESERVED, STATES, StateName
 from holdfast.s3.objects import ListedKey
 from holdfast.s3.store import Store
 from holdfast.state import held
@@ -47,8 +46,6 @@ _DAILY_HOUR: Final = 6
 _NEW: Final = timedelta(hours=1, minutes=5)
 """The age up to which a finding is new. Looks are not exactly an hour apart: twice is better than never."""
 _AT_ONCE: Final = 8
-_STATES, _, _STATE = StateName("*").state_key.partition("*")
-_LOCK: Final = StateName("").lock_key.removeprefix(_STATES)
 _TOKENS: Final = tokens.token_key("").removesuffix(".json")
 
 _T = TypeVar("_T")
@@ -125,10 +122,10 @@ class Seen:
 def look(store: Store, now: datetime) -> Seen:
     """Look at a bucket: one request for each thousand keys, and one for each lock and token."""
     locked, large = [], []
-    for entry in _listed(store, _STATES):
-        if name := _named(entry.key, _LOCK):
+    for entry in _listed(store, LOCKS.prefix):
+        if name := LOCKS.name(entry.key):
             locked.append(name)
-        elif (name := _named(entry.key, _STATE)) and LARGE <= entry.size <= LAMBDA_PAYLOAD:
+        elif (name := STATES.name(entry.key)) and LARGE <= entry.size <= LAMBDA_PAYLOAD:
             large.append((name, entry))
     read = zip(locked, _at_once(lambda name: held.read(store, name), locked), strict=True)
     locks = [(name, lock) for name, lock in read if lock]
@@ -307,14 +304,6 @@ def _written(time: datetime) -> str:
 
 def _age(lock: HeldLock) -> timedelta:
     return lock.read_at - lock.version.last_modified
-
-
-def _named(key: str, ending: str) -> StateName | None:
-    """Return the name in a state's or a lock's key; None for any other key."""
-    if key.endswith(ending):
-        with suppress(InvalidName):
-            return names.parse(key.removeprefix(_STATES).removesuffix(ending))
-    return None
 
 
 def _listed(store: Store, prefix: str) -> Iterator[ListedKey]:

@@ -31,9 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
-from holdfast import names
-from holdfast.errors import InvalidName
-from holdfast.names import StateName
+from holdfast.names import LOCKS, STATES, StateName
 from holdfast.s3.budget import Budget
 from holdfast.s3.objects import ObjectVersion, is_unique
 from holdfast.s3.sdk import connect
@@ -63,7 +61,6 @@ LATELY: Final = timedelta(hours=1)
 
 _AT_ONCE: Final = 8
 """Locks that are read or removed in parallel; the SDK keeps ten connections."""
-_LOCK: Final = ".tfstate.tflock"
 _REPLICA: Final = "REPLICA"
 _PASSING: Final = ("sessions/", "probes/")
 """The lifecycle removes such objects within days."""
@@ -217,7 +214,7 @@ def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
     not_current = []
     for key, entry in sorted(there.current.items()):
         own = here.current.get(key)
-        if key.endswith(_LOCK) or key.startswith(_PASSING):
+        if key.endswith(LOCKS.suffix) or key.startswith(_PASSING):
             continue
         below, state = "", _state_of(key)
         is_written_here = own is not None and _id_of(key, own) not in there.ids
@@ -273,9 +270,9 @@ def _words(revision: Mapping[str, str], entry: Mapping[str, Any] | None) -> str:
 
 
 def _state_of(key: str) -> str:
-    if not (key.startswith("states/") and key.endswith(".tfstate")):
+    if not (key.startswith(STATES.prefix) and key.endswith(STATES.suffix)):
         return ""
-    return key.removeprefix("states/").removesuffix(".tfstate")
+    return key.removeprefix(STATES.prefix).removesuffix(STATES.suffix)
 
 
 def is_copy(key: str, version: ObjectVersion, there: Listing | None) -> bool:
@@ -306,13 +303,12 @@ def locks_in(new: Side, here: Listing, there: Listing | None, progress: "Progres
     """Return the locks and freezes that are current in the replica."""
 
     def read(key: str) -> ReplicaLock | None:
-        try:
-            name = names.parse(key.removeprefix("states/").removesuffix(_LOCK))
-        except InvalidName:
-            return None  # no API has a state of this name
-        return _current_lock(new.store(), name, there)
+        name = LOCKS.name(key)
+        return _current_lock(new.store(), name, there) if name else None  # no API has a state of this name
 
-    keys = [key for key, entry in sorted(here.current.items()) if key.endswith(_LOCK) and "Size" in entry]
+    keys = [
+        key for key, entry in sorted(here.current.items()) if key.endswith(LOCKS.suffix) and "Size" in entry
+    ]
     return _by_name(_for_each(keys, read, "locks read", progress))
 
 

@@ -16,7 +16,6 @@ from holdfast.s3.store import Store
 MAX_TAGS: Final = 50
 
 _SCHEMA: Final = 1
-_SUFFIX: Final = StateName("").record_key.removeprefix(RECORDS)
 # The characters that HCP Terraform accepts in a tag's key and value, ASCII.
 _KEY: Final = re.compile(r"[A-Za-z0-9_.:@=+\- ]{1,128}", re.ASCII)
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.:@=+/\- ]{0,256}", re.ASCII)
@@ -78,14 +77,14 @@ def check_tags(tags: object) -> Mapping[str, str]:
     return tags
 
 
-def listed(store: Store, prefix: str) -> Iterator[str]:
+def listed(store: Store, prefix: str) -> Iterator[StateName]:
     """Yield the names of the states that have a record and whose names begin with a prefix.
 
-    The prefix is a text such as `network/`. The names are not validated.
+    The prefix is a text such as `network/`. Other objects than records are skipped.
     """
-    for key in store.list_keys(RECORDS + prefix):
-        if key.endswith(_SUFFIX):
-            yield key.removeprefix(RECORDS).removesuffix(_SUFFIX)
+    for key in store.list_keys(RECORDS.prefix + prefix):
+        if name := RECORDS.name(key):
+            yield name
 
 
 def read(store: Store, name: StateName) -> StoredRecord | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from holdfast import names
 from holdfast.access import Action, Caller
 from holdfast.cloud import records
 from holdfast.cloud.ids import WorkspaceId
@@ -229,7 +228,7 @@ def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> l
     with_record = _in_scope(records.listed(store, prefix), wanted, caller)
     with_state: list[StateName] = []
     if not wanted.tags:
-        with_state = _in_scope((name.value for name in catalog.states(store, prefix)), wanted, caller)
+        with_state = _in_scope(catalog.states(store, prefix), wanted, caller)
     in_scope = sorted({*with_record, *with_state}, key=lambda name: name.value)
     read = _with_tags(store, with_record) if wanted.tags or wanted.excluded else {}
     matches = [read[name] if name in read else Workspace(WorkspaceId.mint(name)) for name in in_scope]
@@ -410,14 +409,10 @@ def _just_deleted() -> JustDeleted:
     )
 
 
-def _in_scope(listed: Iterable[str], wanted: Wanted, caller: Caller) -> list[StateName]:
+def _in_scope(listed: Iterable[StateName], wanted: Wanted, caller: Caller) -> list[StateName]:
     """Return the states that are workspaces, are in the caller's scope, and match the filter by name."""
     states = []
-    for text in listed:
-        try:
-            name = names.parse(text)
-        except InvalidName:
-            continue
+    for name in listed:
         place = organization_and_workspace(name)
         if place and wanted.has_name(place[1]) and caller.may(Action.READ_METADATA, name):
             states.append(name)

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from holdfast import names
 from holdfast.access import Action, Caller, check_pattern, matches
 from holdfast.errors import InvalidName, InvalidRequest
-from holdfast.names import RECORDS, StateName
+from holdfast.names import LOCKS, RECORDS, STATES, Keys, StateName
 from holdfast.s3.objects import HistoryEntry, ListedKey
 from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
@@ -24,10 +24,6 @@ PAGE: Final = 999
 
 _AT_ONCE: Final = 8
 """The number of locks that are read in parallel."""
-
-_FOLDER, _, _SUFFIX = StateName("*").state_key.partition("*")
-_LOCK_SUFFIX: Final = StateName("").lock_key.removeprefix(_FOLDER)
-_RECORD_SUFFIX: Final = StateName("").record_key.removeprefix(RECORDS)
 
 _T = TypeVar("_T")
 
@@ -88,8 +84,8 @@ def states(store: Store, prefix: str) -> Iterator[StateName]:
 
     Objects of other programs are skipped if their keys do not belong to a valid state name.
     """
-    for key in store.list_keys(_FOLDER + prefix):
-        name = _state_of(key)
+    for key in store.list_keys(STATES.prefix + prefix):
+        name = STATES.name(key)
         if name and name.value.startswith(prefix):
             yield name
 
@@ -109,15 +105,15 @@ def locked_or_stored(
         The names, in order, and the place where the next request continues; None at the end.
     """
     ends = time.monotonic() + walk.SECONDS
-    beginning = _FOLDER + pattern.partition("*")[0]
-    lists = (_locked_by, _state_of)
+    beginning = STATES.prefix + pattern.partition("*")[0]
+    lists = (LOCKS, STATES)
     number, after = place
     if number not in range(len(lists)) or not (after or beginning).startswith(beginning):
         raise cursors.invalid()
     matching: set[StateName] = set()
     while True:
         page = store.keys_page(beginning, after=after)
-        listed = (lists[number](entry.key) for entry in page.keys)
+        listed = (lists[number].name(entry.key) for entry in page.keys)
         matching |= {name for name in listed if name and matches(pattern, name)}
         number, after = (number, page.last) if page.last else (number + 1, "")
         if number == len(lists) or len(matching) >= PAGE or time.monotonic() >= ends:
@@ -170,7 +166,7 @@ def page_of_readable(
     after = _begin("readable", prefix, cursor, caller, action=Action.READ)
     keys = _keys_of(store, page_size)
     walked = _walk(prefix, after, caller, keys, page_size, action=Action.READ, seconds=seconds)
-    readable = [(name, entry.size) for key, entry in walked.entries if (name := _state_of(key))]
+    readable = [(name, entry.size) for key, entry in walked.entries if (name := STATES.name(key))]
     next_ = cursors.encode("readable", [walked.next]) if walked.next else None
     return Readable(readable, next_, is_last=walked.until is None)
 
@@ -188,8 +184,8 @@ def page_of_declared(
     It takes one request. The arguments are those of `page_of_states`.
     """
     after = _begin("declared", prefix, cursor, caller, RECORDS)
-    walked = _walk(prefix, after, caller, _keys_of(store, page_size), page_size, folder=RECORDS)
-    recorded = ((_recorded_by(key), entry.last_modified) for key, entry in walked.entries)
+    walked = _walk(prefix, after, caller, _keys_of(store, page_size), page_size, keys=RECORDS)
+    recorded = ((RECORDS.name(key), entry.last_modified) for key, entry in walked.entries)
     return _page("declared", walked, [Listed(name, None, written) for name, written in recorded if name])
 
 
@@ -228,7 +224,7 @@ def page_of_locks(
     """
     after = _begin("locks", prefix, cursor, caller)
     walked = _walk_keys(store, prefix, after, caller, page_size)
-    locked = [name for key, _ in walked.entries if (name := _locked_by(key))]
+    locked = [name for key, _ in walked.entries if (name := LOCKS.name(key))]
     listed = _with_locks(store, [_ListedName(Listed(name, None, None), is_locked=True) for name in locked])
     oldest_first = sorted(
         listed, key=lambda entry: entry.lock.version.last_modified.timestamp() if entry.lock else 0
@@ -258,11 +254,11 @@ def _walk(
     page_size: int,
     pattern: str = "*",
     *,
-    folder: str = _FOLDER,
+    keys: Keys = LOCKS,
     action: Action = Action.READ_METADATA,
     seconds: float | None = None,
 ) -> Walked[_T]:
-    places = _places(prefix, caller, folder, action)
+    places = _places(prefix, caller, keys, action)
     return walk.page(
         places,
         after,
@@ -274,9 +270,8 @@ def _walk(
     )
 
 
-def _places(prefix: str, caller: Caller, folder: str, action: Action) -> walk.Places:
-    last_ending = _LOCK_SUFFIX if folder == _FOLDER else _RECORD_SUFFIX
-    return walk.Places(folder, last_ending, caller.patterns(action), prefix)
+def _places(prefix: str, caller: Caller, keys: Keys, action: Action) -> walk.Places:
+    return walk.Places(keys.prefix, keys.suffix, caller.patterns(action), prefix)
 
 
 def _may_see(key: str, prefix: str, caller: Caller, action: Action, pattern: str = "*") -> bool:
@@ -284,7 +279,7 @@ def _may_see(key: str, prefix: str, caller: Caller, action: Action, pattern: str
 
     A key can begin with a prefix although its name does not: the key of the lock of `a` begins with `a.tf`.
     """
-    name = _state_of(key) or _locked_by(key) or _recorded_by(key)
+    name = STATES.name(key) or LOCKS.name(key) or RECORDS.name(key)
     if name is None or not name.value.startswith(prefix):
         return False
     return matches(pattern, name) and caller.may(action, name)
@@ -317,29 +312,6 @@ def _is_beginning(text: str) -> bool:
     return False
 
 
-def _state_of(key: str) -> StateName | None:
-    """Return the state name of a state's key; None for any other key."""
-    return _named(key, _SUFFIX)
-
-
-def _locked_by(key: str) -> StateName | None:
-    return _named(key, _LOCK_SUFFIX)
-
-
-def _recorded_by(key: str) -> StateName | None:
-    return _named(key, _RECORD_SUFFIX, RECORDS)
-
-
-def _named(key: str, suffix: str, folder: str = _FOLDER) -> StateName | None:
-    if not (key.startswith(folder) and key.endswith(suffix)):
-        return None
-    with suppress(InvalidName):
-        name = names.parse(key[len(folder) : -len(suffix)])
-        # The states and locks of probes have another prefix.
-        return None if name.is_probe else name
-    return None
-
-
 def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateName, _ListedName]:
     """Return the names on a page, without the names that the page before has shown."""
     by_name: dict[StateName, _ListedName] = {}
@@ -353,18 +325,18 @@ def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateN
 
 
 def _add(by_name: dict[StateName, _ListedName], entry: ListedKey) -> None:
-    if name := _state_of(entry.key):
+    if name := STATES.name(entry.key):
         by_name[name] = _ListedName(Listed(name, entry.size, entry.last_modified))
-    elif name := _locked_by(entry.key):
+    elif name := LOCKS.name(entry.key):
         met = by_name.get(name, _ListedName(Listed(name, None, None)))
         by_name[name] = replace(met, is_locked=True)
 
 
 def _add_newest(by_name: dict[StateName, _ListedName], key: str, entry: HistoryEntry) -> None:
-    if name := _state_of(key):
+    if name := STATES.name(key):
         if entry.is_delete_marker:
             by_name[name] = _ListedName(Listed(name, None, entry.last_modified, deleted=True))
-    elif (name := _locked_by(key)) and name in by_name and not entry.is_delete_marker:
+    elif (name := LOCKS.name(key)) and name in by_name and not entry.is_delete_marker:
         by_name[name] = replace(by_name[name], is_locked=True)
 
 
@@ -411,7 +383,7 @@ def _begin(
     prefix: str,
     cursor: str | None,
     caller: Caller,
-    folder: str = _FOLDER,
+    keys: Keys = LOCKS,
     action: Action = Action.READ_METADATA,
 ) -> str:
     """Return the place after which a page begins, empty for the first page.
@@ -422,6 +394,6 @@ def _begin(
     if cursor is None:
         return ""
     (after,) = cursors.decode(kind, cursor, str)
-    if not _can_continue(after, _places(prefix, caller, folder, action), caller, action):
+    if not _can_continue(after, _places(prefix, caller, keys, action), caller, action):
         raise cursors.invalid()
     return str(after)

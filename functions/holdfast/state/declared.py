@@ -5,14 +5,12 @@ declared by the record of a workspace, and by an existing state. A probe needs n
 here do not check whether the caller may access the state.
 """
 
-from collections.abc import Callable
 from os.path import commonprefix
 from typing import Final
 
-from holdfast import names
 from holdfast.access import Action
-from holdfast.errors import InvalidName, NotDeclared
-from holdfast.names import StateName
+from holdfast.errors import NotDeclared
+from holdfast.names import RECORDS, STATES, Keys, StateName
 from holdfast.state.lock_info import LockInfo
 from holdfast.work import Work
 
@@ -50,8 +48,8 @@ def nearest(work: Work) -> list[str]:
 
     name = work.name
     first, slash, _ = name.value.partition("/")
-    places: tuple[Callable[[StateName], str], ...] = (_state_key, _record_key)
-    listed = {text for place in places for text in _listed(work, place, first + slash if slash else "")}
+    beginning = first + slash if slash else ""
+    listed = {text for keys in (STATES, RECORDS) for text in _listed(work, keys, beginning)}
     # An upper bound of the similarity is quick to compute. The similarity itself takes long for long names of
     # the same letters, so only the most promising names are compared in full.
     matcher = SequenceMatcher(b=name.value)
@@ -68,30 +66,16 @@ def nearest(work: Work) -> list[str]:
     return [other for _, other in sorted(similar)[:_NEAREST]]
 
 
-def _state_key(name: StateName) -> str:
-    return name.state_key
-
-
-def _record_key(name: StateName) -> str:
-    return name.record_key
-
-
-def _listed(work: Work, place: Callable[[StateName], str], beginning: str) -> set[str]:
-    """Return visible names that have an object at `place`, which is the key of a state or of a record."""
+def _listed(work: Work, keys: Keys, beginning: str) -> set[str]:
+    """Return visible names that have an object with one of the keys."""
     # Imported here for the same reason as SequenceMatcher.
     from holdfast.state import walk
 
     caller = work.caller
-    folder, _, suffix = place(StateName("*")).partition("*")
 
     def visible(key: str) -> str | None:
-        if not key.endswith(suffix):
-            return None
-        try:
-            name = names.parse(key[len(folder) : -len(suffix)])
-        except InvalidName:
-            return None
-        return name.value if caller.may(Action.READ_METADATA, name) else None
+        name = keys.name(key)
+        return name.value if name and caller.may(Action.READ_METADATA, name) else None
 
     def list_keys(prefix: str, after: str) -> tuple[list[tuple[str, str | None]], str | None]:
         page = work.store.keys_page(prefix, after=after, page_size=_PAGE + 1)
@@ -100,7 +84,7 @@ def _listed(work: Work, place: Callable[[StateName], str], beginning: str) -> se
     visible_names: set[str] = set()
     for prefix in ("", beginning):
         walked = walk.page(
-            walk.Places(folder, suffix, caller.patterns(Action.READ_METADATA), prefix),
+            walk.Places(keys.prefix, keys.suffix, caller.patterns(Action.READ_METADATA), prefix),
             "",
             list_keys,
             is_visible=lambda key: visible(key) is not None,

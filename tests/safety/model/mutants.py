@@ -100,7 +100,7 @@ _FREEZE: Final = "holdfast.state.freezing.states:freeze"
 _UNFREEZE: Final = "holdfast.state.freezing.states:unfreeze"
 _FREEZE_PATTERN: Final = "holdfast.state.freezing.patterns:freeze_pattern"
 _LOCKED_OR_STORED: Final = "holdfast.state.catalog:locked_or_stored"
-_LISTS: Final = "lists = (_locked_by, _state_of)"
+_LISTS: Final = "lists = (LOCKS, STATES)"
 _REQUIRE_NOT_FROZEN: Final = "holdfast.state.freezing.record:require_not_frozen"
 _IS_OLDER: Final = "holdfast.state.freezing.record:_is_older"
 _BREAK: Final = "holdfast.state.removing:break_exactly"
@@ -602,10 +602,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
         "a freeze of a pattern does not list locks": _at(
             "freeze-pattern",
-            Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (_state_of,)"),
+            Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (STATES,)"),
         ),
         "a freeze of a pattern lists states before locks": _at(
-            "freeze-pattern-two", Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (_state_of, _locked_by)")
+            "freeze-pattern-two", Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (STATES, LOCKS)")
         ),
         "a first write does not look for frozen patterns": _at(
             "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable")
