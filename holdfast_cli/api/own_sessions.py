@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from holdfast import json_object
 from holdfast.access import described
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast.identity.trust import is_web_address
+from holdfast_cli import private_file
 from holdfast_cli.api import http, id_tokens, sessions
 from holdfast_cli.api.management import WHO_AM_I
 from holdfast_cli.api.sessions import Session
@@ -175,7 +175,4 @@ def _keep(session: Session, file: Path) -> None:
     for old in file.parent.iterdir():
         if time.time() - old.stat().st_mtime > MAX_SECONDS:
             old.unlink()
-    number, written = tempfile.mkstemp(dir=file.parent)  # with the mode 0600
-    with open(number, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is open already
-        stream.write(to_json(session, **{_KEPT_SINCE: int(time.time())}))
-    Path(written).replace(file)
+    private_file.replace(file, to_json(session, **{_KEPT_SINCE: int(time.time())}).encode())

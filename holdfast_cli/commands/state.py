@@ -5,13 +5,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from holdfast.api import form, v1
+from holdfast_cli import private_file
 from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
@@ -365,22 +365,13 @@ def _print(content: bytes) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Create a file for its owner only; remove it if the write fails. Raise `CommandError` if it exists."""
+    """Create a file for its owner only. Raise `CommandError` if it exists."""
     try:
-        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        private_file.create(file, content)
     except FileExistsError as error:
         raise CommandError(f"{file} is there already: remove it, or name another file.") from error
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
-    try:
-        with open(number, "wb") as stream:  # noqa: PTH123 it is open already
-            stream.write(content)
-    except BaseException as error:
-        with suppress(OSError):
-            file.unlink()
-        if isinstance(error, OSError):
-            raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
-        raise
 
 
 COMMAND.include(state_resources.COMMAND)
