@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from holdfast.api import form, v1
-from holdfast_cli.api import management, state_texts
+from holdfast_cli.api import state_texts
 from holdfast_cli.api.management import Api
 from holdfast_cli.api.version_reference import Reference
 from holdfast_cli.errors import CommandError
@@ -16,19 +16,17 @@ def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion,
     The second value is the version that was current when the search began, or None. Raises `ApiError` if no
     version matches, or if several versions match.
     """
-    cursor, seen = None, set[str | None]()
-    progress = output.Progress()
-    try:
-        while cursor not in seen and len(seen) < management.MOST_PAGES:
-            seen.add(cursor)
-            resolved = api.get(v1.Resolved, "resolve", name, version=reference, cursor=cursor)
+    lost = f"The API finds no version {reference} of the state {name}, and does not say why."
+
+    def search(cursor: str | None) -> v1.Resolved:
+        return api.get(v1.Resolved, "resolve", name, version=reference, cursor=cursor)
+
+    with output.Progress() as progress:
+        for resolved in api.follow(search, lost):
             if resolved.found and resolved.found.version:
                 return resolved.found, resolved.current
-            cursor = resolved.next
             progress.show(f"Searching the history of {name}")
-    finally:
-        progress.end()
-    raise CommandError(f"The API finds no version {reference} of the state {name}, and does not say why.")
+    raise CommandError(lost)
 
 
 def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str | None, str | None]:

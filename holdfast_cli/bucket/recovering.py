@@ -193,7 +193,7 @@ def fence(old: Side, new: Side) -> None:
 def listing(side: Side, progress: "Progress") -> Listing:
     """List all versions of a bucket, but not their content."""
     listed = Listing()
-    with as_command_errors():
+    with as_command_errors(), progress:
         for page in side.s3.get_paginator("list_object_versions").paginate(**side.where):
             for version in page.get("Versions", []):
                 listed.versions.setdefault(version["Key"], []).append(version["VersionId"])
@@ -204,7 +204,6 @@ def listing(side: Side, progress: "Progress") -> Listing:
                 if entry["IsLatest"]:
                     listed.current[entry["Key"]] = entry
             progress.show(f"{len(listed.ids)} versions so far in {side.bucket}")
-    progress.end()
     return listed
 
 
@@ -360,9 +359,9 @@ def _for_each(
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
         futures = [pool.submit(work, item) for item in items]
-        for number, done in enumerate(as_completed(futures), start=1):
-            progress.show(f"{number} of {len(items)} {what}")
-            yield done.result()
+        with progress:
+            for number, done in enumerate(as_completed(futures), start=1):
+                progress.show(f"{number} of {len(items)} {what}")
+                yield done.result()
     finally:
-        progress.end()
         pool.shutdown(cancel_futures=True)

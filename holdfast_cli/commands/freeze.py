@@ -121,20 +121,18 @@ def _freeze(args: argparse.Namespace) -> None:
 def _put_pattern(api: "Api", wanted: v1.FreezePattern) -> tuple[v1.PatternFreeze, list[str]]:
     """Freeze a pattern, and return its freeze and all names to freeze one by one, in order."""
     names: set[str] = set()
-    seen = set[str | None]()
-    progress = output.Progress()
-    try:
-        while wanted.cursor not in seen:
-            seen.add(wanted.cursor)
-            placed = api.change(v1.FrozenPattern, "PUT", "freezes", None, wanted)
+    endless = f"The API does not finish the list of the states of {wanted.pattern}."
+
+    def put(cursor: str | None) -> v1.FrozenPattern:
+        return api.change(v1.FrozenPattern, "PUT", "freezes", None, replace(wanted, cursor=cursor))
+
+    with output.Progress() as progress:
+        for placed in api.follow(put, endless):
             names.update(placed.names)
             if not placed.next:
                 return placed.freeze, sorted(names)
             progress.show(f"{len(names)} states of {wanted.pattern} listed")
-            wanted = replace(wanted, cursor=placed.next)
-    finally:
-        progress.end()
-    raise CommandError(f"The API does not finish the list of the states of {wanted.pattern}.")
+    raise CommandError(endless)
 
 
 def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, outcomes: Sequence[_Outcome]) -> _Outcome:
@@ -202,29 +200,27 @@ def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -
     Raise `ApiError` if the state is still locked, if it is frozen, or if the API refuses the freeze.
     """
     began = time.monotonic()
-    progress = output.Progress()
     try:
-        while True:
-            try:
-                return api.change(v1.Frozen, "PUT", "freeze", name, wanted)
-            except ApiError as error:
-                if wait is None or error.code != "locked":
-                    raise
-                refused = error
-            while lock := _lock(api, name):
-                if lock.freeze:  # the next request is refused, or lifts the freeze if it has ended
-                    break
-                waited = time.monotonic() - began
-                left = wait.total_seconds() - waited
-                if left <= 0:
-                    raise refused
-                progress.show(f"Waiting for {name}, {lock_words(lock)}: {int(waited)} s")
-                time.sleep(min(_PAUSE, left))
+        with output.Progress() as progress:
+            while True:
+                try:
+                    return api.change(v1.Frozen, "PUT", "freeze", name, wanted)
+                except ApiError as error:
+                    if wait is None or error.code != "locked":
+                        raise
+                    refused = error
+                while lock := _lock(api, name):
+                    if lock.freeze:  # the next request is refused, or lifts the freeze if it has ended
+                        break
+                    waited = time.monotonic() - began
+                    left = wait.total_seconds() - waited
+                    if left <= 0:
+                        raise refused
+                    progress.show(f"Waiting for {name}, {lock_words(lock)}: {int(waited)} s")
+                    time.sleep(min(_PAUSE, left))
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"{name} is not frozen, or only if the request had arrived already.")
         raise
-    finally:
-        progress.end()
 
 
 @COMMAND.add(
@@ -332,14 +328,13 @@ def _each(
     Raise `CommandError` if any state failed. An error or a KeyboardInterrupt says how many states are done.
     """
     outcomes: list[_Outcome] = []
-    progress = output.Progress()
     try:
-        for number, name in enumerate(states):
-            progress.show(f"{number} of {len(states)} states")
-            outcomes.append(do(name))
+        with output.Progress() as progress:
+            for number, name in enumerate(states):
+                progress.show(f"{number} of {len(states)} states")
+                outcomes.append(do(name))
         for number, name in enumerate(states if wait_and_do else ()):
             if wait_and_do and outcomes[number].result == "locked":
-                progress.end()  # the wait shows its own
                 outcomes[number] = wait_and_do(name)
         pattern = then(outcomes)
     except KeyboardInterrupt as interrupt:
@@ -347,8 +342,6 @@ def _each(
         raise
     except CommandError as failure:
         raise CommandError(f"{failure} {_remaining(states, outcomes)}") from failure
-    finally:
-        progress.end()
     _tell(outcomes, args, pattern)
 
 

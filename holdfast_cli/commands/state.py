@@ -328,12 +328,7 @@ def _get(args: argparse.Namespace) -> None:
 
     api = sign_in(args)
     version, _ = state_versions.exact_id(api, args.state, args.version)
-    progress = output.Progress()
-    try:
-        progress.show(f"Reading {args.state}")
-        content, read = api.content(args.state, version)
-    finally:
-        progress.end()
+    content, read = api.content(args.state, version)
     if args.output is None:
         _print(content)
         return

@@ -58,8 +58,7 @@ Takes the role reader.""",
 def _resources(args: argparse.Namespace) -> None:
     api = sign_in(args)
     found: list[v1.Resource] = []
-    progress = output.Progress()
-    try:
+    with output.Progress() as progress:
         for page in api.follow(
             lambda cursor: api.get(v1.ResourcePage, "resources", args.state, cursor=cursor)
         ):
@@ -69,8 +68,6 @@ def _resources(args: argparse.Namespace) -> None:
                 )
             found += (resource for resource in page.resources if _is_wanted(resource, args))
             progress.show(f"{len(found)} resources read")
-    finally:
-        progress.end()
     if args.json:
         output.write(json.dumps([resource.raw for resource in found], indent=2))
     elif found:
@@ -159,7 +156,6 @@ def _find(args: argparse.Namespace) -> None:
 def _pages(api: "Api", args: argparse.Namespace) -> Iterator[v1.FoundPage]:
     """Yield the pages of a search, and show how far it is; so does the note of a KeyboardInterrupt."""
     done = "No states searched"
-    progress = output.Progress()
     searched = 0
 
     def fetch(cursor: str | None) -> v1.FoundPage:
@@ -167,14 +163,13 @@ def _pages(api: "Api", args: argparse.Namespace) -> Iterator[v1.FoundPage]:
         return api.search(v1.FoundPage, "find", wanted)
 
     try:
-        for page in api.follow(fetch):
-            searched += page.searched or 0
-            of = "" if page.left is None else f" of {searched + page.left}"
-            done = f"{searched}{of} states searched"
-            progress.show(done)
-            yield page
+        with output.Progress() as progress:
+            for page in api.follow(fetch):
+                searched += page.searched or 0
+                of = "" if page.left is None else f" of {searched + page.left}"
+                done = f"{searched}{of} states searched"
+                progress.show(done)
+                yield page
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"{done}, and what was found is not shown.")
         raise
-    finally:
-        progress.end()
