@@ -1,7 +1,6 @@
 """Writes files that only their owner may read. After an error each file is as it was before."""
 
 import os
-import secrets
 from pathlib import Path
 
 
@@ -20,7 +19,7 @@ def create(file: Path, content: bytes) -> None:
 
 def replace(file: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a file atomically: a reader gets the old content or the new one. Its folder must exist."""
-    new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
+    new = file.with_name(f".{file.name}-{os.urandom(8).hex()}")
     create(new, content)
     try:
         new.chmod(mode)

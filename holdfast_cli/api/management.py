@@ -10,9 +10,9 @@ from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from holdfast.api import form, v1
+from holdfast.api import form
 from holdfast.api.form import Document
-from holdfast.identity.trust import LOOPBACK
+from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.clock import Clock
@@ -226,6 +226,8 @@ class Api:
 
     def _holder(self, response: Response, name: object) -> str:
         """Return sentences on how long the conflicting lock has been held, and on what to do."""
+        from holdfast.api import v1
+
         info = form.read(v1.LockedError, response.json()).lock
         operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
         lock = None

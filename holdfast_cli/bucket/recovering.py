@@ -40,7 +40,6 @@ from holdfast.s3.sdk import connect
 from holdfast.s3.store import Store
 from holdfast.state import held
 from holdfast.state.held import CommandLock, HeldLock
-from holdfast_cli import lazy
 from holdfast_cli.bucket import refusal
 from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
 from holdfast_cli.bucket.records import PATIENCE
@@ -355,7 +354,6 @@ def _for_each(
     items: Sequence[_T], work: "Callable[[_T], _R]", what: str, progress: "Progress"
 ) -> Iterator[_R]:
     """Yield the results, `_AT_ONCE` at the same time. On an error or Ctrl-C no further item begins."""
-    lazy.load_now()
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
         futures = [pool.submit(work, item) for item in items]

@@ -1,11 +1,9 @@
 """Read and change profiles. A profile is an address, a team and a region in a TOML file without secrets."""
 
-import difflib
 import json
 import os
 import re
 import stat
-import tomllib
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -200,6 +198,10 @@ def _text(content: str, name: str, values: Mapping[str, str] | None) -> str:
 
 
 def _parse(content: str, file: Path | None) -> Profiles:
+    if not content:
+        return {}
+    import tomllib
+
     # The parser uses gigabytes of memory for a key with some ten thousand dots in one line.
     if max(map(len, content.split("\n"))) > _LONGEST_LINE:
         raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: write it shorter.")
@@ -259,5 +261,7 @@ def _check_key(key: str, where: str, known: Iterable[str]) -> None:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(word, known, n=1)
     return f": did you mean {near[0]}?" if near else "."

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from holdfast.names import StateName
-from holdfast_cli import lazy
 from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.journal import Journal
@@ -92,7 +91,6 @@ def for_each(items: Sequence[_T], work: Callable[[_T], _R], verb: str) -> list[_
 
     On Ctrl-C no further item begins, and the `KeyboardInterrupt` is raised when the begun ones have ended.
     """
-    lazy.load_now()
     progress = Progress()
     with http.kept_connections(), ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [pool.submit(work, item) for item in items]

@@ -1,7 +1,6 @@
 """Parses the command line. Each level of commands reports its own mistakes, and suggests similar words."""
 
 import argparse
-import difflib
 import re
 import shlex
 import sys
@@ -235,6 +234,8 @@ def _shown(word: str, sentence: str) -> str:
 
 def _hint(word: str, known: Iterable[str]) -> str:
     """Return "Did you mean …?" with the only known word that begins with `word`, else with a similar word."""
+    import difflib
+
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)
