@@ -1,6 +1,5 @@
 """Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens, but not to AWS."""
 
-import base64
 import os
 import re
 import time
@@ -43,6 +42,8 @@ _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 def basic(username: str, password: str) -> str:
     """Return the Authorization header for a user name and a password (RFC 7617)."""
+    import base64
+
     # Bytes of an environment variable that are not UTF-8 are sent unchanged.
     pair = f"{username}:{password}".encode(errors="surrogateescape")
     return f"Basic {base64.b64encode(pair).decode()}"

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holdfast.access import Grant, Role, check_grants, purpose
-from holdfast.identity import records
 from holdfast.state import operator
 from holdfast_cli.config import rules
 from holdfast_cli.errors import UsageError
@@ -220,6 +219,8 @@ def _network_or_anywhere(value: str) -> str:
 
 def networks_of(args: argparse.Namespace) -> tuple[str, ...] | None:
     """Return the networks of --from, empty for anywhere; None if it is not given."""
+    from holdfast.identity import records
+
     if args.networks is None:
         return None
     if args.networks == [ANYWHERE]:

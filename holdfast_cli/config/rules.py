@@ -13,7 +13,6 @@ from holdfast import names, networks
 from holdfast import team as teams
 from holdfast.access import Grant, Role, check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
-from holdfast.identity import records
 from holdfast.state import operator
 from holdfast_cli.config import backend_config
 from holdfast_cli.errors import UsageError
@@ -221,6 +220,8 @@ def freeze_id(value: str) -> str:
 
 def owner(value: str) -> str:
     """Check the owner of a token or a trust record, and return it. Others see it with locks and versions."""
+    from holdfast.identity import records
+
     _refuse_secret(value)
     try:
         return records.owner(value)
