@@ -2,7 +2,6 @@
 
 import time
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 
 
 class Clock:
@@ -18,6 +17,8 @@ class Clock:
 
     def hear(self, date: str) -> None:
         """Set the clock to a response's `Date` header. A text that is not a date leaves it as it is."""
+        from email.utils import parsedate_to_datetime
+
         try:
             shown = parsedate_to_datetime(date).astimezone(UTC)
         except (ValueError, OverflowError):

@@ -7,6 +7,8 @@ from typing import Final
 
 MAX_OF_A_RECORD: Final = 50
 """The most networks of a record."""
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+"""Hosts of this machine, for which plain HTTP is accepted."""
 
 
 def check(texts: Sequence[str]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.api import form
+from holdfast_cli import private_file
 from holdfast_cli.errors import CommandError
 
 _SNAP: Final = Path("/snap/bin")
@@ -99,9 +100,7 @@ def page(address: str, given: Given, environment: Mapping[str, str] = os.environ
         try:
             folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=_folder(environment)))  # mode 0700
             file = folder / "sign-in.html"
-            number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(number, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is open already
-                stream.write(text(address, given))
+            private_file.create(file, text(address, given).encode())
         except OSError as error:
             raise CommandError(f"The page that signs in cannot be written: {error.strerror}.") from error
         yield file

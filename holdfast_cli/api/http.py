@@ -1,23 +1,15 @@
 """Sends HTTP requests to the team's API and to the issuers of CI jobs' ID tokens, but not to AWS."""
 
-import base64
 import os
-import random
 import re
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from itertools import count
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-from botocore.httpsession import get_cert_path
-from urllib3 import PoolManager, ProxyManager, Timeout
-from urllib3.exceptions import HTTPError, LocationParseError, SSLError
-from urllib3.util import parse_url
 
 import holdfast
 from holdfast_cli.api.response import Response
@@ -25,12 +17,15 @@ from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.terminal import versions
 from holdfast_cli.terminal.output import plain
 
+if TYPE_CHECKING:
+    from urllib3 import PoolManager
+
 Sign = Callable[[str, str, Mapping[str, str], bytes], Mapping[str, str]]
 """Takes method, URL, headers and body of a request; returns the headers with a signature added."""
 
-_TIMEOUT: Final = Timeout(connect=5.0, read=35.0)
+_TIMEOUT: Final = (5.0, 35.0)
 """Seconds to connect, and seconds without a received byte; API Gateway's own limit is 30 seconds."""
-_SHORT: Final = Timeout(connect=2.0, read=5.0)
+_SHORT: Final = (2.0, 5.0)
 """The same for a request whose response is only useful if it comes at once."""
 _PAUSES: Final = (0.5, 1.5)
 """Seconds before each retry, on average."""
@@ -47,6 +42,8 @@ _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 def basic(username: str, password: str) -> str:
     """Return the Authorization header for a user name and a password (RFC 7617)."""
+    import base64
+
     # Bytes of an environment variable that are not UTF-8 are sent unchanged.
     pair = f"{username}:{password}".encode(errors="surrogateescape")
     return f"Basic {base64.b64encode(pair).decode()}"
@@ -72,6 +69,10 @@ def send(
         headers: the headers of the request; the headers that HTTP requires are added.
         sign: adds a signature; called for each attempt, because a signature contains the time.
     """
+    import ssl
+
+    from urllib3.exceptions import HTTPError, LocationParseError, SSLError
+
     host = urlsplit(url).netloc
     response: Response | None = None
     lost: HTTPError | None = None
@@ -120,6 +121,8 @@ def send(
 
 def try_once(url: str, headers: Mapping[str, str]) -> int | None:
     """Send a GET request as `send` does, without a retry, and return its status; None if none comes soon."""
+    from urllib3.exceptions import HTTPError
+
     try:
         return _attempt("GET", url, headers, b"", None, _SHORT).status
     except (HTTPError, ValueError):
@@ -134,6 +137,8 @@ def _pause(retry: int, response: Response | None) -> float | None:
     Args:
         retry: the number of retries before.
     """
+    import random
+
     wanted, is_throttled = 0.0, False
     if response is not None:
         if response.status not in _TRANSIENT:
@@ -165,8 +170,11 @@ def _attempt(
     headers: Mapping[str, str],
     body: bytes,
     sign: Sign | None,
-    timeout: Timeout = _TIMEOUT,
+    seconds: tuple[float, float] = _TIMEOUT,
 ) -> Response:
+    from urllib3 import Timeout
+
+    timeout = Timeout(connect=seconds[0], read=seconds[1])
     sent = dict(sign(method, url, headers, body) if sign else headers)
     sent["User-Agent"] = f"holdfast/{holdfast.__version__}"
     with _connections(url, *_kept) as connections:
@@ -177,14 +185,14 @@ def _attempt(
     return Response(response.status, response.data, got)
 
 
-_kept: list[dict[tuple[str | None, str | None], PoolManager]] = []
+_kept: "list[dict[tuple[str, str | None], PoolManager]]" = []
 """The connection pools that `kept_connections` keeps, by bundle of certificates and proxy; else empty."""
 
 
 @contextmanager
 def kept_connections() -> Iterator[None]:
     """Keep connections open between the requests of all threads, until the end of the context."""
-    pools: dict[tuple[str | None, str | None], PoolManager] = {}
+    pools: dict[tuple[str, str | None], PoolManager] = {}
     _kept.append(pools)
     try:
         yield
@@ -195,9 +203,11 @@ def kept_connections() -> Iterator[None]:
 
 
 @contextmanager
-def _connections(url: str, *kept: dict[tuple[str | None, str | None], PoolManager]) -> Iterator[PoolManager]:
+def _connections(url: str, *kept: "dict[tuple[str, str | None], PoolManager]") -> "Iterator[PoolManager]":
     """Provide a connection pool for a URL: direct, or through the proxy that the environment names."""
-    certificates = os.environ.get("AWS_CA_BUNDLE") or get_cert_path(True)
+    from urllib.request import getproxies, proxy_bypass
+
+    certificates = os.environ.get("AWS_CA_BUNDLE") or _authorities()
     target = urlsplit(url)
     proxy = None if proxy_bypass(target.netloc) else getproxies().get(target.scheme)
     if kept:
@@ -208,7 +218,20 @@ def _connections(url: str, *kept: dict[tuple[str | None, str | None], PoolManage
         yield pool
 
 
-def _pool(certificates: str | None, proxy: str | None, size: int = 1) -> PoolManager:
+def _authorities() -> str:
+    """Return the path of the AWS SDK's CA bundle. Its own function for that takes 30 ms to import."""
+    try:
+        from certifi import where
+    except ImportError:
+        import botocore
+
+        return str(Path(botocore.__file__).with_name("cacert.pem"))
+    return where()
+
+
+def _pool(certificates: str, proxy: str | None, size: int = 1) -> "PoolManager":
+    from urllib3 import PoolManager, ProxyManager
+
     if not proxy:
         return PoolManager(ca_certs=certificates, maxsize=size)
     if "://" not in proxy:
@@ -218,6 +241,8 @@ def _pool(certificates: str | None, proxy: str | None, size: int = 1) -> PoolMan
 
 
 def _proxy_credentials(proxy: str) -> dict[str, str]:
+    from urllib3.util import parse_url
+
     user, colon, password = (parse_url(proxy).auth or "").partition(":")
     if not colon:
         return {}

@@ -10,9 +10,9 @@ from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from holdfast.api import form, v1
+from holdfast.api import form
 from holdfast.api.form import Document
-from holdfast.identity.trust import LOOPBACK
+from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.clock import Clock
@@ -133,8 +133,7 @@ class Api:
         Raises `CommandError` also if the pages do not end.
         """
         count = 0
-        shown = Progress()
-        try:
+        with Progress() as progress:
             for page in self.follow(lambda cursor: self.get(Document, route, name, cursor=cursor, **query)):
                 listed = page.raw.get(items)
                 if not isinstance(listed, list):
@@ -142,14 +141,14 @@ class Api:
                 for item in listed:
                     count += 1
                     yield form.read(kind, item)
-                shown.show(f"{count} {items} read")
-        finally:
-            shown.end()
+                progress.show(f"{count} {items} read")
 
-    def follow(self, fetch: Callable[[str | None], _D]) -> Generator[_D, None, None]:
+    def follow(
+        self, fetch: Callable[[str | None], _D], endless: str | None = None
+    ) -> Generator[_D, None, None]:
         """Yield the pages of a list: `fetch` requests a page, given the cursor in the page before, or None.
 
-        Raises `CommandError` if the pages do not end.
+        Raises `CommandError`, with the message `endless`, if the pages do not end.
         """
         cursor, seen = None, set[str]()
         for _ in range(MOST_PAGES):
@@ -161,7 +160,7 @@ class Api:
             if not isinstance(cursor, str) or cursor in seen:
                 break
             seen.add(cursor)
-        raise CommandError(self._not_understood())
+        raise CommandError(endless or self._not_understood())
 
     def search(self, kind: type[_D], route: str, document: Document) -> _D:
         """Request a document by a body, which is in no log of addresses; errors are as for `get`."""
@@ -227,6 +226,8 @@ class Api:
 
     def _holder(self, response: Response, name: object) -> str:
         """Return sentences on how long the conflicting lock has been held, and on what to do."""
+        from holdfast.api import v1
+
         info = form.read(v1.LockedError, response.json()).lock
         operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
         lock = None

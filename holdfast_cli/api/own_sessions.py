@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator
@@ -12,19 +11,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast import json_object
 from holdfast.access import described
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast.identity.trust import is_web_address
-from holdfast_cli.api import http, id_tokens, sessions
+from holdfast_cli import private_file
+from holdfast_cli.api import http, id_tokens
 from holdfast_cli.api.management import WHO_AM_I
-from holdfast_cli.api.sessions import Session
-from holdfast_cli.bucket import stack
 from holdfast_cli.config import cloud_config, profiles, settings
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from holdfast_cli.api.sessions import Session
 
 _KEPT_SINCE: Final = "kept_since"
 _AWS_FILES: Final = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
@@ -43,6 +44,8 @@ def check(args: Namespace) -> None:
 
 def resolve(args: Namespace) -> tuple[Settings, str]:
     """Return the settings and the API's address; UsageError for options that do not go together."""
+    from holdfast_cli.bucket import stack
+
     check(args)
     chosen = settings.resolve(args)
     address = stack.api_address(chosen)
@@ -51,15 +54,18 @@ def resolve(args: Namespace) -> tuple[Settings, str]:
     return chosen, address
 
 
-def create(args: Namespace, chosen: Settings, address: str, seconds: int | None) -> Session:
+def create(args: Namespace, chosen: Settings, address: str, seconds: int | None) -> "Session":
     """Create a session; `seconds` is as in `sessions`."""
+    from holdfast_cli.api import sessions
+    from holdfast_cli.bucket import stack
+
     if args.oidc:
         token = id_tokens.find(args.id_token_file, args.audience or address)
         return sessions.for_id_token(token, address, seconds)
     return sessions.for_aws(stack.sign_in(chosen), address, seconds)
 
 
-def reuse(args: Namespace, chosen: Settings, address: str) -> Session:
+def reuse(args: Namespace, chosen: Settings, address: str) -> "Session":
     """Return a session of which at least half is left: a kept one of the same AWS settings, else a new one.
 
     A refused session is replaced. Processes that ask at the same time share one new session. A
@@ -82,7 +88,7 @@ def reuse(args: Namespace, chosen: Settings, address: str) -> Session:
     return session
 
 
-def _is_refused(session: Session, address: str) -> bool:
+def _is_refused(session: "Session", address: str) -> bool:
     """Ask the API that created a session, to which it is sent anyhow. Without an answer it is not refused."""
     headers = {"Authorization": http.basic(session.id, session.secret)}
     return http.try_once(f"{address}{WHO_AM_I}", headers) in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
@@ -94,7 +100,7 @@ def forget(address: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def environment(session: Session, address: str) -> dict[str, str]:
+def environment(session: "Session", address: str) -> dict[str, str]:
     """Return the variables by which Terraform, OpenTofu and `holdfast` use a session."""
     cloud = cloud_config.credentials_document(address, session.id, session.secret)
     return {
@@ -105,7 +111,7 @@ def environment(session: Session, address: str) -> dict[str, str]:
     }
 
 
-def to_json(session: Session, **more: object) -> str:
+def to_json(session: "Session", **more: object) -> str:
     """Return a session as JSON, which `sessions.parse` reads."""
     written = {"expires": session.expires.isoformat(timespec="seconds")}
     document = asdict(session) | described(session.grants) | written | more
@@ -156,11 +162,13 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _read(file: Path) -> Session | None:
+def _read(file: Path) -> "Session | None":
     """Return a kept session; None if less than half of it is left, or if others may have read it.
 
     Its age counts by this machine's clock alone, which may differ from the API's.
     """
+    from holdfast_cli.api import sessions
+
     try:
         status, body = file.stat(), file.read_bytes()
         since, session = json_object.parse(body)[_KEPT_SINCE], sessions.parse(body)
@@ -170,12 +178,9 @@ def _read(file: Path) -> Session | None:
     return session if is_fresh and not status.st_mode & 0o077 else None
 
 
-def _keep(session: Session, file: Path) -> None:
+def _keep(session: "Session", file: Path) -> None:
     """Write a session for its user alone, and remove the files of sessions that have expired."""
     for old in file.parent.iterdir():
         if time.time() - old.stat().st_mtime > MAX_SECONDS:
             old.unlink()
-    number, written = tempfile.mkstemp(dir=file.parent)  # with the mode 0600
-    with open(number, "w", encoding="utf-8") as stream:  # noqa: PTH123 it is open already
-        stream.write(to_json(session, **{_KEPT_SINCE: int(time.time())}))
-    Path(written).replace(file)
+    private_file.replace(file, to_json(session, **{_KEPT_SINCE: int(time.time())}).encode())

@@ -20,7 +20,7 @@ from holdfast.access import Grant
 from holdfast.errors import NotSigned
 from holdfast.identity import records as record_fields
 from holdfast.identity.credentials import is_secret, is_session_id
-from holdfast.identity.trust import LOOPBACK
+from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http, id_tokens
 from holdfast_cli.api.http import Sign
 from holdfast_cli.api.response import Response

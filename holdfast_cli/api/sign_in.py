@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from holdfast.identity import credentials
-from holdfast.identity.trust import LOOPBACK
+from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.management import HOW_TO_SIGN_IN, Api
 from holdfast_cli.config import cloud_config, rules, settings
@@ -97,4 +96,6 @@ def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 
 def _is_of_holdfast(token: str) -> bool:
+    from holdfast.identity import credentials
+
     return credentials.parse(f"Bearer {token}") is not None

@@ -1,12 +1,15 @@
 """Texts about the states, versions, locks and freezes of the management API."""
 
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.access import named
-from holdfast.api import form, v1
+from holdfast.api import form
 from holdfast.api.form import Document
 from holdfast_cli.terminal import output
+
+if TYPE_CHECKING:
+    from holdfast.api import v1
 
 _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
@@ -44,14 +47,18 @@ def whole(number: int | None) -> str:
 
 def status_words(status: str | None) -> str:
     """Return a status in words. A status that only a newer API knows is returned unchanged."""
+    from holdfast.api import v1
+
     return {
         v1.NEVER_ACKNOWLEDGED: "never acknowledged",
         v1.OTHER_PROGRAM: "written by another program",
     }.get(status or "", status or "")
 
 
-def described(version: v1.Version | v1.ResolvedVersion) -> str:
+def described(version: "v1.Version | v1.ResolvedVersion") -> str:
     """Describe a version by its ID, serial, time and, if it was not acknowledged, its status."""
+    from holdfast.api import v1
+
     return ", ".join(
         (
             f"version {version.version}",
@@ -62,7 +69,7 @@ def described(version: v1.Version | v1.ResolvedVersion) -> str:
     )
 
 
-def writer(version: v1.Version | v1.StateDescription) -> str:
+def writer(version: "v1.Version | v1.StateDescription") -> str:
     """Return who wrote a version: the principal, and in brackets the client's `who` if both differ."""
     principal, who = version.principal, version.who
     if principal and version.owner:
@@ -71,7 +78,7 @@ def writer(version: v1.Version | v1.StateDescription) -> str:
     return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
 
 
-def holder(lock: v1.Lock) -> str:
+def holder(lock: "v1.Lock") -> str:
     """Return who holds a lock: the client's `who`, and in brackets the principal if both differ."""
     who, principal = lock.who, lock.principal
     if principal and lock.owner:
@@ -82,13 +89,13 @@ def holder(lock: v1.Lock) -> str:
     )
 
 
-def frozen_by(lock: v1.Lock) -> str:
+def frozen_by(lock: "v1.Lock") -> str:
     """Return who froze a state."""
     by = lock.freeze.by if lock.freeze else None
     return named(by, lock.owner or "") if by else holder(lock)
 
 
-def lock_words(lock: v1.Lock | None, now: datetime | None = None) -> str:
+def lock_words(lock: "v1.Lock | None", now: datetime | None = None) -> str:
     """Describe a lock or a freeze in a few words; None becomes the empty string."""
     if lock is None:
         return ""
@@ -101,25 +108,25 @@ def lock_words(lock: v1.Lock | None, now: datetime | None = None) -> str:
     return freeze_words(freeze, now)
 
 
-def freeze_words(freeze: v1.PlacedFreeze, now: datetime | None = None) -> str:
+def freeze_words(freeze: "v1.PlacedFreeze", now: datetime | None = None) -> str:
     """Describe a freeze that has not ended in a few words."""
     until = word(freeze, "until", now)
     return f"frozen{f' until {until}' if until else ''}: {freeze.reason}"
 
 
-def is_frozen(lock: v1.Lock | None) -> bool:
+def is_frozen(lock: "v1.Lock | None") -> bool:
     """Return whether a lock is a freeze that has not ended."""
     return lock is not None and lock.freeze is not None and not lock.freeze.ended
 
 
-def colour(lock: v1.Lock | None) -> str | None:
+def colour(lock: "v1.Lock | None") -> str | None:
     """Return the colour of a row about a state: None if it is not locked, or if its freeze has ended."""
     if is_frozen(lock):
         return "cyan"
     return None if lock is None or lock.freeze else "yellow"
 
 
-def lock_fields(lock: v1.Lock, now: datetime) -> list[tuple[str, str]]:
+def lock_fields(lock: "v1.Lock", now: datetime) -> list[tuple[str, str]]:
     """Return names and values that describe a lock or a freeze, for a list of fields."""
     freeze = lock.freeze
     if freeze:

@@ -1,34 +1,38 @@
 """Asks the API for the exact version that a reference means."""
 
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-from holdfast.api import form, v1
-from holdfast_cli.api import management, state_texts
+from holdfast.api import form
+from holdfast_cli.api import state_texts
 from holdfast_cli.api.management import Api
 from holdfast_cli.api.version_reference import Reference
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
 
+if TYPE_CHECKING:
+    from holdfast.api import v1
 
-def resolve(api: Api, name: object, reference: str) -> tuple[v1.ResolvedVersion, v1.ResolvedVersion | None]:
+
+def resolve(api: Api, name: object, reference: str) -> "tuple[v1.ResolvedVersion, v1.ResolvedVersion | None]":
     """Return the version that a reference means, after the API has searched the whole history.
 
     The second value is the version that was current when the search began, or None. Raises `ApiError` if no
     version matches, or if several versions match.
     """
-    cursor, seen = None, set[str | None]()
-    progress = output.Progress()
-    try:
-        while cursor not in seen and len(seen) < management.MOST_PAGES:
-            seen.add(cursor)
-            resolved = api.get(v1.Resolved, "resolve", name, version=reference, cursor=cursor)
+    from holdfast.api import v1
+
+    lost = f"The API finds no version {reference} of the state {name}, and does not say why."
+
+    def search(cursor: str | None) -> "v1.Resolved":
+        return api.get(v1.Resolved, "resolve", name, version=reference, cursor=cursor)
+
+    with output.Progress() as progress:
+        for resolved in api.follow(search, lost):
             if resolved.found and resolved.found.version:
                 return resolved.found, resolved.current
-            cursor = resolved.next
             progress.show(f"Searching the history of {name}")
-    finally:
-        progress.end()
-    raise CommandError(f"The API finds no version {reference} of the state {name}, and does not say why.")
+    raise CommandError(lost)
 
 
 def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str | None, str | None]:
@@ -44,8 +48,10 @@ def exact_id(api: Api, name: object, reference: Reference | None) -> tuple[str |
     return version.version, current.version if current else None
 
 
-def with_id(api: Api, name: object, version_id: str) -> v1.Version:
+def with_id(api: Api, name: object, version_id: str) -> "v1.Version":
     """Return a version of a state's history; if the history lacks the ID, a version with only that ID."""
+    from holdfast.api import v1
+
     absent = form.read(v1.Version, {"version": version_id})
     with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
         return next((each for each in history if each.version == version_id), absent)

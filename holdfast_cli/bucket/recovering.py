@@ -38,7 +38,6 @@ from holdfast.s3.sdk import connect
 from holdfast.s3.store import Store
 from holdfast.state import held
 from holdfast.state.held import CommandLock, HeldLock
-from holdfast_cli import lazy
 from holdfast_cli.bucket import refusal
 from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
 from holdfast_cli.bucket.records import PATIENCE
@@ -190,7 +189,7 @@ def fence(old: Side, new: Side) -> None:
 def listing(side: Side, progress: "Progress") -> Listing:
     """List all versions of a bucket, but not their content."""
     listed = Listing()
-    with as_command_errors():
+    with as_command_errors(), progress:
         for page in side.s3.get_paginator("list_object_versions").paginate(**side.where):
             for version in page.get("Versions", []):
                 listed.versions.setdefault(version["Key"], []).append(version["VersionId"])
@@ -201,7 +200,6 @@ def listing(side: Side, progress: "Progress") -> Listing:
                 if entry["IsLatest"]:
                     listed.current[entry["Key"]] = entry
             progress.show(f"{len(listed.ids)} versions so far in {side.bucket}")
-    progress.end()
     return listed
 
 
@@ -352,13 +350,12 @@ def _for_each(
     items: Sequence[_T], work: "Callable[[_T], _R]", what: str, progress: "Progress"
 ) -> Iterator[_R]:
     """Yield the results, `_AT_ONCE` at the same time. On an error or Ctrl-C no further item begins."""
-    lazy.load_now()
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
         futures = [pool.submit(work, item) for item in items]
-        for number, done in enumerate(as_completed(futures), start=1):
-            progress.show(f"{number} of {len(items)} {what}")
-            yield done.result()
+        with progress:
+            for number, done in enumerate(as_completed(futures), start=1):
+                progress.show(f"{number} of {len(items)} {what}")
+                yield done.result()
     finally:
-        progress.end()
         pool.shutdown(cancel_futures=True)

@@ -84,11 +84,8 @@ def read(session: "Session", stack: "Stack", token_id: str) -> Token:
 
 def read_all(session: "Session", stack: "Stack", progress: "Progress") -> Listing:
     """Return the records of all tokens."""
-    with as_lines(stack, outcome_unknown=_READ):
-        try:
-            valid, others = _read_all(connect(session), stack, progress)
-        finally:
-            progress.end()
+    with as_lines(stack, outcome_unknown=_READ), progress:
+        valid, others = _read_all(connect(session), stack, progress)
     lines = [unreadable(stack.bucket, key, body) for key, body in sorted(others.items())]
     return Listing(sorted(valid, key=lambda token: token.id), lines)
 

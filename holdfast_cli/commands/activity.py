@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from holdfast.api.form import Document
 from holdfast.audit import Event
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.bucket import audit as trail
 from holdfast_cli.commands import audit
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.terminal import output
@@ -45,6 +44,8 @@ class _Activity:
         return self._found(search, count) if count else {}
 
     def _found(self, search: "Search", count: int | None) -> "Events":
+        from holdfast_cli.bucket import audit as trail
+
         query = {"state": search.fields.get("state"), "since": output.word(search.since)}
         found: Events = {}
         with closing(self.api.pages(Document, "activity", "events", **query)) as listed:  # newest first

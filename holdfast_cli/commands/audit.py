@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from holdfast.access import named
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
-from holdfast_cli.bucket import audit, stack
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import output
@@ -129,6 +128,8 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
     arguments.as_json("one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import audit, stack
+
     chosen = settings.resolve(args)
     session = stack.sign_in(chosen)
     team = chosen.team or stack.find(session, None).team
@@ -161,6 +162,8 @@ def _run(args: argparse.Namespace) -> None:
 
 def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
     """Print the numbers of missing events; raise `CommandError` if there are some."""
+    from holdfast_cli.bucket import audit
+
     if search.fields or args.writes or args.limit or args.follow:
         raise UsageError("--gaps compares all events of a time: only --since and --until go with it.")
     until = search.until or log.now() - audit.LATEST
@@ -187,6 +190,8 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
 
 def selected(args: argparse.Namespace, since: datetime, until: datetime | None = None) -> "Search":
     """Return the search for the events that the options select."""
+    from holdfast_cli.bucket import audit
+
     wanted = {name: str(value) for name in _OPTIONS if (value := getattr(args, name, None)) is not None}
     return audit.Search(wanted, since, until, WRITES if args.writes else None)
 
@@ -195,6 +200,8 @@ def follow(
     source: "Source", search: "Search", args: argparse.Namespace, waiting: str, pause: float
 ) -> NoReturn:
     """Print new events as they arrive, until Ctrl-C. `pause` is the time between two searches in seconds."""
+    from holdfast_cli.bucket import audit
+
     form = json.dumps if args.json else _line
     following = audit.Following(source, search)
     count = args.limit if args.limit or args.since else 0

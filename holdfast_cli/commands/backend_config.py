@@ -2,7 +2,6 @@
 
 import argparse
 
-from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, backend_config, cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import output
@@ -75,6 +74,8 @@ def _run(args: argparse.Namespace) -> None:
     chosen = settings.resolve(args)
     address = chosen.address
     if address is None:
+        from holdfast_cli.bucket import stack  # it loads the AWS SDK
+
         address = stack.api_address(chosen)
     if args.cloud or args.remote:
         output.write(cloud_config.to_hcl(address, args.state, tags=args.tags, remote=args.remote))

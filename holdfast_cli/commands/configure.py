@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast_cli.api import own_sessions
-from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, cloud_config, profiles, rules, settings, terraform_cli
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
@@ -274,6 +273,8 @@ def _answer(setting: str, present: str | None) -> str | None:
 
 
 def _region_of_aws() -> "Found | None":
+    from holdfast_cli.bucket import stack
+
     region = stack.sign_in(profiles.Settings(None, None, None)).region_name
     return settings.Found(region, "the AWS profile") if region else None
 

@@ -16,7 +16,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
 
-from holdfast.api import v1
 from holdfast.identity import credentials
 from holdfast.identity.credentials import IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.sessions import DEFAULT_SECONDS
@@ -24,13 +23,13 @@ from holdfast.identity.trust import is_web_address
 from holdfast_cli.api import hand_over, http, own_sessions
 from holdfast_cli.api.hand_over import Given
 from holdfast_cli.api.sign_in import address_in, with_credentials
-from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
+    from holdfast.api import v1
     from holdfast_cli.api.management import Api
     from holdfast_cli.config.profiles import Settings
 
@@ -65,6 +64,8 @@ address, no argument of a process and no history.""",
     option("--yes", action="store_true", help="give the browser a token, or a long session, without asking"),
 )
 def _run(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack
+
     own_sessions.check(args)
     if args.duration is not None and args.duration > DEFAULT_SECONDS:
         raise UsageError(f"A session for a browser lasts at most {rules.shown(_LONGEST)}.")
@@ -117,6 +118,8 @@ def _require_browser(address: str) -> None:
 
 def _given(args: argparse.Namespace, chosen: "Settings", address: str) -> Given:
     """Return the credentials for the browser, after a question unless they end within `_LONGEST`."""
+    from holdfast.api import v1
+
     wants_new = args.oidc or args.aws_profile is not None or args.duration is not None
     # The environment's credentials are for the API that it names, which may be another than a stack's.
     api = None if wants_new or chosen.address is None else with_credentials(address, os.environ)
@@ -146,7 +149,7 @@ def _read(api: "Api") -> tuple[str, str]:
             raise CommandError(f"What {api.source} hold is no token, session or ID token.")
 
 
-def _ask(what: str, who: v1.Principal, api: "Api") -> None:
+def _ask(what: str, who: "v1.Principal", api: "Api") -> None:
     if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
         return
     ends = f"lasts until {output.moment(who.expires)}" if who.expires else "does not end by itself"

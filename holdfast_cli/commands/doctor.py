@@ -6,9 +6,8 @@ from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 
-from holdfast_cli.bucket import stack
 from holdfast_cli.config import arguments, rules, settings
-from holdfast_cli.doctor import account, checks, configuration, report, team
+from holdfast_cli.doctor import report
 from holdfast_cli.doctor.findings import Finding
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal.declaration import Command, option
@@ -66,6 +65,9 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _look(args: argparse.Namespace) -> Generator[Finding]:
+    from holdfast_cli.bucket import stack
+    from holdfast_cli.doctor import account, checks, configuration, team
+
     here = Path()
     if args.state is not None:
         # HOLDFAST_TEAM is ignored: the block has the address, so AWS need not be asked for it.

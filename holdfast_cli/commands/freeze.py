@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from holdfast.access import named
-from holdfast.api import v1
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import frozen_by, is_frozen, lock_words, moment
@@ -21,6 +19,7 @@ from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
+    from holdfast.api import v1
     from holdfast_cli.api.management import Api
 
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
@@ -42,7 +41,7 @@ class _Outcome:
     name: str
     result: str
     said: str
-    freeze: v1.PlacedFreeze | None = None
+    freeze: "v1.PlacedFreeze | None" = None
 
 
 COMMAND = Command()
@@ -93,6 +92,10 @@ the role maintainer.""",
     arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
 def _freeze(args: argparse.Namespace) -> None:
+    import secrets
+
+    from holdfast.api import v1
+
     api = sign_in(args)
     until = args.until and args.until.after(api.now())
     wanted = v1.Freeze(reason=args.reason, until=until, id=secrets.token_hex(16))
@@ -118,26 +121,26 @@ def _freeze(args: argparse.Namespace) -> None:
     )
 
 
-def _put_pattern(api: "Api", wanted: v1.FreezePattern) -> tuple[v1.PatternFreeze, list[str]]:
+def _put_pattern(api: "Api", wanted: "v1.FreezePattern") -> "tuple[v1.PatternFreeze, list[str]]":
     """Freeze a pattern, and return its freeze and all names to freeze one by one, in order."""
+    from holdfast.api import v1
+
     names: set[str] = set()
-    seen = set[str | None]()
-    progress = output.Progress()
-    try:
-        while wanted.cursor not in seen:
-            seen.add(wanted.cursor)
-            placed = api.change(v1.FrozenPattern, "PUT", "freezes", None, wanted)
+    endless = f"The API does not finish the list of the states of {wanted.pattern}."
+
+    def put(cursor: str | None) -> "v1.FrozenPattern":
+        return api.change(v1.FrozenPattern, "PUT", "freezes", None, replace(wanted, cursor=cursor))
+
+    with output.Progress() as progress:
+        for placed in api.follow(put, endless):
             names.update(placed.names)
             if not placed.next:
                 return placed.freeze, sorted(names)
             progress.show(f"{len(names)} states of {wanted.pattern} listed")
-            wanted = replace(wanted, cursor=placed.next)
-    finally:
-        progress.end()
-    raise CommandError(f"The API does not finish the list of the states of {wanted.pattern}.")
+    raise CommandError(endless)
 
 
-def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, outcomes: Sequence[_Outcome]) -> _Outcome:
+def _frozen_pattern(freeze: "v1.PatternFreeze", wanted: str, outcomes: Sequence[_Outcome]) -> _Outcome:
     """Return the outcome for a pattern, given those of its states."""
     until = moment(freeze, "until")
     ends = f"until {until or 'it is unfrozen'}"
@@ -153,7 +156,7 @@ def _frozen_pattern(freeze: v1.PatternFreeze, wanted: str, outcomes: Sequence[_O
     return _Outcome(freeze.pattern, result, f"{said}. {holds}", freeze)
 
 
-def _put(api: "Api", name: str, wanted: v1.Freeze, args: argparse.Namespace) -> None:
+def _put(api: "Api", name: str, wanted: "v1.Freeze", args: argparse.Namespace) -> None:
     """Freeze one state and print the outcome. Raise `CommandError` if the API refuses the freeze."""
     try:
         frozen = _acquire(api, name, wanted, args.wait)
@@ -164,7 +167,7 @@ def _put(api: "Api", name: str, wanted: v1.Freeze, args: argparse.Namespace) -> 
     _tell([_frozen(name, frozen)], args)
 
 
-def _freeze_one(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None = None) -> _Outcome:
+def _freeze_one(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None = None) -> _Outcome:
     try:
         return _frozen(name, _acquire(api, name, wanted, wait))
     except ApiError as error:
@@ -175,13 +178,13 @@ def _freeze_one(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None
         return _Outcome(name, "locked" if error.code == "locked" else "failed", f"{name}: {error}")
 
 
-def _frozen(name: str, frozen: v1.Frozen) -> _Outcome:
+def _frozen(name: str, frozen: "v1.Frozen") -> _Outcome:
     until = moment(frozen.freeze, "until")
     ends = f"until {until}" if until else f"until `holdfast state unfreeze {name}`"
     return _Outcome(name, "frozen", f"{name} is frozen {ends}.", frozen.freeze)
 
 
-def _already(name: str, lock: v1.Lock | None, wanted: v1.Freeze) -> _Outcome:
+def _already(name: str, lock: "v1.Lock | None", wanted: "v1.Freeze") -> _Outcome:
     if lock is None or lock.freeze is None:
         return _Outcome(name, "already_frozen", f"{name} was frozen already.")
     by, since, until = frozen_by(lock), moment(lock, "since") or "-", moment(lock.freeze, "until")
@@ -192,39 +195,41 @@ def _already(name: str, lock: v1.Lock | None, wanted: v1.Freeze) -> _Outcome:
     return _Outcome(name, "already_frozen", said, lock.freeze)
 
 
-def _lock(api: "Api", name: str) -> v1.Lock | None:
+def _lock(api: "Api", name: str) -> "v1.Lock | None":
+    from holdfast.api import v1
+
     return api.get(v1.LockOfState, "locks", name).lock
 
 
-def _acquire(api: "Api", name: str, wanted: v1.Freeze, wait: timedelta | None) -> v1.Frozen:
+def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None) -> "v1.Frozen":
     """Freeze a state. If it is locked, wait for the release for at most `wait`, or not at all for None.
 
     Raise `ApiError` if the state is still locked, if it is frozen, or if the API refuses the freeze.
     """
+    from holdfast.api import v1
+
     began = time.monotonic()
-    progress = output.Progress()
     try:
-        while True:
-            try:
-                return api.change(v1.Frozen, "PUT", "freeze", name, wanted)
-            except ApiError as error:
-                if wait is None or error.code != "locked":
-                    raise
-                refused = error
-            while lock := _lock(api, name):
-                if lock.freeze:  # the next request is refused, or lifts the freeze if it has ended
-                    break
-                waited = time.monotonic() - began
-                left = wait.total_seconds() - waited
-                if left <= 0:
-                    raise refused
-                progress.show(f"Waiting for {name}, {lock_words(lock)}: {int(waited)} s")
-                time.sleep(min(_PAUSE, left))
+        with output.Progress() as progress:
+            while True:
+                try:
+                    return api.change(v1.Frozen, "PUT", "freeze", name, wanted)
+                except ApiError as error:
+                    if wait is None or error.code != "locked":
+                        raise
+                    refused = error
+                while lock := _lock(api, name):
+                    if lock.freeze:  # the next request is refused, or lifts the freeze if it has ended
+                        break
+                    waited = time.monotonic() - began
+                    left = wait.total_seconds() - waited
+                    if left <= 0:
+                        raise refused
+                    progress.show(f"Waiting for {name}, {lock_words(lock)}: {int(waited)} s")
+                    time.sleep(min(_PAUSE, left))
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"{name} is not frozen, or only if the request had arrived already.")
         raise
-    finally:
-        progress.end()
 
 
 @COMMAND.add(
@@ -244,6 +249,8 @@ freezes and locks stay; the command names these freezes. Takes the role maintain
     arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
 def _unfreeze(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     if "*" not in args.states:
         _tell([_unfreeze_one(api, args.states, _lock(api, args.states))], args)
@@ -289,7 +296,9 @@ def _unfreeze(args: argparse.Namespace) -> None:
     _each(list(of_name), unfreeze, args, then=unfreeze_pattern)
 
 
-def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
+def _unfreeze_one(api: "Api", name: str, lock: "v1.Lock | None") -> _Outcome:
+    from holdfast.api import v1
+
     freeze = lock.freeze if lock else None
     if freeze is None:
         locked = f": it is {lock_words(lock)}, which stays" if lock else ""
@@ -305,8 +314,10 @@ def _unfreeze_one(api: "Api", name: str, lock: v1.Lock | None) -> _Outcome:
     return _Outcome(name, "unfrozen", f"{name} is not frozen any more; it was: {freeze.reason}.", freeze)
 
 
-def _matching(api: "Api", args: argparse.Namespace, verb: str) -> list[v1.StateItem]:
+def _matching(api: "Api", args: argparse.Namespace, verb: str) -> "list[v1.StateItem]":
     """Return the states that match a pattern. If all states match it, ask for confirmation, unless --yes."""
+    from holdfast.api import v1
+
     listed = [item for item in api.pages(v1.StateItem, "states", "states") if not item.deleted]
     found = [item for item in listed if rules.covers(args.states, item.name)]
     if found and len(found) == len(listed) and not args.yes:
@@ -332,14 +343,13 @@ def _each(
     Raise `CommandError` if any state failed. An error or a KeyboardInterrupt says how many states are done.
     """
     outcomes: list[_Outcome] = []
-    progress = output.Progress()
     try:
-        for number, name in enumerate(states):
-            progress.show(f"{number} of {len(states)} states")
-            outcomes.append(do(name))
+        with output.Progress() as progress:
+            for number, name in enumerate(states):
+                progress.show(f"{number} of {len(states)} states")
+                outcomes.append(do(name))
         for number, name in enumerate(states if wait_and_do else ()):
             if wait_and_do and outcomes[number].result == "locked":
-                progress.end()  # the wait shows its own
                 outcomes[number] = wait_and_do(name)
         pattern = then(outcomes)
     except KeyboardInterrupt as interrupt:
@@ -347,8 +357,6 @@ def _each(
         raise
     except CommandError as failure:
         raise CommandError(f"{failure} {_remaining(states, outcomes)}") from failure
-    finally:
-        progress.end()
     _tell(outcomes, args, pattern)
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.access import Action, Role, allowed
-from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
@@ -118,6 +117,8 @@ def _plan(args: argparse.Namespace) -> None:
 
 def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
     """Return the new place; raise `CommandError` at once if the caller may not do these actions anywhere."""
+    from holdfast.api import v1
+
     api = sign_in(args)
     who = api.get(v1.Principal, "whoami")
     # A role of a newer API is left to the API.

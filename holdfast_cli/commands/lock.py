@@ -4,15 +4,19 @@ import argparse
 import json
 import shlex
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from holdfast.access import named
-from holdfast.api import form, v1
+from holdfast.api import form
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import colour, freeze_words, holder, lock_fields, lock_words, word
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
+
+if TYPE_CHECKING:
+    from holdfast.api import v1
 
 COMMAND = Command(
     "Show who holds which lock, and break one whose holder is gone.",
@@ -46,6 +50,8 @@ frozen patterns that your scope covers whole.""",
     arguments.as_json("one JSON array, where a frozen pattern has `pattern` and no `name`"),
 )
 def _list(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     listed = api.pages(v1.ListedLock, "locks", "locks", prefix=args.states.prefix)
     locks: list[v1.ListedLock | v1.PatternFreeze] = [lock for lock in listed if args.states.covers(lock.name)]
@@ -77,7 +83,9 @@ def _may_match(pattern: str, prefix: str) -> bool:
     return literal.startswith(prefix) or prefix.startswith(literal)
 
 
-def _row(lock: v1.ListedLock | v1.PatternFreeze, now: datetime) -> list[str]:
+def _row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[str]:
+    from holdfast.api import v1
+
     since = word(lock, "since", now)
     if isinstance(lock, v1.PatternFreeze):
         return [lock.pattern, since, named(lock.by, lock.owner or ""), freeze_words(lock, now), lock.id]
@@ -98,6 +106,8 @@ def _row(lock: v1.ListedLock | v1.PatternFreeze, now: datetime) -> list[str]:
     arguments.as_json(),
 )
 def _show(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     state = api.get(v1.LockOfState, "locks", args.state)
     if args.json:
@@ -133,6 +143,8 @@ freeze is not removed: `holdfast state unfreeze` does that.""",
     arguments.as_json(),
 )
 def _break(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     lock = api.get(v1.LockOfState, "locks", args.state).lock
     removed = form.read(v1.Removed, {"name": args.state.value, "removed": False})

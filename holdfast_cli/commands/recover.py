@@ -5,7 +5,6 @@ import json
 from typing import TYPE_CHECKING
 
 from holdfast import team as names
-from holdfast_cli.bucket import records, recovering, stack
 from holdfast_cli.config import arguments, settings
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -44,6 +43,8 @@ Needs AWS credentials for both buckets.""",
     arguments.as_json(),
 )
 def _recover(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import records, recovering, stack
+
     session, deployed = stack.open_team(settings.resolve(args))
     with records.as_lines(deployed, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
         new = recovering.side(session, deployed.bucket, deployed.account)
@@ -92,6 +93,8 @@ def _recover(args: argparse.Namespace) -> None:
 
 def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
     """Fence the old side. Return whether it is fenced; if it is not, somebody has said that it is gone."""
+    from holdfast_cli.bucket import recovering
+
     try:
         recovering.fence(old, new)
     except recovering.NoReplicaError:
@@ -109,6 +112,8 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
 
 
 def _write_before(old: "Side", stale: "Sequence[ReplicaLock]", now: "datetime", *, is_fenced: bool) -> None:
+    from holdfast_cli.bucket import recovering
+
     lines = []
     if is_fenced:
         lines.append(
@@ -138,6 +143,8 @@ def _write_after(
     *,
     is_fenced: bool,
 ) -> None:
+    from holdfast_cli.bucket import recovering
+
     lines = [f"Removed {_counted(stale, 'lock')} of the old side."]
     for entry in staying:
         if entry.lock.freeze:

@@ -4,14 +4,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from holdfast.api import form, v1
+from holdfast.api import form
+from holdfast_cli import private_file
 from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
@@ -30,6 +29,11 @@ from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.api import v1
 
 _LIMIT: Final = 20
 """The number of versions that `history` shows by default: one page of the API."""
@@ -91,6 +95,8 @@ def _version(name: str, metavar: str, default: str) -> Option:
     arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api, prefix = sign_in(args), args.states.prefix
     kind = {"deleted": "true"} if args.deleted else {"declared": "true"} if args.declared else {}
     listed = list(api.pages(v1.StateItem, "states", "states", prefix=prefix, **kind))
@@ -106,8 +112,12 @@ def _list(args: argparse.Namespace) -> None:
         output.write("No states found in your scope.")
 
 
-def _without_state(declared: Iterable[v1.StateItem], later: Iterable[v1.StateItem]) -> list[v1.StateItem]:
+def _without_state(
+    declared: "Iterable[v1.StateItem]", later: "Iterable[v1.StateItem]"
+) -> "list[v1.StateItem]":
     """Return the declared names that have no state in a later list of states, with their locks."""
+    from holdfast.api import v1
+
     found = {item.name: item for item in declared}
     for item in later:
         if item.modified is not None:
@@ -117,7 +127,7 @@ def _without_state(declared: Iterable[v1.StateItem], later: Iterable[v1.StateIte
     return list(found.values())
 
 
-def _is_wanted(item: v1.StateItem, args: argparse.Namespace, now: datetime) -> bool:
+def _is_wanted(item: "v1.StateItem", args: argparse.Namespace, now: datetime) -> bool:
     size, modified = item.size, item.modified
     return (
         args.states.covers(item.name)
@@ -128,7 +138,7 @@ def _is_wanted(item: v1.StateItem, args: argparse.Namespace, now: datetime) -> b
     )
 
 
-def _table_of_states(states: list[v1.StateItem], modified: str, now: datetime) -> str:
+def _table_of_states(states: "list[v1.StateItem]", modified: str, now: datetime) -> str:
     rows = [
         [item.name, size(item.size), word(item, "modified", now), lock_words(item.lock, now)]
         for item in states
@@ -152,12 +162,14 @@ the role reader), and its lock.""",
     arguments.as_json(),
 )
 def _show(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     state = api.get(v1.StateDescription, "states", args.state)
     output.write(json.dumps(state.raw, indent=2) if args.json else output.listed(_fields(state, api.now())))
 
 
-def _fields(state: v1.StateDescription, now: datetime) -> list[tuple[str, str]]:
+def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]]:
     fields: list[tuple[str, str | None]] = [("state", state.name)]
     if not state.version:
         fields.append(("version", "none: there is no state of this name now"))
@@ -213,6 +225,8 @@ Takes the role reader or auditor.""",
     arguments.as_json("one JSON array"),
 )
 def _history(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     history = api.pages(v1.Version, "versions", "versions", args.state)
     versions = list(islice(history, None if args.all else args.limit))
@@ -227,7 +241,7 @@ def _history(args: argparse.Namespace) -> None:
         output.tell(f"holdfast: These are the newest {args.limit}; --all shows all versions.")
 
 
-def _table_of_versions(versions: list[v1.Version], now: datetime) -> str:
+def _table_of_versions(versions: "list[v1.Version]", now: datetime) -> str:
     rows = [
         [
             whole(version.serial),
@@ -245,12 +259,12 @@ def _table_of_versions(versions: list[v1.Version], now: datetime) -> str:
     return output.table(headings, rows)
 
 
-def _status(version: v1.Version) -> str:
+def _status(version: "v1.Version") -> str:
     status = "deleted" if version.delete_marker else status_words(version.status)
     return ", ".join(filter(None, ("current" if version.current else "", status)))
 
 
-def _note(version: v1.Version) -> str:
+def _note(version: "v1.Version") -> str:
     restored = f"restored from {version.restored_from}" if version.restored_from else ""
     return ": ".join(filter(None, (restored, version.reason)))
 
@@ -284,6 +298,8 @@ sensitive.
     arguments.as_json(),
 )
 def _diff(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     older, current = state_versions.exact_id(api, args.state, args.from_)
     newer, _ = state_versions.exact_id(api, args.state, args.to)
@@ -328,12 +344,7 @@ def _get(args: argparse.Namespace) -> None:
 
     api = sign_in(args)
     version, _ = state_versions.exact_id(api, args.state, args.version)
-    progress = output.Progress()
-    try:
-        progress.show(f"Reading {args.state}")
-        content, read = api.content(args.state, version)
-    finally:
-        progress.end()
+    content, read = api.content(args.state, version)
     if args.output is None:
         _print(content)
         return
@@ -365,22 +376,13 @@ def _print(content: bytes) -> None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Create a file for its owner only; remove it if the write fails. Raise `CommandError` if it exists."""
+    """Create a file for its owner only. Raise `CommandError` if it exists."""
     try:
-        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        private_file.create(file, content)
     except FileExistsError as error:
         raise CommandError(f"{file} is there already: remove it, or name another file.") from error
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
-    try:
-        with open(number, "wb") as stream:  # noqa: PTH123 it is open already
-            stream.write(content)
-    except BaseException as error:
-        with suppress(OSError):
-            file.unlink()
-        if isinstance(error, OSError):
-            raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
-        raise
 
 
 COMMAND.include(state_resources.COMMAND)

@@ -2,9 +2,8 @@
 
 import argparse
 import json
-import secrets
 
-from holdfast.api import form, v1
+from holdfast.api import form
 from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
@@ -70,6 +69,10 @@ A version that was never acknowledged is restored only by its ID.""",
     arguments.as_json(),
 )
 def _restore(args: argparse.Namespace) -> None:
+    import secrets
+
+    from holdfast.api import v1
+
     command_id = secrets.token_hex(16)
     api = sign_in(args)
     current: v1.StateDescription | v1.ResolvedVersion | None
@@ -137,6 +140,8 @@ changed since it was shown is not deleted. Takes the role maintainer.""",
     arguments.as_json(),
 )
 def _delete(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     state = api.get(v1.StateDescription, "states", args.state)
     if not state.version:
@@ -176,6 +181,8 @@ not deleted stays as it is. Takes the role maintainer.""",
     arguments.as_json(),
 )
 def _undelete(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     marker, _ = state_versions.resolve(api, args.state, "@deleted")
     wanted = v1.Undelete(marker=marker.version)
@@ -204,6 +211,8 @@ declared. No state is written: the first apply does that. Takes the role writer.
     arguments.as_json(),
 )
 def _create(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     created = sign_in(args).change(v1.Declared, "POST", "create", args.state, form.Document())
     done = (
         f"The name {args.state} is declared already."
@@ -231,6 +240,8 @@ maintainer.""",
     arguments.as_json(),
 )
 def _undeclare(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     undeclared_already = f"The name {args.state} is not declared: nothing was undeclared."
     try:

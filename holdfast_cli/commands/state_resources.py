@@ -2,10 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import size
 from holdfast_cli.config import arguments, rules
@@ -14,6 +12,9 @@ from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.api import v1
     from holdfast_cli.api.management import Api
 
 _WHY = {
@@ -56,10 +57,11 @@ Takes the role reader.""",
     arguments.as_json("one JSON array"),
 )
 def _resources(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     found: list[v1.Resource] = []
-    progress = output.Progress()
-    try:
+    with output.Progress() as progress:
         for page in api.follow(
             lambda cursor: api.get(v1.ResourcePage, "resources", args.state, cursor=cursor)
         ):
@@ -69,8 +71,6 @@ def _resources(args: argparse.Namespace) -> None:
                 )
             found += (resource for resource in page.resources if _is_wanted(resource, args))
             progress.show(f"{len(found)} resources read")
-    finally:
-        progress.end()
     if args.json:
         output.write(json.dumps([resource.raw for resource in found], indent=2))
     elif found:
@@ -80,14 +80,14 @@ def _resources(args: argparse.Namespace) -> None:
         output.write(output.wrapped(f"The state {args.state} has none of these resources."))
 
 
-def _is_wanted(resource: v1.Resource, args: argparse.Namespace) -> bool:
+def _is_wanted(resource: "v1.Resource", args: argparse.Namespace) -> bool:
     module = resource.module or ""
     return args.type in (None, resource.type) and (
         args.module in (None, module) or module.startswith((f"{args.module}.", f"{args.module}["))
     )
 
 
-def _note(resource: v1.Resource) -> str:
+def _note(resource: "v1.Resource") -> str:
     notes = ("tainted" if resource.tainted else "", "deposed" if resource.deposed else "")
     return ", ".join(filter(None, notes))
 
@@ -156,25 +156,25 @@ def _find(args: argparse.Namespace) -> None:
         output.tell(f"holdfast: {each.name} was not searched: it is {why} ({size(each.size)}).")
 
 
-def _pages(api: "Api", args: argparse.Namespace) -> Iterator[v1.FoundPage]:
+def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
     """Yield the pages of a search, and show how far it is; so does the note of a KeyboardInterrupt."""
+    from holdfast.api import v1
+
     done = "No states searched"
-    progress = output.Progress()
     searched = 0
 
-    def fetch(cursor: str | None) -> v1.FoundPage:
+    def fetch(cursor: str | None) -> "v1.FoundPage":
         wanted = v1.Find(address=args.word, type=args.type, id=args.id, prefix=args.prefix, cursor=cursor)
         return api.search(v1.FoundPage, "find", wanted)
 
     try:
-        for page in api.follow(fetch):
-            searched += page.searched or 0
-            of = "" if page.left is None else f" of {searched + page.left}"
-            done = f"{searched}{of} states searched"
-            progress.show(done)
-            yield page
+        with output.Progress() as progress:
+            for page in api.follow(fetch):
+                searched += page.searched or 0
+                of = "" if page.left is None else f" of {searched + page.left}"
+                done = f"{searched}{of} states searched"
+                progress.show(done)
+                yield page
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"{done}, and what was found is not shown.")
         raise
-    finally:
-        progress.end()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.access import described
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli.api import deployed
-from holdfast_cli.bucket import stack, tokens
 from holdfast_cli.config import arguments, cloud_config, rules, settings
 from holdfast_cli.errors import CommandError, OutputClosedError
 from holdfast_cli.terminal import grants as granted
@@ -69,6 +68,8 @@ when --expires says. {_NEEDS.format(what="write to")}""",
     arguments.as_json(),
 )
 def _create(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, tokens
+
     grants, networks = arguments.granted(args), arguments.networks_of(args) or ()
     session, found = stack.open_team(settings.resolve(args))
     deployed.check_grants(found, grants)
@@ -101,6 +102,8 @@ List the access tokens that are valid, never with a secret.
     arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, tokens
+
     session, found = stack.open_team(settings.resolve(args))
     listing = tokens.read_all(session, found, output.Progress())
     now = session.clock.now()
@@ -139,6 +142,8 @@ it; never its secret. {_NEEDS.format(what="read")}""",
     arguments.as_json(),
 )
 def _show(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, tokens
+
     session, found = stack.open_team(settings.resolve(args))
     token = tokens.read(session, found, args.id)
     now = session.clock.now()
@@ -171,6 +176,8 @@ grants stay; the token gets the lifetime that it was created with again.
     arguments.as_json(),
 )
 def _rotate(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, tokens
+
     session, found = stack.open_team(settings.resolve(args))
     token, secret = tokens.rotate(session, found, args.id, args.keep, args.expires)
     with output.after(
@@ -199,6 +206,8 @@ that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""
     arguments.as_json(),
 )
 def _revoke(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, tokens
+
     session, found = stack.open_team(settings.resolve(args))
     token = tokens.revoke(session, found, args.id)
     done = (

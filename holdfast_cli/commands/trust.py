@@ -10,7 +10,6 @@ from holdfast.access import described
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, Change, OidcTrust, Unreadable
 from holdfast_cli.api import deployed
-from holdfast_cli.bucket import stack, trust_records
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
 from holdfast_cli.terminal import grants as granted
@@ -115,6 +114,8 @@ claims applies.
     arguments.as_json(),
 )
 def _add(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, trust_records
+
     record = _new(args)
 
     session, found = stack.open_team(settings.resolve(args))
@@ -146,6 +147,8 @@ List the trust records.
     arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, trust_records
+
     session, found = stack.open_team(settings.resolve(args))
     records = trust_records.read(session, found)
     shown = sorted(records, key=lambda record: record.name)
@@ -205,6 +208,8 @@ condition that it was granted under: add a record, then remove this one.
     arguments.as_json(),
 )
 def _update(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, trust_records
+
     change, networks = arguments.changed_grants(args), arguments.networks_of(args)
     if change == Change() and {args.description, args.owner, networks} == {None}:
         raise UsageError(
@@ -245,6 +250,8 @@ with an ID token and with a session.
     arguments.as_json(),
 )
 def _remove(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, trust_records
+
     session, found = stack.open_team(settings.resolve(args))
     record = trust_records.remove(session, found, args.name)
     whose = "its sessions are" if isinstance(record, AwsTrust) else "its ID tokens and sessions are"

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from holdfast.identity.tokens import DEFAULT_LIFETIME
-from holdfast_cli.bucket import stack, watch
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.doctor import report
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
@@ -49,6 +48,8 @@ make no probe. The exit code is 1 where something must be done.
     arguments.as_json(),
 )
 def _status(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, watch
+
     session, found = stack.open_team(settings.resolve(args))
     seen = watch.look(session, found)
     report.show(_findings(seen, found, session.clock.now()), as_json=args.json)
@@ -76,6 +77,8 @@ says; run the command again before. A token from before is revoked.
     arguments.TEAM,
 )
 def _enable(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, watch
+
     session, found = stack.open_team(settings.resolve(args))
     token = watch.enable(session, found, args.expires)
     ends = output.moment(token.expires) if token.expires else "never"
@@ -97,6 +100,8 @@ to look at the bucket. {_NEEDS.format(what="list, read and write")}""",
     arguments.TEAM,
 )
 def _disable(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, watch
+
     session, found = stack.open_team(settings.resolve(args))
     count = watch.disable(session, found)
     done = f"The probe of the team {found.team} is disabled; revoked tokens: {count}."

@@ -4,7 +4,6 @@ import argparse
 import json
 
 from holdfast.access import named
-from holdfast.api import v1
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import moment
 from holdfast_cli.config import arguments
@@ -28,6 +27,8 @@ TF_HTTP_PASSWORD, or TF_TOKEN_… of the API's host. No AWS credentials are used
     arguments.as_json(),
 )
 def _run(args: argparse.Namespace) -> None:
+    from holdfast.api import v1
+
     api = sign_in(args)
     caller = api.get(v1.Principal, "whoami")
     if args.json:

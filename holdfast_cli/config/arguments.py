@@ -3,16 +3,16 @@
 import argparse
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast.access import Grant, Role, check_grants, purpose
-from holdfast.identity import records
-from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
-from holdfast.identity.trust import Change
 from holdfast.state import operator
 from holdfast_cli.config import rules
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal.declaration import Option, either, option, several
+
+if TYPE_CHECKING:
+    from holdfast.identity.trust import Change
 
 ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {purpose(role)}\n" for role in Role)])
 """The roles, each with what it allows, for the help."""
@@ -22,7 +22,6 @@ AGO: Final = "30d or 12h ago, or a local time as 2026-11-01, 2026-11-01T14:00 or
 """How to write a time in the past, for the help."""
 FROM_NOW: Final = "in 90d or 2h, or a local time as 2099-01-31, 2099-01-31T14:00 or with Z for UTC"
 """How to write a time in the future, for the help."""
-_LIFETIMES: Final = " to ".join(rules.shown(timedelta(seconds=each)) for each in (MIN_SECONDS, MAX_SECONDS))
 
 _TEAM: Final = option(
     "--team",
@@ -98,10 +97,18 @@ def as_json(what: str = "one JSON object") -> Option:
 
 def session_seconds(value: str) -> int:
     """Parse how long a session lasts, and return seconds."""
+    from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
+
     seconds = int(rules.duration(value).total_seconds())
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
-        raise argparse.ArgumentTypeError(f"{value!r} is not from {_LIFETIMES}")
+        raise argparse.ArgumentTypeError(f"{value!r} is not from {_lifetimes()}")
     return seconds
+
+
+def _lifetimes() -> str:
+    from holdfast.identity.sessions import MAX_SECONDS, MIN_SECONDS
+
+    return " to ".join(rules.shown(timedelta(seconds=each)) for each in (MIN_SECONDS, MAX_SECONDS))
 
 
 def sign_in(default: int) -> Option:
@@ -125,7 +132,7 @@ def sign_in(default: int) -> Option:
             "--duration",
             type=session_seconds,
             metavar="DURATION",
-            help=f"how long the session lasts, from {_LIFETIMES}; default: "
+            help=f"how long the session lasts, from {_lifetimes()}; default: "
             f"{rules.shown(timedelta(seconds=default))}",
         ),
     )
@@ -173,8 +180,10 @@ def granted(args: argparse.Namespace) -> tuple[Grant, ...]:
         raise UsageError(f"The grants are not valid: {error}.") from error
 
 
-def changed_grants(args: argparse.Namespace) -> Change:
+def changed_grants(args: argparse.Namespace) -> "Change":
     """Return the change that --role, --scope and --grant ask for."""
+    from holdfast.identity.trust import Change
+
     _check_scope(args)
     if args.grant:
         return Change(granted(args))
@@ -210,6 +219,8 @@ def _network_or_anywhere(value: str) -> str:
 
 def networks_of(args: argparse.Namespace) -> tuple[str, ...] | None:
     """Return the networks of --from, empty for anywhere; None if it is not given."""
+    from holdfast.identity import records
+
     if args.networks is None:
         return None
     if args.networks == [ANYWHERE]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.cloud.names import organization_and_workspace
-from holdfast.identity import credentials
 from holdfast.names import StateName
 from holdfast_cli.config.backend_config import quote_hcl
 from holdfast_cli.errors import UsageError
@@ -57,6 +56,8 @@ def token_variable(host: str) -> str:
 
 def credentials_document(address: str, record_id: str, secret: str) -> dict[str, str]:
     """Return the host name, variable and token with which `cloud` uses an access token or a session."""
+    from holdfast.identity import credentials
+
     host = hostname(address)
     return {
         "hostname": host,

@@ -1,20 +1,16 @@
 """Read and change profiles. A profile is an address, a team and a region in a TOML file without secrets."""
 
-import difflib
 import json
 import os
 import re
-import shutil
 import stat
-import tempfile
-import tomllib
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from holdfast_cli import private_file
 from holdfast_cli.config import rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal.secrets import looks_secret
@@ -106,74 +102,25 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
 def change(file: Path, name: str, values: Mapping[str, str | None]) -> None:
     """Set values of a profile; None removes a value, which must exist.
 
-    The rest of the file is kept, with its comments. After an error the file is unchanged.
+    All that the file has beside them is kept. After an error the file is unchanged.
     """
     content = _content(file)
-    profiles = dict(_parse(content, file))
+    profiles = _parse(content, file)
     profile = dict(named(name, profiles, file) if None in values.values() else profiles.get(name, {}))
     for key, value in values.items():
         if value is not None:
             profile[key] = value
         elif profile.pop(key, None) is None:
             raise UsageError(f"The profile {name} in {file} has no {key}.")
-    lines = _lines(content)
-    if (start := _header(lines, name)) is None:
-        lines += ["", f"[{_TABLE}.{name}]"] if lines else [f"[{_TABLE}.{name}]"]
-        start = len(lines) - 1
-    for key, value in values.items():
-        end = _end(lines, start)
-        at = next((at for at in range(start + 1, end) if _key(lines[at]) == key), None)
-        written = f"{key} = {json.dumps(value)}"
-        if at is None:
-            lines.insert(end, written)
-        elif value is None:
-            del lines[at]
-        else:
-            lines[at] = f"{written}{_VALUE.sub('', lines[at])}"
-    _replace(file, content, lines, {**profiles, name: profile})
+    _write(file, content, {**profiles, name: profile}, name)
 
 
 def remove(file: Path, name: str) -> None:
-    """Remove a profile; UsageError if it does not exist. Comments below its last value are kept."""
+    """Remove a profile; UsageError if it does not exist."""
     content = _content(file)
     profiles = _parse(content, file)
     named(name, profiles, file)
-    lines = _lines(content)
-    if (start := _header(lines, name)) is not None:
-        del lines[start : _end(lines, start)]
-    _replace(file, content, lines, {other: profiles[other] for other in profiles if other != name})
-
-
-def _line_end(content: str) -> str:
-    """Return the line end of Windows if all lines have it, else the line end of Unix."""
-    return "\r\n" if 0 < content.count("\n") == content.count("\r\n") else "\n"
-
-
-def _lines(content: str) -> list[str]:
-    line_end = _line_end(content)
-    return content.removesuffix(line_end).split(line_end) if content else []
-
-
-def _header(lines: Sequence[str], name: str) -> int | None:
-    """Return the index of a profile's first line; None if it has no table of its own."""
-    header = re.compile(rf"\s*\[\s*{_TABLE}\s*\.\s*([\"']?){name}\1\s*\]")
-    return next((at for at, line in enumerate(lines) if header.match(line)), None)
-
-
-def _end(lines: Sequence[str], start: int) -> int:
-    """Return the index after a profile's last value. Comments below may belong to the next profile."""
-    end = start + 1
-    for at in range(end, len(lines)):
-        if lines[at].lstrip().startswith("["):
-            break
-        if _key(lines[at]):
-            end = at + 1
-    return end
-
-
-def _key(line: str) -> str | None:
-    parts = _VALUE.match(line)
-    return parts[1] if parts else None
+    _write(file, content, {other: profiles[other] for other in profiles if other != name}, name)
 
 
 # --- the file ------------------------------------------------------------------------------------
@@ -199,14 +146,14 @@ def _content(file: Path) -> str:
         raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> None:
-    """Replace the file atomically, with the same line ends: readers see the old file or the new one.
+def _write(file: Path, content: str, meant: Profiles, name: str) -> None:
+    """Write the file whole, and atomically, with one profile as it is in `meant`.
 
-    If the lines do not parse to `meant`, the file is not changed and `CommandError` is raised.
+    If the text does not parse to `meant`, the file is not changed and `CommandError` is raised.
     """
-    content = "".join(f"{line}{_line_end(before)}" for line in lines)
+    text = _text(content, name, meant.get(name))
     try:
-        is_as_meant = _parse(content, file) == meant
+        is_as_meant = _parse(text, file) == meant
     except UsageError:
         is_as_meant = False
     if not is_as_meant:  # it has inline tables, dotted keys or strings of several lines
@@ -216,18 +163,8 @@ def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> 
         raise CommandError(f"{file} is not a regular file. Nothing was changed.")
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number, written = tempfile.mkstemp(dir=target.parent, prefix=".config-")
-        try:
-            with open(number, "wb") as stream:  # noqa: PTH123 it is open already
-                stream.write(content.encode())
-                stream.flush()
-                os.fsync(number)
-            with suppress(FileNotFoundError):
-                shutil.copymode(target, written)
-            Path(written).replace(target)
-        except BaseException:
-            Path(written).unlink(missing_ok=True)
-            raise
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o600
+        private_file.replace(target, text.encode(), mode)
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}. Nothing was changed.") from error
 
@@ -235,7 +172,36 @@ def _replace(file: Path, before: str, lines: Sequence[str], meant: Profiles) -> 
 # --- the content ---------------------------------------------------------------------------------
 
 
+def _text(content: str, name: str, values: Mapping[str, str] | None) -> str:
+    """Return the content with new values of one profile, or without it if `values` is None.
+
+    All other lines stay, with the comments in and around the profile.
+    """
+    line_end = "\r\n" if 0 < content.count("\n") == content.count("\r\n") else "\n"
+    lines = content.removesuffix(line_end).split(line_end) if content else []
+    header = re.compile(rf"\s*\[\s*{_TABLE}\s*\.\s*([\"']?){name}\1\s*\]")
+    tables = [at for at, line in enumerate(lines) if line.lstrip().startswith("[")]
+    start = next((at for at in tables if header.match(lines[at])), len(lines))
+    end = next((at for at in tables if at > start), len(lines))
+    while end > start + 1 and not _VALUE.match(lines[end - 1]):
+        end -= 1  # what is below the last value may belong to the next profile
+    section: list[str] = []
+    if values is not None:
+        missing = dict(values)
+        for line in lines[start:end] or [*([""] if lines else []), f"[{_TABLE}.{name}]"]:
+            if (old := _VALUE.match(line)) is None:
+                section.append(line)
+            elif (key := old[1]) in missing:
+                section.append(f"{key} = {json.dumps(missing.pop(key))}{line[old.end() :]}")
+        section += [f"{key} = {json.dumps(value)}" for key, value in missing.items()]
+    return "".join(f"{line}{line_end}" for line in (*lines[:start], *section, *lines[end:]))
+
+
 def _parse(content: str, file: Path | None) -> Profiles:
+    if not content:
+        return {}
+    import tomllib
+
     # The parser uses gigabytes of memory for a key with some ten thousand dots in one line.
     if max(map(len, content.split("\n"))) > _LONGEST_LINE:
         raise UsageError(f"{file} has a line of more than {_LONGEST_LINE} characters: write it shorter.")
@@ -295,5 +261,7 @@ def _check_key(key: str, where: str, known: Iterable[str]) -> None:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(word, known, n=1)
     return f": did you mean {near[0]}?" if near else "."

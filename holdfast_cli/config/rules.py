@@ -13,8 +13,6 @@ from holdfast import names, networks
 from holdfast import team as teams
 from holdfast.access import Grant, Role, check_pattern, matches
 from holdfast.errors import HoldfastError, InvalidName, InvalidRequest
-from holdfast.identity import records
-from holdfast.identity.credentials import is_token_id
 from holdfast.state import operator
 from holdfast_cli.config import backend_config
 from holdfast_cli.errors import UsageError
@@ -222,6 +220,8 @@ def freeze_id(value: str) -> str:
 
 def owner(value: str) -> str:
     """Check the owner of a token or a trust record, and return it. Others see it with locks and versions."""
+    from holdfast.identity import records
+
     _refuse_secret(value)
     try:
         return records.owner(value)
@@ -260,6 +260,8 @@ def address(value: str) -> str:
 
 def token_id(value: str) -> str:
     """Check a token's ID, and return it."""
+    from holdfast.identity.credentials import is_token_id
+
     if not is_token_id(value):
         # The value may be the secret, which must not get into a log.
         raise argparse.ArgumentTypeError("it is not a valid token ID: 20 lower-case letters and digits")

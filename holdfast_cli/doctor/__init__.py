@@ -6,7 +6,3 @@
 - `block` is the configuration's backend block. `noted` is the backend that `terraform init` stored, if any.
 - Any check may raise a `ClientError` or an `UnresolvedError`. `checks.attempt` turns these into findings.
 """
-
-from holdfast_cli.lazy import load_when_used
-
-load_when_used(__name__)

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from holdfast_cli import lazy
 from holdfast_cli.api import http
 from holdfast_cli.importing.source import AT_ONCE
 from holdfast_cli.terminal.output import Progress
@@ -58,7 +57,6 @@ def for_each(items: Sequence[_T], work: Callable[[_T], _R], verb: str) -> list[_
 
     On Ctrl-C no further item begins, and the `KeyboardInterrupt` is raised when the begun ones have ended.
     """
-    lazy.load_now()
     progress = Progress()
     with http.kept_connections(), ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [pool.submit(work, item) for item in items]

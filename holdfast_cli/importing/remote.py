@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from holdfast.identity.trust import LOOPBACK
+from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import zip_longest
-from typing import Final, TextIO
+from typing import Final, Self, TextIO
 
 from holdfast_cli.errors import CommandError, OutputClosedError
 
@@ -292,13 +292,22 @@ def _columns(stream: TextIO) -> int:
 
 
 class Progress:
-    """Shows on a terminal what a slow command is doing; shows nothing on other outputs."""
+    """Shows on a terminal what a slow command is doing, until the end of its context.
+
+    It shows nothing in the first seconds, and nothing on other outputs.
+    """
 
     _ERASE: Final = "\r\x1b[K"
 
     def __init__(self) -> None:
         self._silent_until = time.monotonic() + _PROGRESS_AFTER
         self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def show(self, text: str) -> None:
         """Replace the shown text."""

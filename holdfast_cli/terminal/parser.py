@@ -1,7 +1,6 @@
 """Parses the command line. Each level of commands reports its own mistakes, and suggests similar words."""
 
 import argparse
-import difflib
 import re
 import shlex
 import sys
@@ -33,15 +32,23 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
-        """Create a parser. `fill` adds options and commands on first use."""
-        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
-        self._fill = fill
+        """Create a parser. With `fill`, which adds options and commands, it has no content before `load`."""
+        self._fill, self._settings = fill, settings
         self._words: Sequence[str] = ()
+        if fill is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Do what takes argparse long: for each of its titles it looks on the disk for translations."""
+        super().__init__(
+            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **self._settings
+        )
 
     def load(self) -> None:
         """Add the options and commands, if they are not yet added."""
         if self._fill is not None:
             fill, self._fill = self._fill, None
+            self._begin()
             fill(self)
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
@@ -235,6 +242,8 @@ def _shown(word: str, sentence: str) -> str:
 
 def _hint(word: str, known: Iterable[str]) -> str:
     """Return "Did you mean …?" with the only known word that begins with `word`, else with a similar word."""
+    import difflib
+
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
     near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)

@@ -7,14 +7,18 @@ import json
 import os
 import ssl
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest import mock
 from urllib.parse import quote, urlsplit
 
 import boto3
 import pytest
+from botocore.httpsession import DEFAULT_CA_BUNDLE, get_cert_path
+from urllib3 import PoolManager
 
 import holdfast
 from holdfast_cli.api import http, sessions
@@ -306,6 +310,25 @@ def test_a_certificate_is_checked_against_the_bundle_of_the_environment(certific
     assert "AWS_CA_BUNDLE" in untrusted
     assert "AWS_CA_BUNDLE" in missing
     assert (trusted.returncode, len(trusted.stdout.splitlines())) == (0, 4)
+
+
+def test_a_certificate_is_else_checked_against_the_bundle_of_the_aws_sdk(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools = mock.Mock(side_effect=PoolManager)
+    monkeypatch.setattr("urllib3.PoolManager", pools)
+
+    def bundle() -> str:
+        stub.reply(made(session()))
+        http.send("GET", stub.address, headers={})
+        return str(pools.call_args.kwargs["ca_certs"])
+
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    assert bundle() == get_cert_path(True)
+    monkeypatch.setitem(sys.modules, "certifi", None)
+    assert bundle() == DEFAULT_CA_BUNDLE
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/etc/ssl/own.pem")
+    assert bundle() == "/etc/ssl/own.pem"
 
 
 def test_a_proxy_of_the_environment_gets_the_request_with_its_credentials(stub: ApiStub) -> None:

@@ -31,18 +31,17 @@ def test_progress_is_shown_after_two_seconds_and_leaves_nothing(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    progress = Progress()
 
-    clock[0] += 1.9
-    progress.show("1 of 9")
-    assert terminal.getvalue() == ""
+    with Progress() as progress:
+        clock[0] += 1.9
+        progress.show("1 of 9")
+        assert terminal.getvalue() == ""
 
-    clock[0] += 0.2
-    progress.show("2 of 9")
-    progress.show("3 of 9")
-    clock[0] += 0.2
-    progress.show("4 of 9")
-    progress.end()
+        clock[0] += 0.2
+        progress.show("2 of 9")
+        progress.show("3 of 9")
+        clock[0] += 0.2
+        progress.show("4 of 9")
     assert terminal.getvalue() == "\r\x1b[K2 of 9\r\x1b[K4 of 9\r\x1b[K"
 
 

@@ -70,6 +70,22 @@ print(actions, *{"boto3", "botocore", "urllib3", "rich"} & set(sys.modules))
     assert printed[-1] == f"{len(list(TOP.actions()))}"
 
 
+def test_the_help_of_a_command_of_states_loads_neither_documents_nor_what_sends_requests() -> None:
+    look = """
+import sys
+from contextlib import suppress
+from holdfast_cli.main import main
+with suppress(SystemExit):
+    main("state list --help".split())
+slow = {"email", "hashlib", "holdfast.api.v1", "http.client", "ssl", "tomllib"}
+print("loaded:", *slow & set(sys.modules))
+"""
+
+    printed = subprocess.check_output([sys.executable, "-c", look], env={}, text=True).splitlines()
+
+    assert printed[-1] == "loaded:"
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
 def test_a_command_is_in_the_documents(command: argparse.ArgumentParser) -> None:
     pages = [path for path in (ROOT / "docs").rglob("*.md") if path.name != "reference.md"]

@@ -1,8 +1,6 @@
 """The plan of an import: names by rules, the file that people change, and the answers to their mistakes."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -260,15 +258,3 @@ def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
     said = capsys.readouterr()
     assert said.err == "holdfast: This needs the role 'writer', which token:ada has for no state.\n"
     assert [asked.path for asked in stub.asked] == ["/manage/v1/whoami"]
-
-
-def test_no_module_waits_for_its_first_use_when_threads_begin() -> None:
-    code = (
-        "import sys; from importlib.util import _LazyModule\n"
-        "from holdfast_cli.commands import import_\n"
-        "from holdfast_cli.importing import many\n"
-        "def waiting(_): return [name for name, one in sys.modules.items() if type(one) is _LazyModule]\n"
-        "print(many.for_each([1, 2], waiting, 'read'))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[[], []]\n"

@@ -21,6 +21,7 @@ from holdfast.access import Grant, Role, check_grants
 from holdfast.identity import records
 from holdfast.identity.credentials import is_record_id, new_id
 from holdfast.identity.records import whole_seconds, written
+from holdfast.networks import LOOPBACK
 
 if TYPE_CHECKING:
     from holdfast.s3.store import Store
@@ -39,9 +40,6 @@ The first update of a record adds a time and an ARN, about 200 bytes. Readers ha
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _AWS_ROLE = re.compile(r"[A-Za-z0-9_+=,.@-]{1,64}", re.ASCII)
 _URL = re.compile(r"[!-~]+", re.ASCII)
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-"""Hosts of this machine, for which plain HTTP is accepted."""
 
 _OWN_CHECKS = frozenset({"iss", "aud", "exp", "nbf", "iat", "jti"})
 
