@@ -274,10 +274,13 @@ def of_lock_effect(effect: Effect, request: HttpRequest, now: int, first: int) -
 
 def _is_anothers(lock: Entry, request: HttpRequest) -> bool:
     """Return whether a release has the document that acquired its lock, and a lock has another document."""
-    if request.verb != "unlock" or not request.body:
-        return False
-    sent, stored = _document(request.body), _document(lock.body or b"{}")
-    return len(sent) > 1 and {**sent, "Path": ""} != {**stored, "Path": ""}
+    sent, stored = _document(request.body or b"{}"), _document(lock.body or b"{}")
+    return _is_release(request) and {**sent, "Path": ""} != {**stored, "Path": ""}
+
+
+def _is_release(request: HttpRequest) -> bool:
+    """Return whether an unlock has a whole document, and not an ID alone or nothing."""
+    return request.verb == "unlock" and len(_document(request.body or b"{}")) > 1
 
 
 def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
@@ -538,6 +541,9 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
     lock = bucket.current(LOCK_KEY)
     if lock is None or not _meant(lock, point.request) or _is_anothers(lock, point.request):
         return
+    by = dict(lock.metadata).get("locked-by")
+    if _is_release(point.request) and by != point.request.principal:
+        return  # another principal has acquired it with a copy of the document
     if point.request.verb in DELETES and _found_state(point) is None:
         return  # then it acquired no lock: this lock is another try's
     # A lock that came after the lock that was read or removed is another lock, even with the same document.
