@@ -10,9 +10,9 @@ For a write of this process, the cached time is S3's `Date`, which can be later 
 harmless: the write read its lock again afterwards, so every later holder's lock is younger than that time.
 
 A cached lock saves a release the wait for one of its two requests: it reads the lock, and at the same time
-removes the version that the process created. The lock that was read decides the response, as without a cached
-lock. The removal is harmless whatever lock is held: no other object ever has that version ID, and only the
-document and the principal that created it can have it removed.
+removes the version that the process created. The lock that was read decides the response. The removal is
+harmless whatever lock is held: no other object ever has that version ID, and only the document and the
+principal that created it can have it removed.
 """
 
 import hashlib

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from holdfast import names
+from holdfast.access import Caller, OwnLocks
 from holdfast.errors import (
     Locked,
     LockNotMatched,
@@ -18,12 +19,14 @@ from holdfast.errors import (
 from holdfast.memory import Memory
 from holdfast.state import held, removing
 from holdfast.state.acquiring import acquire
+from holdfast.state.lock_info import parse as lock_info_of
 from holdfast.state.releasing import Released, release
 from holdfast.state.removing import ForceUnlocked
 from tests.contract.conftest import LOCK_KEY as KEY
 from tests.contract.conftest import NAME, Bucket
 from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id
 from tests.support.s3_fault_proxy import Fault
+from tests.support.waiting import wait_until
 from tests.support.work import work
 
 
@@ -357,6 +360,32 @@ def test_a_late_removal_leaves_a_lock_alone_that_was_taken_since_with_the_same_d
     else:
         assert release(work(bucket.store(), NAME, ADA), lock_info("one")) == Released("one")
     assert held_id(bucket) == "one"
+
+
+@pytest.mark.parametrize(
+    ("mine", "next_one", "by"),
+    [
+        pytest.param(lock_info("ci"), lock_info("ci", who="next"), ADA, id="the same ID"),
+        pytest.param(lock_info("ci"), lock_info("ci", who="next"), BOB, id="the same ID, another principal"),
+        pytest.param(only_id("ci"), lock_info("two"), BOB, id="another ID, after an ID-only document"),
+    ],
+)
+def test_a_removal_that_is_faster_than_the_read_leaves_the_next_lock_alone(
+    bucket: Bucket, mine: bytes, next_one: bytes, by: Caller
+) -> None:
+    memory = Memory()
+    acquire(work(bucket.store(), NAME, ADA, memory=memory), mine)
+
+    def acquire_next() -> None:
+        wait_until(lambda: held.read(bucket.direct_store(), NAME) is None, "the lock is removed")
+        acquire(work(bucket.direct_store(), NAME, by), next_one)
+
+    bucket.proxy.before("GET", KEY, acquire_next)
+    released = release(work(bucket.store(), NAME, ADA, memory=memory, own_locks=OwnLocks.NAMED), mine)
+    assert released == Released(json.loads(mine)["ID"])
+    lock = held.read(bucket.direct_store(), NAME)
+    assert lock is not None
+    assert lock.was_acquired_with(lock_info_of(next_one).at(f"{bucket.name}/{NAME.state_key}"), by)
 
 
 def test_a_doubled_release_leaves_a_lock_alone_that_was_taken_since_with_the_same_document(

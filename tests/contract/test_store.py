@@ -462,7 +462,8 @@ def test_what_the_test_before_drives_is_all_that_a_store_can_do() -> None:
     driven = {"write", "read", "read_version", "read_at_most", "versions", "list_keys"}
     driven |= {"keys_page", "versions_page"}
     driven |= {"delete", "remove_version", "discard"}
-    assert {name for name in vars(Store) if not name.startswith("_")} == driven
+    sends_nothing = {"open_second_connection"}
+    assert {name for name in vars(Store) if not name.startswith("_")} == driven | sends_nothing
 
 
 @pytest.mark.parametrize("version", [False, True])

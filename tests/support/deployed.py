@@ -192,15 +192,22 @@ class DeployedRole:
     def requests_to_s3(self, state: str) -> list[str]:
         """Return the function's requests to S3 so far for a state and its lock, such as `PutObject .tfstate`.
 
+        A release may send its two requests at once. They are in the order in which one waits for the other.
+
         The local AWS recorded them before it answered. The function's log has them too, but some of its lines
         appear only after the next invocation.
         """
         key = f"states/{state}."
-        return [
+        sent = [
             f"{call.operation} .{call.key.removeprefix(key)}"
             for call in self.calls()
             if call.key.startswith(key)
         ]
+        in_turn = ["GetObject .tfstate.tflock", "DeleteObject .tfstate.tflock"]
+        for place in range(len(sent) - 1):
+            if sent[place : place + 2] == in_turn[::-1]:
+                sent[place : place + 2] = in_turn
+        return sent
 
     @cached_property
     def s3(self) -> "S3Client":

@@ -1,11 +1,13 @@
 """Connections to S3 that S3 has closed while they were idle, and requests that open none."""
 
+import ssl
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import boto3
@@ -22,6 +24,7 @@ from holdfast.s3.sdk import connect
 from holdfast.s3.store import Store
 from local_aws import loopback
 from tests.support import fault_relay
+from tests.support.certificates import create_certificates
 from tests.support.environment import set_environment
 from tests.support.events import Context, request, sign_in
 from tests.support.fault_relay import Exchange, Fault, Injected
@@ -97,6 +100,41 @@ def test_a_second_connection_is_opened_beside_a_request_and_then_used(s3: str) -
             lock_twice_at_once(through_relay)
             assert relay.take() == Passed(connections=0, requests=2)
         assert through_relay.budget.unconfirmed == []
+
+
+@pytest.mark.parametrize("tickets", [0, 2])
+def test_a_second_connection_with_tls_is_used_whether_or_not_the_server_sends_session_tickets(
+    tickets: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates = create_certificates(tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificates.ca))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificates.cert, certificates.key)
+    tls.num_tickets = tickets
+    with loopback.serving(Accepting, tls=tls) as address, Relay(address) as relay:
+        through_relay = store(relay.endpoint.replace("http:", "https:"))
+        lock(through_relay)
+        through_relay.open_second_connection()
+        end_threads()
+        time.sleep(0.3)  # a ticket that nobody has waited for arrives
+        lock_twice_at_once(through_relay)
+        assert relay.take().connections == 2
+
+
+def test_where_no_thread_can_start_the_first_connection_stays(s3: str) -> None:
+    with Relay(s3) as relay:
+        through_relay = store(relay.endpoint)
+        lock(through_relay)
+        with pytest.MonkeyPatch.context() as exhausted:
+            exhausted.setattr(threading.Thread, "start", no_thread)
+            for _ in range(20):  # more often than a client keeps connections
+                through_relay.open_second_connection()
+        lock(through_relay)
+        assert relay.take() == Passed(connections=1, requests=2)
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 def test_a_second_connection_that_fails_leaves_the_next_requests_alone(s3: str) -> None:

@@ -190,8 +190,8 @@ def read_and_remove(store: Store, name: StateName, version_id: str) -> tuple[Hel
     """Read the lock of a state, and at the same time remove a lock object by its unique version ID.
 
     Use it only for the version of a lock that the caller acquired. Whether the read or the removal took
-    effect first is unknown. If that lock was read, pass the removal to `remove`. Otherwise the lock that was
-    read is another one, which the removal cannot change, or the lock is no longer held.
+    effect first is unknown. If that lock was read, pass the removal to `remove`. Otherwise that lock is no
+    longer held, and a lock that was read may have been acquired since.
     """
     with ThreadPoolExecutor(1) as beside:
         removal = Removal(version_id, beside.submit(_remove_version, store, name, version_id))

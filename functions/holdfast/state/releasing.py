@@ -48,6 +48,8 @@ def release(work: Work, body: bytes, lock_id: str | None = None) -> Released | F
         return Released(info.id)  # removed at the same time or by somebody else, or this is a retry
     if isinstance(lock, CommandLock) and lock.was_acquired_with(info, work.caller):
         return Released(info.id, held.remove(work.store, work.name, lock, removal))
+    if removal:
+        return Released(info.id)  # its own lock is gone; the lock that it finds belongs to the next holder
     if info.id != lock.info.id and not received.names_only_its_id:
         return Released(info.id)  # a retry; the lock that it finds belongs to the next holder
     # The right ID with another document or caller, or OpenTofu's force-unlock, which sends the ID alone.

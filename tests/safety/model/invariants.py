@@ -137,10 +137,11 @@ def named_lock(request: HttpRequest) -> str | None:
     return lock_id(request.body) if request.body else request.lock_id
 
 
-def client_of_lock(lock: str) -> str:
-    """Return the name of the client whose lock has this ID; empty for a lock that a verb acquired itself."""
+def client_of_lock(entry: Entry) -> str:
+    """Return the name of the client whose lock this is; empty for a lock that a verb acquired itself."""
+    lock = lock_owner(entry)
     if lock.startswith("lock-"):
-        return lock.removeprefix("lock-")[:1]
+        return str(_document(entry.body or b"{}")["Who"])
     if lock.startswith("frozen"):
         lock = lock.rpartition("[")[2]
     if "-" in lock:
@@ -254,8 +255,11 @@ def of_download(request: HttpRequest, body: bytes, bucket: Bucket) -> Iterable[V
         yield Violation(Invariant.KEPT, "a download was answered with another document than its version")
 
 
-def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[Violation]:
-    """Judge a change of the lock object."""
+def of_lock_effect(effect: Effect, request: HttpRequest, now: int, first: int) -> Iterable[Violation]:
+    """Judge a change of the lock object.
+
+    `first` is the result of `lock_to_unlock` when the invocation began.
+    """
     gone = effect.removed or (effect.before if effect.added else None)
     if gone is None or gone.body is None:
         return
@@ -264,6 +268,16 @@ def of_lock_effect(effect: Effect, request: HttpRequest, now: int) -> Iterable[V
         yield Violation(Invariant.OWN_LOCK, f"{request.verb} put a lock over the lock {owner}")
     elif not _may_remove(gone, request, now):
         yield Violation(Invariant.OWN_LOCK, f"{_named(request)} removed the lock {owner}")
+    elif first not in (-1, gone.version) and _is_anothers(gone, request):
+        yield Violation(Invariant.OWN_LOCK, f"{_named(request)} removed the next lock {owner}")
+
+
+def _is_anothers(lock: Entry, request: HttpRequest) -> bool:
+    """Return whether a release has the document that acquired its lock, and a lock has another document."""
+    if request.verb != "unlock" or not request.body:
+        return False
+    sent, stored = _document(request.body), _document(lock.body or b"{}")
+    return len(sent) > 1 and {**sent, "Path": ""} != {**stored, "Path": ""}
 
 
 def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
@@ -522,7 +536,7 @@ def of_released(point: Point, first: int, bucket: Bucket) -> Iterable[Violation]
     `first` is the result of `lock_to_unlock` when the invocation began.
     """
     lock = bucket.current(LOCK_KEY)
-    if lock is None or not _meant(lock, point.request):
+    if lock is None or not _meant(lock, point.request) or _is_anothers(lock, point.request):
         return
     if point.request.verb in DELETES and _found_state(point) is None:
         return  # then it acquired no lock: this lock is another try's

@@ -304,6 +304,9 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "removal = Removal(version_id, beside.submit(lambda: bool(store.discard(name.lock_key))))",
             ),
         ),
+        "a release with a cached lock goes on to the next lock with its ID": _at(
+            "lock-of-the-same-id 100", Replaced(_RELEASE, "if removal:\n    return Released(info.id)", "pass")
+        ),
         "a release that ignores the ID in the query": _at(
             "release-by-query 001", Argument(_RELEASE, "of_release", 1, "None")
         ),
@@ -659,7 +662,7 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
                 "if lock is None or removal:\n    return Released(info.id)",
             ),
         ),
-        "a release removes the cached lock, and not the one that it has read": _at(
+        "a release removes the cached lock, and not the lock that it has read": _at(
             "broken-lock 100", WithoutOperand(_REMOVE_READ, "version_id")
         ),
         "a release with a cached lock does not look whether S3 has removed it": _at(

@@ -158,6 +158,10 @@ class RemembersLate(BaseException):
     """The code first reads its cache after an answer of S3. The search does not cover that."""
 
 
+class TakesTwice(BaseException):
+    """The code uses two things of its cache. The search does not cover that."""
+
+
 class Production:
     """The production code, imported once, from the repository or from a copy with a deliberate fault."""
 
@@ -284,6 +288,8 @@ class Production:
     def _took(self, taken: object) -> None:
         if self._s3.has_answered and not self._consulted:
             raise RemembersLate
+        if taken is not None and self._took_something:
+            raise TakesTwice
         self._consulted = True
         self._took_something |= taken is not None
 

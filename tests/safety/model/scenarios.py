@@ -255,6 +255,7 @@ PLANS: Final = (
         before=_twice,
     ),
     _plan("shared-token-deletes", [_CI_D, _CI_E, _CI_K], "000", "100 010"),
+    _plan("lock-of-the-same-id", [_A, Client("B", clients.namesake)], "100", "101"),
     _plan("broken-lock", [_WRITER, _NAMING], "100 010 001", "101 110 200 011"),
     _plan(
         "broken-lock-gap", [Client("A", clients.apply_with_a_gap), _NAMING], "100", "110 101", before=_twice

@@ -361,7 +361,7 @@ class Search:
         point = self._in_process(change.world.known, standing.point, memory)
         overtime = standing.overtime or fault.endswith("over")
         if point.pending:  # else it sends nothing to S3
-            answer = self._send(change, place, point, thread, fault, standing.deleted)
+            answer = self._send(change, place, point, thread, fault, standing)
             seconds = change.clock - standing.started + (_OVERTIME if overtime else 0)
             point = self._goes_on(change, point, answer, seconds, thread)
         change.clients[place] = change.clients[place]._replace(point=point.number, overtime=overtime)
@@ -388,7 +388,7 @@ class Search:
         return standing._replace(started=change.clock, origin=origin, lock=lock)
 
     def _send(
-        self, change: Change, place: int, point: Point, thread: int, fault: str, deleted: int
+        self, change: Change, place: int, point: Point, thread: int, fault: str, sender: Standing | Stray
     ) -> Answer:
         """Send the pending request of a thread, and return the answer that the thread gets."""
         pending = point.pending[thread]
@@ -402,23 +402,25 @@ class Search:
             case "never" | "over":
                 return Answer(LOST)
             case "late" | "late-over":
-                change.late = (*change.late, Late(place, point.number, thread, deleted))
+                change.late = (*change.late, Late(place, point.number, thread, sender.lock, sender.deleted))
                 return Answer(LOST)
             case _:  # S3 carries it out; the fault is in the answer
                 pass
-        answer = self._carry_out(change, place, point, pending, deleted)
+        answer = self._carry_out(change, place, point, pending, sender)
         if fault == "500":
             return Answer(500, "InternalError")
         return Answer(LOST) if fault else answer
 
-    def _carry_out(self, change: Change, place: int, point: Point, request: Request, deleted: int) -> Answer:
+    def _carry_out(
+        self, change: Change, place: int, point: Point, request: Request, sender: Standing | Stray | Late
+    ) -> Answer:
         known = (change.bucket, request, change.clock)
         if known not in self._carried_out:
             bucket, answer, effect = self._s3(self._buckets[change.bucket], request, change.clock)
             self._carried_out[known] = (self._buckets.number(bucket), answer, effect)
         change.bucket, answer, effect = self._carried_out[known]
         if effect is not None:
-            self._judge_effect(change, place, point, effect, deleted)
+            self._judge_effect(change, place, point, effect, sender)
             # The last check, because a mutant is listed under the first invariant that it violates.
             change.violations.extend(invariants.of_role(point.request, effect))
         return answer
@@ -445,7 +447,7 @@ class Search:
             return
         overtime = stray.overtime or fault.endswith("over")
         if point.pending:
-            answer = self._send(change, stray.client, point, thread, fault, stray.deleted)
+            answer = self._send(change, stray.client, point, thread, fault, stray)
             seconds = change.clock - stray.started + (_OVERTIME if overtime else 0)
             point = self._goes_on(change, point, answer, seconds, thread)
         if point.reply is not None:
@@ -459,7 +461,7 @@ class Search:
         point = self._production.point(late.point)
         before = change.bucket
         pending = point.pending[late.thread]
-        self._carry_out(change, late.client, point, pending, late.deleted)
+        self._carry_out(change, late.client, point, pending, late)
         if change.bucket != before and pending.key == LOCK_KEY:
             # A lock that was released before is there again, and nobody holds it: `fencing.md`.
             standing = change.clients[late.client]
@@ -604,7 +606,9 @@ class Search:
         )
         change.late = tuple(late._replace(deleted=late.point) for late in change.late)
 
-    def _judge_effect(self, change: Change, place: int, point: Point, effect: Effect, deleted: int) -> None:
+    def _judge_effect(
+        self, change: Change, place: int, point: Point, effect: Effect, sender: Standing | Stray | Late
+    ) -> None:
         request, bucket, excused = point.request, self._buckets[change.bucket], self.scenario.excused
         judge = change.violations.extend
         for other, standing in enumerate(change.clients):
@@ -616,8 +620,8 @@ class Search:
         party = parties[place]
         if effect.key == STATE_KEY and not is_native:
             judge(invariants.of_state_effect(effect, point, party, parties, change.acknowledged, excused))
-            if deleted >= 0:
-                then = self._production.point(deleted)
+            if sender.deleted >= 0:
+                then = self._production.point(sender.deleted)
                 judge(invariants.of_undone_delete(effect, point, then, bucket, excused))
         if effect.key in (STATE_KEY, RECORD_KEY):
             if not is_native:
@@ -629,7 +633,7 @@ class Search:
         if effect.key != LOCK_KEY:
             return
         if not is_native:
-            judge(invariants.of_lock_effect(effect, request, change.clock))
+            judge(invariants.of_lock_effect(effect, request, change.clock, sender.lock))
         if request.verb in {"restore", *invariants.DELETES}:
             working = [
                 (other, self._production.point(standing.point))
@@ -639,7 +643,7 @@ class Search:
             judge(invariants.of_shared_lock(effect, place, point, bucket, working))
         gone = effect.removed or (effect.before if effect.added else None)
         if gone is not None and gone.body is not None:
-            owner = invariants.client_of_lock(invariants.lock_owner(gone))
+            owner = invariants.client_of_lock(gone)
             for other, client in enumerate(self.scenario.clients):
                 if owner == client.name:
                     change.clients[other] = change.clients[other]._replace(holds=False)

@@ -76,6 +76,7 @@ class Late(NamedTuple):
     client: int
     point: int
     thread: int
+    lock: int = -1
     deleted: int = -1
 
 
