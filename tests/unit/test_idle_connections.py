@@ -111,14 +111,21 @@ def test_a_second_connection_with_tls_is_used_whether_or_not_the_server_sends_se
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.cert, certificates.key)
     tls.num_tickets = tickets
-    with loopback.serving(Accepting, tls=tls) as address, Relay(address) as relay:
-        through_relay = store(relay.endpoint.replace("http:", "https:"))
-        lock(through_relay)
-        through_relay.open_second_connection()
+    connected: list[None] = []
+
+    class Counting(Accepting):
+        def setup(self) -> None:
+            connected.append(None)
+            super().setup()
+
+    with loopback.serving(Counting, tls=tls) as address:
+        over_tls = store(address)
+        lock(over_tls)
+        over_tls.open_second_connection()
         end_threads()
         time.sleep(0.3)  # a ticket that nobody has waited for arrives
-        lock_twice_at_once(through_relay)
-        assert relay.take().connections == 2
+        lock_twice_at_once(over_tls)
+        assert len(connected) == 2
 
 
 def test_where_no_thread_can_start_the_first_connection_stays(s3: str) -> None:
