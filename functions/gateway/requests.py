@@ -12,6 +12,7 @@ from gateway.headers import CONTENT_MD5, accepts_gzip
 from gateway.router import Target
 from holdfast import json_object
 from holdfast.access import Caller
+from holdfast.audit import Event
 from holdfast.errors import InvalidBody, InvalidRequest, NotAuthenticated
 from holdfast.identity.authentication import Authenticated
 from holdfast.names import StateName
@@ -29,6 +30,7 @@ class Request:
         store: the state bucket, within the budget of the invocation.
         authenticated: the caller; None if the authorizer was not invoked, or its context is invalid.
         target: the decoded path; empty before it is decoded.
+        changes: the fields of a log line for each state that a request about several states has changed.
     """
 
     event: Mapping[str, Any]
@@ -38,6 +40,7 @@ class Request:
     store: Store = field(init=False)
     authenticated: Authenticated | None = field(init=False)
     target: Target = field(init=False, default_factory=Target)
+    changes: list[tuple[Event, Mapping[str, Any]]] = field(init=False, default_factory=list)
     _query: Mapping[str, str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:

@@ -73,6 +73,9 @@ def respond(
         # Without the exception's text, which could contain a state's content.
         stack = traceback.format_tb(error.__traceback__)
         level, event, logged = "error", Event.REQUEST_FAILED, {"error": audit.failure(error), "stack": stack}
+    # Also after a failure: these states have changed.
+    for change, fields in request.changes:
+        log.info(str(change), extra={**_who_and_what(request), **fields})
     getattr(log, level)(
         str(event),
         extra={

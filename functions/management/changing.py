@@ -1,6 +1,6 @@
 """Handlers of the management API that change: declare a name, restore or freeze a state, for example."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,10 +10,11 @@ from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
 from holdfast.errors import BaseChanged, InvalidRequest
+from holdfast.names import StateName
 from holdfast.s3.objects import Object
 from holdfast.state.delete import delete as delete_state
 from holdfast.state.freezing import patterns, states
-from holdfast.state.held import Freeze
+from holdfast.state.held import Freeze, HeldFreeze
 from holdfast.state.operator import check_version_id
 from holdfast.state.removing import break_exactly
 from holdfast.state.restore import Wanted, how_to_replace
@@ -142,10 +143,9 @@ def freeze(request: Request) -> Response:
     """Freeze a state."""
     frozen = _freeze(request.document(*form.names(v1.Freeze)))
     states.freeze(request.work, frozen, now=datetime.now(UTC))
-    ends = documents.time(frozen.until) if frozen.until else None
     return Response(
         documents.answer(v1.Frozen(name=request.name.value, freeze=documents.freeze(frozen))),
-        logged={"freeze": frozen.id, "reason": frozen.reason, "until": ends},
+        logged=_placed(frozen),
     )
 
 
@@ -154,43 +154,88 @@ def unfreeze(request: Request) -> Response:
     request.document()
     freeze_id = text(request.parameters, "id")
     removed = states.unfreeze(request.work, freeze_id)
-    fields = {"freeze": removed.freeze.id, "held_by": removed.principal} if removed else {}
     document = documents.answer(v1.Removed(name=request.name.value, removed=removed is not None))
-    return Response(document, fields, event=_unless(removed is not None))
+    return Response(document, _removed(removed) if removed else {}, event=_unless(removed is not None))
 
 
 def freeze_pattern(request: Request) -> Response:
-    """Freeze a pattern for names without a state, and respond with the names to freeze one by one."""
+    """Freeze a pattern for names without a state, and the names that have a state or a lock."""
     members = request.document(*form.names(v1.FreezePattern))
     cursor = text(members, "cursor") if "cursor" in members else None
-    pattern = text(members, "pattern")
-    frozen, names, next_ = patterns.freeze_pattern(
-        request.store, request.caller, pattern, _freeze(members), now=datetime.now(UTC), cursor=cursor
+    pattern, store = text(members, "pattern"), request.store
+    frozen, place = patterns.freeze_pattern(
+        store, request.caller, pattern, _freeze(members), now=datetime.now(UTC), cursor=cursor
     )
     placed = frozen.freeze
     is_new = placed.id == members["id"]
-    ends = documents.time(placed.until) if placed.until else None
-    fields = {"reason": placed.reason, "until": ends} if is_new else {"held_by": frozen.by}
+    matching = patterns.freeze_matching(store, request.at, frozen, place, _log(request))
+    fields = _placed(placed) if is_new else {"freeze": placed.id, "held_by": frozen.by}
     document = v1.FrozenPattern(
         freeze=documents.pattern_freeze(frozen, request.caller),
-        names=tuple(name.value for name in names),
-        next=next_,
+        frozen=_sorted(matching.frozen),
+        names=_sorted(matching.left),
+        next=matching.next,
     )
     return Response(
         documents.large(document, accepts_gzip=request.accepts_gzip),
-        logged={"state": frozen.pattern, "freeze": placed.id, **fields},
+        logged={"state": frozen.pattern, **fields},
         event=Event.STATES_LISTED if cursor else _unless(is_new),
     )
 
 
 def unfreeze_pattern(request: Request) -> Response:
-    """Remove the frozen pattern with the requested ID. Frozen states stay frozen."""
+    """Unfreeze what the freeze with the requested ID froze, and at last its pattern."""
     request.document()
-    freeze_id = text(request.parameters, "id")
-    lifted = patterns.unfreeze_pattern(request.store, request.caller, freeze_id)
-    fields = {"state": lifted.pattern, "freeze": freeze_id, "held_by": lifted.by} if lifted else {}
-    document = documents.answer(v1.LiftedPattern(pattern=lifted.pattern if lifted else None))
-    return Response(document, fields, event=_unless(lifted is not None))
+    parameters = request.parameters
+    freeze_id, cursor = text(parameters, "id"), parameters.get("cursor")
+    lifted = patterns.unfreeze_pattern(
+        request.store, request.at, request.caller, freeze_id, _log(request), cursor
+    )
+    of = lifted.pattern
+    document = v1.LiftedPattern(
+        pattern=of.pattern if of else None,
+        unfrozen=_sorted(lifted.unfrozen),
+        covered=tuple(
+            v1.CoveredState(
+                name=each.name.value,
+                freeze=documents.pattern_freeze(each.pattern, request.caller),
+                frozen=each.is_frozen,
+            )
+            for each in lifted.covered
+        ),
+        next=lifted.next,
+    )
+    return Response(
+        documents.large(document, accepts_gzip=request.accepts_gzip),
+        logged={"state": of.pattern, "freeze": freeze_id, "held_by": of.by} if of else {},
+        event=_unless(of is not None and lifted.next is None),
+    )
+
+
+def _log(request: Request) -> patterns.Tell:
+    """Return a function that logs each state that a request about a pattern has frozen or unfrozen."""
+
+    def tell(name: StateName, freeze: Freeze | HeldFreeze) -> None:
+        if isinstance(freeze, Freeze):
+            event, fields = Event.STATE_FROZEN, _placed(freeze)
+        else:
+            event, fields = Event.STATE_UNFROZEN, _removed(freeze)
+        request.changes.append((event, {"state": name.value, **fields}))
+
+    return tell
+
+
+def _placed(freeze: Freeze) -> dict[str, str | None]:
+    ends = documents.time(freeze.until) if freeze.until else None
+    return {"freeze": freeze.id, "reason": freeze.reason, "until": ends}
+
+
+def _removed(freeze: HeldFreeze) -> dict[str, str | None]:
+    return {"freeze": freeze.mark.id, "held_by": freeze.principal}
+
+
+def _sorted(names: Iterable[StateName]) -> tuple[str, ...]:
+    return tuple(sorted(name.value for name in names))
 
 
 def _freeze(members: Mapping[str, Any]) -> Freeze:

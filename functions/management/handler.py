@@ -132,7 +132,12 @@ _ROUTES: Final = [
     Route("/freezes", "GET", reading.freezes, Event.LOCKS_LISTED, needs=Action.READ_METADATA),
     Route("/freezes", "PUT", changing.freeze_pattern, Event.STATE_FROZEN, needs=Action.FREEZE),
     Route(
-        "/freezes", "DELETE", changing.unfreeze_pattern, Event.STATE_UNFROZEN, needs=Action.FREEZE, query="id"
+        "/freezes",
+        "DELETE",
+        changing.unfreeze_pattern,
+        Event.STATE_UNFROZEN,
+        needs=Action.FREEZE,
+        query="id cursor",
     ),
     Route("/freeze/{name+}", "PUT", changing.freeze, Event.STATE_FROZEN, needs=Action.FREEZE),
     Route(

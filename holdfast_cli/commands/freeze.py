@@ -3,9 +3,9 @@
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from holdfast.api import v1
     from holdfast_cli.api.management import Api
 
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _PAUSE: Final = 5.0
 """Seconds between two reads of a lock whose release is awaited."""
 _DONE: Final = frozenset({"frozen", "already_frozen", "unfrozen", "not_frozen", "other_freeze"})
@@ -104,40 +103,39 @@ def _freeze(args: argparse.Namespace) -> None:
         return
     if not args.yes:
         _matching(api, args, "freezes")
-    pattern = v1.FreezePattern(
-        pattern=args.states, reason=wanted.reason, until=wanted.until, id=wanted.id, cursor=None
-    )
-    placed, names = _put_pattern(api, pattern)
-    # A pattern that was frozen before keeps its freeze.
-    of_each = v1.Freeze(reason=placed.reason, until=placed.until, id=placed.id)
-    # States without a lock are frozen first, so that no lock delays them.
-    wait = args.wait
-    _each(
-        names,
-        lambda name: _freeze_one(api, name, of_each),
-        args,
-        None if wait is None else lambda name: _freeze_one(api, name, of_each, wait),
-        then=lambda outcomes: _frozen_pattern(placed, wanted.id, outcomes),
-    )
+    outcomes: dict[str, _Outcome] = {}
+    with output.after(lambda: _so_far(outcomes)):
+        placed = _freeze_pattern(api, args.states, wanted, outcomes)
+        # A pattern that was frozen before keeps its freeze.
+        of_each = v1.Freeze(reason=placed.reason, until=placed.until, id=placed.id)
+        for name in [name for name, outcome in outcomes.items() if outcome.result == "locked"]:
+            outcomes[name] = _freeze_one(api, name, of_each, args.wait)
+    in_order = [outcomes[name] for name in sorted(outcomes)]
+    _tell(in_order, args, _frozen_pattern(placed, wanted.id, in_order))
 
 
-def _put_pattern(api: "Api", wanted: "v1.FreezePattern") -> "tuple[v1.PatternFreeze, list[str]]":
-    """Freeze a pattern, and return its freeze and all names to freeze one by one, in order."""
+def _freeze_pattern(
+    api: "Api", states: str, wanted: "v1.Freeze", outcomes: dict[str, _Outcome]
+) -> "v1.PatternFreeze":
+    """Freeze a pattern, add the outcomes for its states, and return its freeze."""
     from holdfast.api import v1
 
-    names: set[str] = set()
-    endless = f"The API does not finish the list of the states of {wanted.pattern}."
+    pattern = v1.FreezePattern(
+        pattern=states, reason=wanted.reason, until=wanted.until, id=wanted.id, cursor=None
+    )
+    endless = f"The API does not finish the list of the states of {states}."
 
     def put(cursor: str | None) -> "v1.FrozenPattern":
-        return api.change(v1.FrozenPattern, "PUT", "freezes", None, replace(wanted, cursor=cursor))
+        return api.change(v1.FrozenPattern, "PUT", "freezes", None, replace(pattern, cursor=cursor))
 
     with output.Progress() as progress:
-        for placed in api.follow(put, endless):
-            names.update(placed.names)
-            if not placed.next:
-                return placed.freeze, sorted(names)
-            progress.show(f"{len(names)} states of {wanted.pattern} listed")
-    raise CommandError(endless)
+        for page in api.follow(put, endless):
+            for name in page.names:
+                outcomes.setdefault(name, _Outcome(name, "locked", f"{name} is not frozen."))
+            for name in page.frozen:
+                outcomes[name] = _frozen(name, page.freeze)
+            progress.show(f"{len(outcomes)} states of {states}")
+    return page.freeze
 
 
 def _frozen_pattern(freeze: "v1.PatternFreeze", wanted: str, outcomes: Sequence[_Outcome]) -> _Outcome:
@@ -164,12 +162,12 @@ def _put(api: "Api", name: str, wanted: "v1.Freeze", args: argparse.Namespace) -
         if args.wait is None and error.code == "locked":
             raise CommandError(f"{error} With --wait the command waits for it.") from error
         raise
-    _tell([_frozen(name, frozen)], args)
+    _tell([_frozen(name, frozen.freeze)], args)
 
 
 def _freeze_one(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None = None) -> _Outcome:
     try:
-        return _frozen(name, _acquire(api, name, wanted, wait))
+        return _frozen(name, _acquire(api, name, wanted, wait).freeze)
     except ApiError as error:
         if error.code == "frozen":
             return _already(name, _lock(api, name), wanted)
@@ -178,10 +176,10 @@ def _freeze_one(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | No
         return _Outcome(name, "locked" if error.code == "locked" else "failed", f"{name}: {error}")
 
 
-def _frozen(name: str, frozen: "v1.Frozen") -> _Outcome:
-    until = moment(frozen.freeze, "until")
+def _frozen(name: str, freeze: "v1.PlacedFreeze") -> _Outcome:
+    until = moment(freeze, "until")
     ends = f"until {until}" if until else f"until `holdfast state unfreeze {name}`"
-    return _Outcome(name, "frozen", f"{name} is frozen {ends}.", frozen.freeze)
+    return _Outcome(name, "frozen", f"{name} is frozen {ends}.", freeze)
 
 
 def _already(name: str, lock: "v1.Lock | None", wanted: "v1.Freeze") -> _Outcome:
@@ -257,43 +255,63 @@ def _unfreeze(args: argparse.Namespace) -> None:
         return
     freezes = api.get(v1.PatternFreezes, "freezes").freezes
     lifted = [one for one in freezes if one.pattern == args.states and one.liftable]
-    rest = [one for one in freezes if one.pattern != args.states]
-    matching = _matching(api, args, "unfreezes")
-    of_name = {item.name: item.lock for item in matching if item.lock and is_frozen(item.lock)}
+    frozen = {
+        item.name: item.lock
+        for item in _matching(api, args, "unfreezes")
+        if item.lock and is_frozen(item.lock)
+    }
     if not lifted:
-        alone = ", ".join(of_name)
+        alone = ", ".join(frozen)
         raise CommandError(
             f"There is no freeze of the pattern {args.states} that you may lift: nothing was changed."
             + (f" Frozen one by one: {alone}." if alone else "")
         )
-
-    def unfreeze(name: str) -> _Outcome:
-        freeze = of_name[name].freeze
-        if freeze and freeze.id not in {one.id for one in lifted}:
-            said = f"{name} stays frozen by {freeze.by or 'another program'}: {freeze.reason}."
-            return _Outcome(name, "other_freeze", said, freeze)
-        outcome = _unfreeze_one(api, name, of_name[name])
-        if outcome.result != "unfrozen" or not (
-            others := [one for one in rest if rules.covers(one.pattern, name)]
-        ):
-            return outcome
-        # The state had one lock for all freezes that cover it.
-        longest = max(others, key=lambda one: one.until or _NEVER)
-        again = v1.Freeze(reason=longest.reason, until=longest.until, id=longest.id)
-        stays = _freeze_one(api, name, again)
-        said = f"{stays.said} The frozen pattern {longest.pattern} covers it."
-        return replace(stays, said=said)
-
-    def unfreeze_pattern(outcomes: Sequence[_Outcome]) -> _Outcome:
-        if _is_left(outcomes):
-            said = f"{args.states} stays frozen for states that are created later, until all are unfrozen."
-            return _Outcome(args.states, "failed", said, lifted[0])
+    outcomes: dict[str, _Outcome] = {}
+    with output.after(lambda: _so_far(outcomes)):
         for one in lifted:
-            api.change(v1.LiftedPattern, "DELETE", "freezes", None, id=one.id)
-        said = f"{args.states} is not frozen any more; it was: {lifted[0].reason}."
-        return _Outcome(args.states, "unfrozen", said, lifted[0])
+            _lift(api, one, outcomes)
+        for name, lock in frozen.items():
+            if name not in outcomes:
+                outcomes[name] = _not_lifted(api, name, lock, lifted)
+    said = f"{args.states} is not frozen any more; it was: {lifted[0].reason}."
+    pattern = _Outcome(args.states, "unfrozen", said, lifted[0])
+    _tell([outcomes[name] for name in sorted(outcomes)], args, pattern)
 
-    _each(list(of_name), unfreeze, args, then=unfreeze_pattern)
+
+def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]) -> None:
+    """Unfreeze a pattern and the states that its freeze froze, and add the outcomes of these states."""
+    from holdfast.api import v1
+
+    def lift(cursor: str | None) -> "v1.LiftedPattern":
+        return api.change(v1.LiftedPattern, "DELETE", "freezes", None, id=pattern.id, cursor=cursor)
+
+    with output.Progress() as progress:
+        for page in api.follow(lift, f"The API does not finish the list of {pattern.pattern}."):
+            for name in page.unfrozen:
+                said = f"{name} is not frozen any more; it was: {pattern.reason}."
+                outcomes[name] = _Outcome(name, "unfrozen", said, pattern)
+            for each in page.covered:
+                outcomes[each.name] = _covered(each)
+            progress.show(f"{len(outcomes)} states of {pattern.pattern} unfrozen")
+
+
+def _covered(state: "v1.CoveredState") -> _Outcome:
+    name, by = state.name, state.freeze
+    if state.frozen:
+        said = f"{_frozen(name, by).said} The frozen pattern {by.pattern} covers it."
+        return _Outcome(name, "frozen", said, by)
+    said = f"{name} is locked now, and the frozen pattern {by.pattern} covers it: freeze {by.pattern} again."
+    return _Outcome(name, "locked", said, by)
+
+
+def _not_lifted(api: "Api", name: str, lock: "v1.Lock", lifted: "Sequence[v1.PatternFreeze]") -> _Outcome:
+    """Return the outcome for a frozen state that the API has not named as unfrozen."""
+    freeze = lock.freeze
+    if freeze and freeze.id not in {one.id for one in lifted}:
+        said = f"{name} stays frozen by {freeze.by or 'another program'}: {freeze.reason}."
+        return _Outcome(name, "other_freeze", said, freeze)
+    # The API of 0.3.0 unfreezes the pattern alone. A later one unfroze the state if its response was lost.
+    return _unfreeze_one(api, name, lock)
 
 
 def _unfreeze_one(api: "Api", name: str, lock: "v1.Lock | None") -> _Outcome:
@@ -328,45 +346,13 @@ def _matching(api: "Api", args: argparse.Namespace, verb: str) -> "list[v1.State
     return found
 
 
-def _each(
-    states: Sequence[str],
-    do: Callable[[str], _Outcome],
-    args: argparse.Namespace,
-    wait_and_do: Callable[[str], _Outcome] | None = None,
-    *,
-    then: Callable[[Sequence[_Outcome]], _Outcome],
-) -> None:
-    """Call `do` for each state, `wait_and_do` for the locked ones, and `then`, and print the outcomes.
-
-    `then` returns the outcome for the pattern, given those of its states.
-
-    Raise `CommandError` if any state failed. An error or a KeyboardInterrupt says how many states are done.
-    """
-    outcomes: list[_Outcome] = []
-    try:
-        with output.Progress() as progress:
-            for number, name in enumerate(states):
-                progress.show(f"{number} of {len(states)} states")
-                outcomes.append(do(name))
-        for number, name in enumerate(states if wait_and_do else ()):
-            if wait_and_do and outcomes[number].result == "locked":
-                outcomes[number] = wait_and_do(name)
-        pattern = then(outcomes)
-    except KeyboardInterrupt as interrupt:
-        interrupt.add_note(_remaining(states, outcomes))
-        raise
-    except CommandError as failure:
-        raise CommandError(f"{failure} {_remaining(states, outcomes)}") from failure
-    _tell(outcomes, args, pattern)
-
-
 def _is_left(outcomes: Sequence[_Outcome]) -> bool:
     return any(outcome.result not in _DONE for outcome in outcomes)
 
 
-def _remaining(states: Sequence[str], outcomes: Sequence[_Outcome]) -> str:
-    done = sum(outcome.result in _DONE for outcome in outcomes)
-    return f"It is done for {done} of {len(states)} states; the command can be repeated."
+def _so_far(outcomes: Mapping[str, _Outcome]) -> str:
+    done = sum(outcome.result in _DONE for outcome in outcomes.values())
+    return f"It is done for {done} states; the command can be repeated."
 
 
 def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outcome | None = None) -> None:

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -39,18 +39,19 @@ def write(text: str) -> None:
 
 
 @contextmanager
-def after(done: str) -> Iterator[None]:
-    """Ensure that the user learns of a change, even if output inside this context fails.
+def after(done: str | Callable[[], str]) -> Iterator[None]:
+    """Ensure that the user learns of a change, even if this context ends early.
 
-    `done` describes the change, and says what to do if the output is lost. `done` is appended to the text of
-    a `CommandError` that is raised inside, and added as a note to a KeyboardInterrupt.
+    `done` describes the change, and says what to do if the output is lost. A function is called at the early
+    end. `done` is appended to the text of a `CommandError` that is raised inside, and added as a note to a
+    KeyboardInterrupt.
     """
     try:
         yield
     except CommandError as failure:
-        raise CommandError(f"{failure} {done}") from failure
+        raise CommandError(f"{failure} {done if isinstance(done, str) else done()}") from failure
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(done)
+        interrupt.add_note(done if isinstance(done, str) else done())
         raise
 
 

@@ -116,7 +116,7 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
     placed = {**frozen(until="2999-01-01T00:00:00Z"), "pattern": "network/*"}
     told = done(ask(manage, "PUT", "freezes", placed))
     freeze = {**placed, "by": "token:operator", "owner": None, "since": None, "liftable": True}
-    assert told == {"freeze": freeze, "names": ["network/prod"], "next": None}
+    assert told == {"freeze": freeze, "frozen": ["network/prod"], "names": [], "next": None}
     [listed] = done(ask(manage, "GET", "freezes"))["freezes"]
     assert listed == {**freeze, "since": listed["since"]}
     reader = Caller("token:reader", (Grant(Role.OUTPUTS, ("network/*",)),))
@@ -128,19 +128,23 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
 
     assert error(ask(manage, "GET", "content/network/new")) == (423, "frozen")
     assert error(ask(manage, "POST", "create/network/new", caller=ADA)) == (423, "frozen")
-    done(ask(manage, "PUT", FREEZE, frozen()))
+    assert error(ask(manage, "PUT", FREEZE, frozen(id=ANOTHER_COMMAND))) == (423, "frozen")
     assert error(ask(manage, "POST", RESTORE, back_to(first, frozen=COMMAND))) == (400, "invalid_request")
     back = back_to(first, frozen=COMMAND, current=second)
     assert done(ask(manage, "POST", RESTORE, back))["serial"] == 3
 
-    assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == {"pattern": "network/*"}
-    assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == {"pattern": None}
+    lifted = {"pattern": "network/*", "unfrozen": ["network/prod"], "covered": [], "next": None}
+    assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == lifted
+    nothing: dict[str, object] = {"pattern": None, "unfrozen": [], "covered": [], "next": None}
+    assert done(ask(manage, "DELETE", "freezes", query={"id": COMMAND})) == nothing
     lines = [json.loads(line) for line in log]
     events = [(line["message"], line["state"], line["freeze"]) for line in lines if line.get("freeze")]
     assert events == [
-        ("state.frozen", "network/*", COMMAND),
-        ("state.unchanged", "network/*", COMMAND),
         ("state.frozen", "network/prod", COMMAND),
+        ("state.frozen", "network/*", COMMAND),
+        ("state.frozen", "network/prod", COMMAND),
+        ("state.unchanged", "network/*", COMMAND),
+        ("state.unfrozen", "network/prod", COMMAND),
         ("state.unfrozen", "network/*", COMMAND),
     ]
     assert lines[-1]["message"] == "state.unchanged"

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -14,11 +14,19 @@ from holdfast.cloud import locking, uploads, versions, workspaces
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.errors import Frozen, HoldfastError, InvalidRequest, NotAllowed, RacedWriter, UnreadableRecord
 from holdfast.names import FROZEN_PATTERNS, StateName
-from holdfast.state import acquiring, catalog, walk
+from holdfast.state import acquiring, held, walk
 from holdfast.state import cursor as cursors
 from holdfast.state.document import Revision
-from holdfast.state.freezing import patterns, record
-from holdfast.state.freezing.patterns import freeze_pattern, frozen_patterns, unfreeze_pattern
+from holdfast.state.freezing import patterns, record, states
+from holdfast.state.freezing.patterns import (
+    At,
+    Lifted,
+    Matching,
+    freeze_matching,
+    freeze_pattern,
+    frozen_patterns,
+    unfreeze_pattern,
+)
 from holdfast.state.freezing.record import PatternFreeze
 from holdfast.state.held import Freeze
 from holdfast.state.read import read, read_outputs, read_version
@@ -36,6 +44,20 @@ ENDED = NOW + timedelta(hours=1)
 LATER_COMMAND = "fedcba9876543210" * 2
 
 
+@dataclass(frozen=True)
+class Done:
+    """The results of all requests that freeze a pattern, with the names in order."""
+
+    pattern: PatternFreeze
+    frozen: list[str]
+    left: list[str]
+    told: list[str]
+
+
+def of(bucket: Bucket, caller: Caller = OPERATOR) -> At:
+    return lambda name: work(bucket.store(), name, caller)
+
+
 def frozen(
     bucket: Bucket,
     pattern: str = "network/*",
@@ -43,18 +65,40 @@ def frozen(
     freeze_id: str = COMMAND,
     until: datetime | None = None,
     caller: Caller = OPERATOR,
-) -> tuple[PatternFreeze, list[str]]:
+) -> Done:
+    matching = step(bucket, None, pattern, freeze_id=freeze_id, until=until, caller=caller)
+    assert matching[1].next is None
+    return done(*matching)
+
+
+def step(
+    bucket: Bucket,
+    cursor: str | None,
+    pattern: str = "network/*",
+    *,
+    freeze_id: str = COMMAND,
+    until: datetime | None = None,
+    caller: Caller = OPERATOR,
+) -> tuple[PatternFreeze, Matching, list[str]]:
+    """Send one request to freeze a pattern."""
     freeze = Freeze(freeze_id, "an incident", until)
-    done, names, rest = freeze_pattern(bucket.store(), caller, pattern, freeze, now=NOW)
-    assert rest is None
-    return done, [name.value for name in names]
+    placed, place = freeze_pattern(bucket.store(), caller, pattern, freeze, now=NOW, cursor=cursor)
+    told: list[str] = []
+    at = of(bucket, caller)
+    matching = freeze_matching(bucket.store(), at, placed, place, lambda name, _: told.append(name.value))
+    return placed, matching, told
 
 
-def listed(bucket: Bucket, cursor: str | None) -> tuple[list[str], str | None]:
-    """Freeze a pattern, and return the names of one response and the cursor."""
-    freeze = Freeze(COMMAND, "an incident", None)
-    _, names, rest = freeze_pattern(bucket.store(), OPERATOR, "network/*", freeze, now=NOW, cursor=cursor)
-    return [name.value for name in names], rest
+def done(placed: PatternFreeze, matching: Matching, told: list[str]) -> Done:
+    frozen_now, left = (sorted(map(str, names)) for names in (matching.frozen, matching.left))
+    return Done(placed, frozen_now, left, told)
+
+
+def unfrozen(
+    bucket: Bucket, freeze_id: str = COMMAND, *, caller: Caller = OPERATOR, cursor: str | None = None
+) -> Lifted:
+    at = of(bucket, caller)
+    return unfreeze_pattern(bucket.store(), at, caller, freeze_id, lambda *_: None, cursor)
 
 
 def next_second() -> None:
@@ -112,7 +156,7 @@ BEGINNINGS: dict[str, Callable[[Bucket], object]] = {
 
 @pytest.mark.parametrize("verb", BEGINNINGS)
 def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, verb: str) -> None:
-    assert frozen(bucket)[1] == []
+    assert frozen(bucket).left == []
     with pytest.raises(Frozen) as refused:
         BEGINNINGS[verb](bucket)
     assert refused.value.message == (
@@ -123,7 +167,7 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
     assert bucket.bodies(KEY) == []
     assert bucket.history(NAME.record_key) == []
 
-    unfreeze_pattern(bucket.store(), OPERATOR, COMMAND)
+    unfrozen(bucket)
     bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.lock_key)
     try:
         BEGINNINGS[verb](bucket)
@@ -174,7 +218,7 @@ def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them
 def test_a_lock_from_before_the_freeze_writes_its_first_state_and_a_later_one_does_not(team: Team) -> None:
     team.lock()
     next_second()
-    assert frozen(team.bucket)[1] == ["network/prod"]
+    assert frozen(team.bucket).left == ["network/prod"]
     # Terraform reads once more before it writes a first state.
     assert read(works(team.bucket)) is None
     with pytest.raises(Frozen):
@@ -204,7 +248,7 @@ def test_another_frozen_pattern_leaves_the_time_of_the_first(bucket: Bucket) -> 
     assert entries(bucket)[0] == first
     with pytest.raises(Frozen):  # the lock is younger than its pattern's freeze, though older than the object
         write_first(bucket)
-    unfreeze_pattern(bucket.store(), OPERATOR, LATER_COMMAND)
+    unfrozen(bucket, LATER_COMMAND)
     assert entries(bucket) == [first]
 
 
@@ -212,7 +256,7 @@ def test_a_freeze_ends_by_the_clock_of_s3_and_is_then_replaced(bucket: Bucket) -
     frozen(bucket, until=ENDED)
     assert read(works(bucket)) is None
     assert frozen_patterns(bucket.store(), OPERATOR) == []
-    assert frozen(bucket, freeze_id=LATER_COMMAND)[0].freeze.id == LATER_COMMAND
+    assert frozen(bucket, freeze_id=LATER_COMMAND).pattern.freeze.id == LATER_COMMAND
     assert [entry.freeze.id for entry in entries(bucket)] == [LATER_COMMAND]
 
 
@@ -221,50 +265,145 @@ def test_the_second_of_two_freezes_at_once_keeps_the_first(bucket: Bucket) -> No
         frozen, replace(bucket), freeze_id=LATER_COMMAND, caller=replace(OPERATOR, principal="token:x")
     )
     bucket.proxy.before("PUT", FROZEN_PATTERNS, other)
-    done, _ = frozen(bucket)
-    assert (done.freeze.id, done.by) == (LATER_COMMAND, "token:x")
+    kept = frozen(bucket).pattern
+    assert (kept.freeze.id, kept.by) == (LATER_COMMAND, "token:x")
     assert len(entries(bucket)) == 1
 
 
 def test_a_freeze_whose_answer_was_lost_is_there_once(bucket: Bucket) -> None:
     bucket.proxy.fail("PUT", FROZEN_PATTERNS, Fault.ANSWER_LOST)
-    assert frozen(bucket)[0].freeze.id == COMMAND
+    assert frozen(bucket).pattern.freeze.id == COMMAND
     assert len(entries(bucket)) == 1
-    assert unfreeze_pattern(bucket.store(), OPERATOR, COMMAND) is not None
-    assert unfreeze_pattern(bucket.store(), OPERATOR, COMMAND) is None
+    bucket.proxy.fail("PUT", FROZEN_PATTERNS, Fault.ANSWER_LOST)
+    assert unfrozen(bucket).pattern is not None
+    assert unfrozen(bucket).pattern is None
+    assert entries(bucket) == []
 
 
-def test_what_has_a_lock_or_a_state_is_named(bucket: Bucket) -> None:
-    for name in ("network/eu", "network/a/b", "app/eu", "networks"):
+STATE_NAMES = ("network/eu", "network/a/b", "app/eu", "networks")
+
+
+def of_states(bucket: Bucket, *names: str) -> None:
+    for name in names:
         bucket.s3.put_object(Bucket=bucket.name, Key=StateName(name).state_key, Body=state(1))
+
+
+def freeze_of(bucket: Bucket, name: str) -> str | None:
+    lock = held.read(bucket.direct_store(), StateName(name))
+    return lock.freeze.id if lock and lock.freeze else None
+
+
+def test_what_has_a_state_is_frozen_and_what_is_locked_is_left(bucket: Bucket) -> None:
+    of_states(bucket, *STATE_NAMES)
     locked(bucket)
-    assert frozen(bucket)[1] == ["network/a/b", "network/eu", "network/prod"]
+    first = frozen(bucket)
+    assert (first.frozen, first.left) == (["network/a/b", "network/eu"], ["network/prod"])
+    assert sorted(first.told) == first.frozen
+    assert [freeze_of(bucket, name) for name in STATE_NAMES] == [COMMAND, COMMAND, None, None]
+    other = replace(OPERATOR, principal="token:x")
+    again = frozen(bucket, freeze_id=LATER_COMMAND, caller=other)  # keeps the freeze of before
+    assert (again.frozen, again.left, again.told) == (first.frozen, first.left, [])
 
 
-def test_a_slow_list_is_continued_and_names_every_lock_before_a_state(
+@pytest.mark.parametrize("until", [None, NOW + timedelta(days=36500)])
+def test_a_state_with_another_freeze_is_left(bucket: Bucket, until: datetime | None) -> None:
+    of_states(bucket, "network/eu")
+    states.freeze(of(bucket)(StateName("network/eu")), Freeze(LATER_COMMAND, "r", until), now=NOW)
+    assert frozen(bucket).left == ["network/eu"]
+    assert freeze_of(bucket, "network/eu") == LATER_COMMAND
+
+
+def test_a_slow_request_is_continued_and_lists_every_lock_before_a_state(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "SECONDS", 0.0)
-    bucket.s3.put_object(Bucket=bucket.name, Key=StateName("network/a").state_key, Body=state(1))
+    of_states(bucket, "network/a")
     locked(bucket)
-    assert (first := listed(bucket, None))[0] == ["network/prod"]
-    assert listed(bucket, first[1]) == (["network/a"], None)
-    monkeypatch.setattr(walk, "SECONDS", 8.0)
-    monkeypatch.setattr(catalog, "PAGE", 1)
-    assert listed(bucket, None) == first
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    results: list[tuple[list[str], list[str]]] = []
+    cursor: str | None = None
+    while cursor or not results:
+        one = step(bucket, cursor)
+        results.append((done(*one).frozen, done(*one).left))
+        cursor = one[1].next
+    assert [result for result in results if any(result)] == [
+        ([], [NAME.value]),  # the list of locks
+        (["network/a"], []),  # the list of states
+    ]
 
-    monkeypatch.setattr(catalog, "PAGE", 999)
-    ends = cursors.encode("freeze", [COMMAND, "network/*", 0, "states/network/%00"])
-    assert listed(bucket, None)[0] == frozen(bucket)[1] == ["network/a", "network/prod"]
+    monkeypatch.setattr(walk, "SECONDS", 8.0)
+    ends = cursors.encode("freeze", [COMMAND, "network/*", 0, "states/network/%2F"])
+    assert done(*step(bucket, ends)).frozen == ["network/a"]
     for fields in ([COMMAND, "app/*", 1, ""], [COMMAND, "network/*", -1, ""], [COMMAND, "network/*", 1, "a"]):
         with pytest.raises(InvalidRequest, match="cursor"):
-            listed(bucket, cursors.encode("freeze", fields))
+            step(bucket, cursors.encode("freeze", fields))
     for freeze_id in (None, LATER_COMMAND):  # a new freeze does not know the locks that were listed
-        unfreeze_pattern(bucket.store(), OPERATOR, COMMAND)
+        unfrozen(bucket)
         if freeze_id:
             frozen(bucket, freeze_id=freeze_id)
         with pytest.raises(RacedWriter, match="lifted"):
-            listed(bucket, ends)
+            step(bucket, ends)
+
+
+def test_an_unfreeze_lifts_what_the_freeze_of_the_pattern_froze_and_nothing_else(bucket: Bucket) -> None:
+    of_states(bucket, *STATE_NAMES)
+    states.freeze(of(bucket)(StateName("network/own")), Freeze(LATER_COMMAND, "r", None), now=NOW)
+    frozen(bucket)
+    locked(bucket)
+    lifted = unfrozen(bucket)
+    assert sorted(map(str, lifted.unfrozen)) == ["network/a/b", "network/eu"]
+    assert (lifted.covered, lifted.next, entries(bucket)) == ([], None, [])
+    assert [freeze_of(bucket, name) for name in ("network/eu", "network/own")] == [None, LATER_COMMAND]
+    assert held.read(bucket.direct_store(), NAME) is not None
+
+
+def test_a_slow_unfreeze_is_continued_and_keeps_the_pattern_until_its_end(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_states(bucket, *STATE_NAMES)
+    frozen(bucket)
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    names: list[str] = []
+    cursor: str | None = None
+    while cursor or not names:
+        lifted = unfrozen(bucket, cursor=cursor)
+        names += map(str, lifted.unfrozen)
+        cursor = lifted.next
+        assert bool(entries(bucket)) is bool(cursor)
+    assert names == ["network/a/b", "network/eu"]
+    assert [freeze_of(bucket, name) for name in names] == [None, None]
+    monkeypatch.setattr(walk, "SECONDS", 8.0)
+    frozen(bucket)
+    for cursor in (
+        cursors.encode("unfreeze", [LATER_COMMAND, ""]),
+        cursors.encode("unfreeze", [COMMAND, "a"]),
+    ):
+        with pytest.raises(InvalidRequest, match="cursor"):
+            unfrozen(bucket, cursor=cursor)
+
+
+OTHERS = {"network/e*": NOW + timedelta(days=36500), "*/eu": None, "n*/e*": ENDED}
+"""Other frozen patterns that cover `network/eu`, and their ends."""
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_an_unfrozen_state_that_other_patterns_cover_gets_the_freeze_that_ends_last(
+    bucket: Bucket, is_locked: bool
+) -> None:
+    of_states(bucket, *STATE_NAMES)
+    frozen(bucket)
+    for number, (pattern, until) in enumerate(OTHERS.items()):
+        freeze = Freeze(f"{number}" * 32, "r", until)
+        freeze_pattern(bucket.store(), OPERATOR, pattern, freeze, now=NOW)
+    if is_locked:  # as soon as it is unfrozen
+        name = StateName("network/eu")
+        acquire = partial(acquiring.acquire, work(bucket.direct_store(), name, ADA), ONE)
+        bucket.proxy.before("PUT", name.lock_key, acquire)
+    lifted = unfrozen(bucket)
+    [covered] = lifted.covered
+    expected = ("network/eu", "*/eu", not is_locked)
+    assert (covered.name.value, covered.pattern.pattern, covered.is_frozen) == expected
+    assert freeze_of(bucket, "network/eu") == (None if is_locked else "1" * 32)
+    assert [name.value for name in lifted.unfrozen] == ["network/a/b"]
 
 
 def test_an_unlocked_first_write_beside_the_freeze_is_not_acknowledged(bucket: Bucket) -> None:
@@ -317,7 +456,7 @@ def test_who_freezes_a_pattern_may_freeze_all_that_it_can_match(
     frozen(bucket, pattern)
     assert frozen_patterns(bucket.store(), caller) == []
     with pytest.raises(NotAllowed):
-        unfreeze_pattern(bucket.store(), caller, COMMAND)
+        unfrozen(bucket, caller=caller)
 
 
 @pytest.mark.parametrize("pattern", ["network/prod", "a//*", "app/**", "holdfast-doctor/*", "", "*" * 300])

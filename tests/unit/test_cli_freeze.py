@@ -194,36 +194,38 @@ ID = 32 * "b"
 def of_pattern(
     pattern: str = "network/*",
     *,
-    names: tuple[str, ...] = NAMES,
+    names: tuple[str, ...] = (),
+    frozen: tuple[str, ...] = (),
     id_: str = ID,
     next_: str | None = None,
     until: str | None = None,
 ) -> Reply:
     placed = {"id": id_, "reason": "incident 4711", "until": until, "pattern": pattern, "by": "token:ada"}
-    return answer({"freeze": placed, "names": list(names), "next": next_})
+    return answer({"freeze": placed, "frozen": list(frozen), "names": list(names), "next": next_})
 
 
-def test_names_that_come_in_several_answers_are_frozen_once_after_the_last(stub: ApiStub) -> None:
+def test_a_pattern_is_frozen_page_by_page_and_a_name_that_a_later_page_freezes_is_done(stub: ApiStub) -> None:
     stub.reply(
-        *(ALL, of_pattern(names=("network/us/a",), next_="more"), of_pattern(names=("network/us/a", NAME))),
-        *(frozen(NAME), frozen("network/us/a")),
+        ALL, of_pattern(names=(NAME,), frozen=("network/eu",), next_="more"), of_pattern(frozen=(NAME,))
     )
 
-    output(stub, *FREEZE, "network/*", *REASON)
+    text = output(stub, *FREEZE, "network/*", *REASON)
 
-    sent = [asked for asked in stub.asked if asked.method == "PUT"]
-    first, second = (json.loads(asked.body) for asked in sent[:2])
+    assert text.count("is frozen until") == 2
+    first, second = (json.loads(asked.body) for asked in stub.asked if asked.method == "PUT")
     assert second == {**first, "cursor": "more"}
-    assert [asked.path.partition("freeze/")[2] for asked in sent[2:]] == [NAME, "network/us/a"]
 
-    stub.reply(*(of_pattern(next_="more"),) * 2)  # without an end
-    assert "does not finish" in failure(stub, *FREEZE, "network/*", *REASON, "--yes")
+    stub.reply(*(of_pattern(frozen=("network/eu",), next_="more"),) * 2)  # without an end
+    line = failure(stub, *FREEZE, "network/*", *REASON, "--yes")
+    assert "does not finish" in line
+    assert "It is done for 1 states" in line
 
 
 @pytest.mark.parametrize("states", ["network/*", "network/"])
-def test_a_pattern_is_frozen_first_and_then_each_state_with_its_freeze(stub: ApiStub, states: str) -> None:
+def test_what_the_pattern_did_not_freeze_gets_its_freeze_one_by_one(stub: ApiStub, states: str) -> None:
     stub.reply(
-        ALL, of_pattern(), frozen("network/eu"), FROZEN, *(of_lock(freeze()),) * 2, frozen("network/us/a")
+        *(ALL, of_pattern(names=("network/prod", "network/us/a"), frozen=("network/eu",))),
+        *(FROZEN, *(of_lock(freeze()),) * 2, frozen("network/us/a")),
     )
 
     found = json.loads(output(stub, *FREEZE, states, *REASON, "--json"))
@@ -237,7 +239,7 @@ def test_a_pattern_is_frozen_first_and_then_each_state_with_its_freeze(stub: Api
     assert found[1]["freeze"]["reason"] == "incident 4711"
     first, *others = [asked for asked in stub.asked if asked.method == "PUT"]
     assert (first.path, json.loads(first.body)["pattern"]) == ("/manage/v1/freezes", "network/*")
-    assert [asked.path for asked in others] == [f"/manage/v1/freeze/{name}" for name in NAMES]
+    assert [asked.path for asked in others] == [f"/manage/v1/freeze/{name}" for name in NAMES[1:]]
     # Somebody has frozen the pattern before, so their freeze counts.
     assert {json.loads(asked.body)["id"] for asked in others} == {ID}
 
@@ -261,7 +263,8 @@ def test_a_pattern_does_not_hold_a_state_whose_own_freeze_ends_before_it(stub: A
 
 
 def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stub: ApiStub) -> None:
-    stub.reply(ALL, of_pattern(), LOCKED, of_lock(lock()), frozen("network/prod"), frozen("network/us/a"))
+    left = of_pattern(names=("network/eu",), frozen=("network/prod", "network/us/a"))
+    stub.reply(ALL, left, LOCKED, of_lock(lock()))
 
     done = run(stub, *FREEZE, "network/*", *REASON)
 
@@ -275,10 +278,9 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     assert "can be repeated" in done.stderr
 
 
-def test_what_nobody_holds_is_frozen_before_it_waits(stub: ApiStub) -> None:
+def test_what_is_locked_is_waited_for(stub: ApiStub) -> None:
     stub.reply(
-        *(ALL, of_pattern(names=("network/eu", "network/us/a"))),
-        *(LOCKED, of_lock(lock()), frozen("network/us/a")),
+        *(ALL, of_pattern(names=("network/eu",), frozen=("network/us/a",))),
         *(LOCKED, of_lock(lock()), of_lock(None), frozen("network/eu")),
     )
 
@@ -289,20 +291,18 @@ def test_what_nobody_holds_is_frozen_before_it_waits(stub: ApiStub) -> None:
     assert third.endswith("It holds, also for states that are created later.")
     assert [asked.path.rpartition("freeze/")[2] for asked in stub.asked if asked.method == "PUT"][1:] == [
         "network/eu",
-        "network/us/a",
-        "network/eu",
         "network/eu",
     ]
 
 
 def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: ApiStub) -> None:
     refused = refusal(403, "not_allowed", "The role 'writer' does not allow it.")
-    stub.reply(ALL, of_pattern(), frozen("network/eu"), frozen("network/prod"), refused)
+    stub.reply(ALL, of_pattern(names=NAMES[1:], frozen=NAMES[:1]), frozen("network/prod"), refused)
 
     line = failure(stub, *FREEZE, "network/*", *REASON)
 
     assert "The role 'writer'" in line
-    assert "It is done for 2 of 3 states" in line
+    assert "It is done for 2 states" in line
 
 
 def test_a_pattern_that_matches_nothing_yet_is_frozen(stub: ApiStub) -> None:
@@ -315,18 +315,18 @@ def test_a_pattern_that_matches_nothing_yet_is_frozen(stub: ApiStub) -> None:
 @pytest.mark.parametrize("pattern", ["*", "*/*"])
 def test_a_pattern_that_matches_everything_asks(stub: ApiStub, pattern: str) -> None:
     both = page("states", item("network/eu"), item("network/prod"))
-    of_both = of_pattern(pattern, names=("network/eu", "network/prod"))
+    of_both = of_pattern(pattern, frozen=("network/eu", "network/prod"))
     stub.reply(both)
     line = failure(stub, *FREEZE, pattern, *REASON, code=2)
     assert f"The pattern {pattern} matches every state in your scope: this freezes 2." in line
     assert "--yes" in line
     assert {asked.method for asked in stub.asked} == {"GET"}
 
-    stub.reply(both, of_both, frozen("network/eu"), frozen("network/prod"))
+    stub.reply(both, of_both)
     printed = terminal.run((HOLDFAST, *FREEZE, pattern, *REASON), environment(stub), columns=200, typed="2\n")
     assert printed.count("is frozen until") == 2
 
-    stub.reply(of_both, frozen("network/eu"), frozen("network/prod"))
+    stub.reply(of_both)
     assert output(stub, *FREEZE, pattern, *REASON, "--yes").count("is frozen until") == 2
 
 
@@ -377,41 +377,59 @@ SOME = page(
 )
 
 
+def lifted(*names: str, covered: tuple[object, ...] = (), next_: str | None = None) -> Reply:
+    return answer({"pattern": "network/*", "unfrozen": list(names), "covered": list(covered), "next": next_})
+
+
+def covered(name: str, *, frozen: bool) -> dict[str, object]:
+    by = {"id": ID, "reason": "release 8", "until": None, "pattern": "network/e*", "by": "token:bob"}
+    return {"name": name, "freeze": by, "frozen": frozen}
+
+
 def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: ApiStub) -> None:
-    lifted = answer({"pattern": "network/*"})
-    stub.reply(freezes("app/*", "network/*"), SOME, answer({"name": NAME, "removed": True}), lifted)
+    stub.reply(freezes("app/*", "network/*"), SOME, lifted("network/eu", next_="more"), lifted("network/x"))
 
-    first, second, third = output(stub, "state", "unfreeze", "network/*").splitlines()
+    text = output(stub, "state", "unfreeze", "network/*")
 
-    assert first == "network/eu is not frozen any more; it was: incident 4711."
-    assert second == "network/prod stays frozen by token:ada: an audit."
-    assert third == "network/* is not frozen any more; it was: incident 4711."
+    assert text.splitlines() == [
+        "network/eu is not frozen any more; it was: incident 4711.",
+        "network/prod stays frozen by token:ada: an audit.",
+        "network/x is not frozen any more; it was: incident 4711.",
+        "network/* is not frozen any more; it was: incident 4711.",
+    ]
     assert [asked.path for asked in stub.asked if asked.method == "DELETE"] == [
-        f"/manage/v1/freeze/network/eu?id={32 * 'a'}",
         f"/manage/v1/freezes?id={32 * 'a'}",
+        f"/manage/v1/freezes?id={32 * 'a'}&cursor=more",
     ]
 
 
-def test_a_state_that_another_frozen_pattern_covers_gets_the_freeze_of_that_pattern(stub: ApiStub) -> None:
-    removed, lifted = answer({"name": NAME, "removed": True}), answer({"pattern": "network/*"})
-    stub.reply(freezes("network/*", "network/e*", "app/*"), SOME, removed, frozen("network/eu"), lifted)
+def test_a_state_that_another_frozen_pattern_covers_is_told_with_that_pattern(stub: ApiStub) -> None:
+    again, locked = covered("network/eu", frozen=True), covered("network/e", frozen=False)
+    stub.reply(freezes("network/*"), SOME, lifted(covered=(again, locked)))
 
-    first, *_ = output(stub, "state", "unfreeze", "network/*").splitlines()
+    done = run(stub, "state", "unfreeze", "network/*")
 
-    assert first.startswith("network/eu is frozen until")
-    assert first.endswith("The frozen pattern network/e* covers it.")
-    again = next(asked for asked in stub.asked if asked.method == "PUT")
-    assert (again.path, json.loads(again.body)["id"]) == ("/manage/v1/freeze/network/eu", 32 * "a")
+    assert done.returncode == 1
+    first, second, *_ = done.stdout.splitlines()
+    assert first == (
+        "network/e is locked now, and the frozen pattern network/e* covers it: freeze network/e* again."
+    )
+    assert second.startswith("network/eu is frozen until")
+    assert second.endswith("The frozen pattern network/e* covers it.")
 
 
-def test_the_record_of_a_pattern_stays_while_a_state_could_not_be_unfrozen(stub: ApiStub) -> None:
-    stub.reply(freezes("network/*"), SOME, refusal(409, "lock_not_matched", "Another freeze is held now."))
+def test_a_frozen_state_that_no_answer_names_is_unfrozen_by_itself(stub: ApiStub) -> None:
+    """The API of 0.3.0 unfreezes the pattern alone."""
+    stub.reply(
+        *(freezes("network/*"), SOME, answer({"pattern": "network/*"})),
+        refusal(409, "lock_not_matched", "Another freeze is held now."),
+    )
 
     done = run(stub, "state", "unfreeze", "network/*", "--json")
 
     assert done.returncode == 1
-    assert [one["result"] for one in json.loads(done.stdout)] == ["failed", "other_freeze", "failed"]
-    assert "freezes?id" not in stub.asked[-1].path
+    assert [one["result"] for one in json.loads(done.stdout)] == ["failed", "other_freeze", "unfrozen"]
+    assert stub.asked[-1].path == f"/manage/v1/freeze/network/eu?id={32 * 'a'}"
 
 
 @pytest.mark.parametrize("listed", [freezes("app/*"), freezes("network/*", liftable=False)])

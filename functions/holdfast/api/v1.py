@@ -389,10 +389,11 @@ class PatternFreeze(PlacedFreeze):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrozenPattern(Document):
-    """A frozen pattern, and names that are to be frozen one by one, with the ID of the freeze."""
+    """A frozen pattern, and the listed names that match it and have a state or a lock."""
 
     freeze: PatternFreeze  # the freeze; with another ID an earlier freeze of the pattern
-    names: tuple[str, ...]  # names that match and have a state or a lock; a later response can repeat a name
+    frozen: tuple[str, ...]  # names that are frozen by it
+    names: tuple[str, ...]  # names with another lock or freeze: the client freezes them one by one
     next: str | None  # the `cursor` with which the client sends the same request again; null at the end
 
 
@@ -404,10 +405,22 @@ class PatternFreezes(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CoveredState(Document):
+    """An unfrozen state that another frozen pattern covers."""
+
+    name: str  # the name of the state
+    freeze: PatternFreeze  # the freeze of that pattern
+    frozen: Flag  # whether this freeze freezes the state; false if somebody acquired its lock in between
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiftedPattern(Document):
-    """The result of unfreezing a pattern. Frozen states stay frozen."""
+    """The result of unfreezing a pattern, and the listed states that its freeze froze."""
 
     pattern: str | None  # the pattern; null if no frozen pattern has this ID
+    unfrozen: tuple[str, ...]  # names of states that are not frozen any more
+    covered: tuple[CoveredState, ...]  # unfrozen states that another frozen pattern covers
+    next: str | None  # the `cursor` with which the client sends the same request again; null at the end
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -528,4 +541,4 @@ class FreezePattern(Freeze):
     """A pattern to freeze."""
 
     pattern: str  # as in a scope, with a `*`
-    cursor: _LeftOut  # `next` of a response without all names
+    cursor: _LeftOut  # `next` of the response before

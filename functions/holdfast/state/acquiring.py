@@ -7,7 +7,7 @@ from holdfast.errors import InvalidLockInfo, OutcomeUnknown
 from holdfast.s3 import object_metadata
 from holdfast.s3.objects import IfAbsent, Stored
 from holdfast.state import declared, held, lock_info
-from holdfast.state.held import Freeze, HeldFreeze, LockIdentity
+from holdfast.state.held import Freeze, HeldFreeze, HeldLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
 from holdfast.work import Work
 
@@ -47,8 +47,17 @@ def acquire_own(work: Work, info: LockInfo, freeze: Freeze | None = None) -> Loc
         freeze: the freeze to place; None for the lock of a command.
 
     Raises:
+        Locked: another lock or freeze is held.
         OutcomeUnknown: S3 did not decide, or other clients kept acquiring and releasing the lock.
     """
+    acquired = acquire_or_read(work, info, freeze)
+    if isinstance(acquired, HeldLock):
+        raise held.refusal(acquired)
+    return acquired
+
+
+def acquire_or_read(work: Work, info: LockInfo, freeze: Freeze | None) -> LockIdentity | HeldLock:
+    """Do the same, but return the lock or freeze that is held instead of raising `Locked`."""
     store, name, caller = work.store, work.name, work.caller
     info = info.at(work.address)
     metadata = {"locked-by": caller.principal, **(freeze.metadata() if freeze else {})}
@@ -72,7 +81,7 @@ def acquire_own(work: Work, info: LockInfo, freeze: Freeze | None = None) -> Loc
         if lock.was_acquired_with(info, caller) and _id(lock.freeze) == _id(freeze):
             return lock.identity
         if not isinstance(lock, HeldFreeze) or not lock.is_ended_freeze:
-            raise held.refusal(lock)
+            return lock
         held.lift(store, name, lock)
         lifted = lock.freeze.id
     raise OutcomeUnknown("The lock keeps changing hands. A retry is safe.")

@@ -1,6 +1,5 @@
 """List states, deleted states and locks, page by page."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -90,35 +89,29 @@ def states(store: Store, prefix: str) -> Iterator[StateName]:
             yield name
 
 
-def locked_or_stored(
-    store: Store, pattern: str, place: tuple[int, str]
-) -> tuple[Sequence[StateName], tuple[int, str] | None]:
-    """Return names that match a scope pattern and have a lock or a state, for at most `walk.SECONDS`.
+def matching(
+    store: Store, pattern: str, lists: Sequence[Keys], place: tuple[int, str]
+) -> Iterator[tuple[StateName | None, tuple[int, str]]]:
+    """Yield the names that match a scope pattern and have an object of the lists, each with its place.
 
-    All locks are listed before the first state: a first write that releases its lock after the list of locks
-    has written a state for the second list. A name with both is returned twice.
+    The first list is read to its end before the second list. A name is yielded once for each list.
 
     Args:
-        place: the number of a list, and the key after which it continues; `(0, "")` at the beginning.
+        place: the place of the last name that was yielded before; `(0, "")` at the beginning.
 
-    Returns:
-        The names, in order, and the place where the next request continues; None at the end.
+    Yields:
+        The name, or None for a key that does not match, and its place.
     """
-    ends = time.monotonic() + walk.SECONDS
     beginning = STATES.prefix + pattern.partition("*")[0]
-    lists = (LOCKS, STATES)
     number, after = place
     if number not in range(len(lists)) or not (after or beginning).startswith(beginning):
         raise cursors.invalid()
-    matching: set[StateName] = set()
-    while True:
+    while number < len(lists):
         page = store.keys_page(beginning, after=after)
-        listed = (lists[number].name(entry.key) for entry in page.keys)
-        matching |= {name for name in listed if name and matches(pattern, name)}
+        for entry in page.keys:
+            name = lists[number].name(entry.key)
+            yield name if name and matches(pattern, name) else None, (number, entry.key)
         number, after = (number, page.last) if page.last else (number + 1, "")
-        if number == len(lists) or len(matching) >= PAGE or time.monotonic() >= ends:
-            left = None if number == len(lists) else (number, after)
-            return sorted(matching, key=lambda name: name.value), left
 
 
 def page_of_states(

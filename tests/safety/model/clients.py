@@ -340,7 +340,7 @@ def unfreeze_another(me: Client) -> Session:
 
 
 def freeze_pattern(me: Client) -> Session:
-    """`holdfast state freeze 'network/*' --wait`: the record, then the names that have a lock or a state."""
+    """`holdfast state freeze 'network/*' --wait`: the pattern, then the names that it left."""
     yield from _freeze_pattern(me, None)
 
 
@@ -350,7 +350,7 @@ def freeze_pattern_until(me: Client) -> Session:
 
 
 def unfreeze_pattern(me: Client) -> Session:
-    """Removes F's pattern from the record."""
+    """`holdfast state unfreeze 'network/*'`: unfreezes F's pattern."""
     yield HttpRequest("unfreeze-pattern", STATE, me.caller, id=command_id("F"))
 
 

@@ -29,7 +29,7 @@ RECORD_DELETES: Final = WORKSPACE_DELETES | {"undeclare"}
 DELETES: Final = WORKSPACE_DELETES | {"delete", "manage-delete"}
 OWN_LOCK: Final = DELETES | {"undelete", "restore", "undeclare"}
 """The verbs that acquire a lock of their own."""
-LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze"}
+LIFTS: Final = OWN_LOCK | {"lock", "cloud-lock", "freeze", "freeze-pattern", "unfreeze-pattern"}
 """The verbs that remove a freeze that has ended, because they acquire the lock."""
 RELEASES: Final = OWN_LOCK | {"unlock", "cloud-unlock", "cloud-force-unlock", "break", "unfreeze"}
 BLIND: Final = "X"
@@ -43,6 +43,7 @@ _OF_MAINTAINERS: Final = DELETES | {
 """The verbs that need the role maintainer. A writer removes only a named lock of their own."""
 _OF_VERBS: Final = frozenset({"delete", "undelete", "undeclare", "restore"})
 """The operations of the locks of verbs. A writer removes such a lock only by its whole lock info."""
+_UNFREEZES: Final = frozenset({"unfreeze", "unfreeze-pattern"})
 _BY_FORCE: Final = frozenset({"unlock", "break", "cloud-force-unlock"})
 _MIN_AGE: Final = 10
 _DELETED: Final = b"deleted by "
@@ -191,8 +192,8 @@ def document_in(request: HttpRequest, reply: Reply) -> bytes:
 def in_essence(reply: Reply) -> tuple[int, str, str]:
     """Return the part of a response that is the same for every try of a request.
 
-    A response of the management API also says what this try did: whether it removed the lock or which
-    pattern it lifted, and which version it deleted. A later try finds that done. Only a later try knows
+    A response of the management API also says what this try did: whether it removed the lock, which pattern
+    and states it unfroze, and which version it deleted. A later try finds that done. Only a later try knows
     since when a pattern is frozen, because S3 tells the time of an object to those who read it.
     """
     if reply.status != 200 or not reply.body.startswith(('{"name"', '{"pattern"', '{"freeze"')):
@@ -200,7 +201,7 @@ def in_essence(reply: Reply) -> tuple[int, str, str]:
     told = {**_document(reply.body.encode())}
     if reply.body.startswith('{"freeze"'):
         told["freeze"] = {**told["freeze"], "since": None}
-    for what_was_there in ("removed", "pattern"):
+    for what_was_there in ("removed", "pattern", "unfrozen", "covered"):
         told.pop(what_was_there, None)
     if "serial" not in told:
         told.pop("version", None)
@@ -288,7 +289,7 @@ def _may_remove(lock: Entry, request: HttpRequest, now: int) -> bool:
     if "freeze" in noted:
         ends = noted.get("freeze-until")
         has_ended = ends is not None and seconds_of(ends) <= now
-        is_named = request.verb == "unfreeze" and request.id == noted["freeze"]
+        is_named = request.verb in _UNFREEZES and request.id == noted["freeze"]
         return is_named or (has_ended and request.verb in LIFTS)
     if request.verb in OWN_LOCK or request.verb == "break":
         return _meant(lock, request)
@@ -702,10 +703,11 @@ def of_acknowledged(
 
 
 def holding(reply: Reply, bucket: Bucket) -> frozenset[bytes]:
-    """Return a mark if a freeze of a pattern was answered without names: it holds until somebody lifts it."""
+    """Return a mark if a freeze of a pattern left no name: it holds until somebody lifts it."""
     told, record = _document(reply.body.encode()), bucket.current(PATTERNS_KEY)
     until = told["freeze"]["until"]
-    holds = not told["names"] and record is not None and told["freeze"]["id"].encode() in (record.body or b"")
+    is_whole = not told["names"] and told["next"] is None
+    holds = is_whole and record is not None and told["freeze"]["id"].encode() in (record.body or b"")
     return frozenset({_FROZEN + str(seconds_of(until) if until else 10**9).encode()} if holds else ())
 
 

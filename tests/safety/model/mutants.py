@@ -53,7 +53,7 @@ _STORED: Final = 'Stored(ObjectVersion("", "none", 0, datetime.now(UTC), {}, Fal
 _DELETE_OBJECT: Final = "holdfast.s3.store:Store.delete"
 _REMOVE_VERSION: Final = "holdfast.s3.store:Store.remove_version"
 _IS_DECISION: Final = "holdfast.s3.retry:is_decision"
-_ACQUIRE: Final = "holdfast.state.acquiring:acquire_own"
+_ACQUIRE: Final = "holdfast.state.acquiring:acquire_or_read"
 _ACQUIRED_WITH: Final = "holdfast.state.held:HeldLock.was_acquired_with"
 _OF_OBJECT: Final = "holdfast.state.held:of_object"
 _REMOVE: Final = "holdfast.state.held:_remove"
@@ -99,8 +99,8 @@ _IS_ENDED: Final = "holdfast.state.held:HeldFreeze.is_ended_freeze"
 _FREEZE: Final = "holdfast.state.freezing.states:freeze"
 _UNFREEZE: Final = "holdfast.state.freezing.states:unfreeze"
 _FREEZE_PATTERN: Final = "holdfast.state.freezing.patterns:freeze_pattern"
-_LOCKED_OR_STORED: Final = "holdfast.state.catalog:locked_or_stored"
-_LISTS: Final = "lists = (LOCKS, STATES)"
+_FREEZE_MATCHING: Final = "holdfast.state.freezing.patterns:freeze_matching"
+_PLACE: Final = "holdfast.state.freezing.states:place"
 _REQUIRE_NOT_FROZEN: Final = "holdfast.state.freezing.record:require_not_frozen"
 _IS_OLDER: Final = "holdfast.state.freezing.record:_is_older"
 _BREAK: Final = "holdfast.state.removing:break_exactly"
@@ -115,6 +115,7 @@ _NEVER_ACKNOWLEDGED: Final = "holdfast.state.guards:was_never_acknowledged"
 _RELEASES_ANYWAY: Final = Before(_OWN_LOCK, "add_note", "_release(work, acquired)", which=(1, 4))
 _KEEPS_ITS_LOCK: Final = Returns("holdfast.state.fence:_release", "None")
 _REMOVES_WHAT_IS_THERE: Final = Before(_REMOVE, "_remove_version", "lock = read(store, name) or lock")
+_FOR_EACH: Final = "rest = _for_each(store, pattern.pattern, (LOCKS, STATES), place, freeze)"
 _MARK: Final = 'mark = Freeze(metadata["freeze"], lock_info.reason_of_freeze(identity.info), until)'
 _FREEZE_IS_A_LOCK: Final = Condition(_CHECK_REMOVAL, "CommandLock", "False")
 
@@ -352,8 +353,8 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a freeze is changed by writing over it": _at(
             "two-freezes",
             Before(
-                _FREEZE,
-                "acquire_own",
+                _PLACE,
+                "acquire_or_read",
                 "from holdfast.s3.objects import IfMatch\n"
                 "lock = held.read(work.store, work.name)\n"
                 "if lock and lock.freeze:\n"
@@ -598,14 +599,26 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             OnlyIf(_WRITE, "check_upload_lock", "not upload.force"),
         ),
         "what matches a pattern is listed before the record of the freeze": _at(
-            "freeze-pattern", Swapped(_FREEZE_PATTERN, "_recorded", "locked_or_stored")
+            "freeze-pattern",
+            Replaced(
+                _FREEZE_PATTERN, "return _recorded(store, wanted, begun_for), place", "return wanted, place"
+            ),
+            Replaced(_FREEZE_MATCHING, _FOR_EACH, f"{_FOR_EACH}\n_recorded(store, pattern, None)"),
         ),
         "a freeze of a pattern does not list locks": _at(
             "freeze-pattern",
-            Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (STATES,)"),
+            Replaced(_FREEZE_MATCHING, _FOR_EACH, _FOR_EACH.replace("LOCKS, STATES", "STATES,")),
         ),
         "a freeze of a pattern lists states before locks": _at(
-            "freeze-pattern-two", Replaced(_LOCKED_OR_STORED, _LISTS, "lists = (STATES, LOCKS)")
+            "freeze-pattern-two",
+            Replaced(_FREEZE_MATCHING, _FOR_EACH, _FOR_EACH.replace("LOCKS, STATES", "STATES, LOCKS")),
+        ),
+        "a freeze of a pattern lists locks alone": _at(
+            "freeze-pattern-written",
+            Replaced(_FREEZE_MATCHING, _FOR_EACH, _FOR_EACH.replace(", STATES", ",")),
+        ),
+        "a freeze of a pattern takes each lock for its freeze": _at(
+            "freeze-pattern-written", Calls(_FREEZE_MATCHING, "place", "None")
         ),
         "a first write does not look for frozen patterns": _at(
             "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable")

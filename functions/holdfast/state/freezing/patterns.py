@@ -1,53 +1,126 @@
 """Freeze a pattern of names: a record refuses new states, and each other state is frozen by itself."""
 
-from collections.abc import Sequence
-from datetime import datetime
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote, unquote
 
-from holdfast.access import Action, Caller, check_pattern
-from holdfast.errors import InvalidRequest, RacedWriter
-from holdfast.names import FROZEN_PATTERNS, MAX_SEGMENTS, RESERVED, StateName
+from holdfast.access import Action, Caller, check_pattern, matches
+from holdfast.errors import InvalidRequest, LockNotMatched, NotFrozen, RacedWriter
+from holdfast.names import FROZEN_PATTERNS, LOCKS, MAX_SEGMENTS, RESERVED, STATES, Keys, StateName
 from holdfast.s3.store import Store
-from holdfast.state import catalog
+from holdfast.state import catalog, walk
 from holdfast.state import cursor as cursors
-from holdfast.state.freezing import record
+from holdfast.state.freezing import record, states
 from holdfast.state.freezing.record import PatternFreeze
-from holdfast.state.freezing.states import check
-from holdfast.state.held import Freeze
+from holdfast.state.held import Freeze, HeldFreeze
 from holdfast.state.operator import check_id
+from holdfast.work import Work
 
 MAX_PATTERNS: Final = 100
 
 _ATTEMPTS: Final = 5
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+
+At = Callable[[StateName], Work]
+"""Returns the caller's work at a state."""
+Tell = Callable[[StateName, Freeze | HeldFreeze], None]
+"""Is called after each change of a state, with the freeze that was placed, or the one that was removed."""
+Place = tuple[int, str]
+"""The place of a name in the lists of `catalog.matching`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The names that match a pattern, of one request.
+
+    Attributes:
+        frozen: names that the pattern's freeze freezes.
+        left: names that keep another lock or freeze.
+        next: the cursor of the next request; None at the end.
+    """
+
+    frozen: Collection[StateName]
+    left: Collection[StateName]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """An unfrozen state that another frozen pattern covers.
+
+    `is_frozen`: it is frozen again, by that pattern's freeze. False if somebody acquired the lock in between.
+    """
+
+    name: StateName
+    pattern: PatternFreeze
+    is_frozen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """The unfrozen states of one request, and the pattern.
+
+    Attributes:
+        pattern: the frozen pattern; None if there is none with this ID.
+        next: the cursor of the next request, until which the pattern stays frozen; None at the end.
+    """
+
+    pattern: PatternFreeze | None
+    unfrozen: Sequence[StateName] = ()
+    covered: Sequence[Covered] = ()
+    next: str | None = None
 
 
 def freeze_pattern(
     store: Store, caller: Caller, pattern: str, freeze: Freeze, *, now: datetime, cursor: str | None = None
-) -> tuple[PatternFreeze, Sequence[StateName], str | None]:
-    """Freeze a pattern for names that have no state, and return names that are to be frozen one by one.
+) -> tuple[PatternFreeze, Place]:
+    """Freeze a pattern for names that have no state. `freeze_matching` then freezes the other names.
 
     A pattern that is frozen already stays as it is: the result is that freeze.
 
     Args:
-        cursor: the last result of the request before, which continues the list of names.
+        cursor: `next` of the request before.
 
     Returns:
-        The pattern's freeze, names, and the cursor with which the list continues; None at its end.
+        The pattern's freeze, and the place at which `freeze_matching` begins.
 
     Raises:
-        RacedWriter: others kept changing the record, or lifted the freeze before the list ended.
+        RacedWriter: others kept changing the record, or lifted the freeze after the request before.
         UnreadableRecord: the record is not valid, or of a later version.
     """
     _require(pattern, caller)
     if "**" in pattern:
         raise InvalidRequest("The 'pattern' has '**': everything below a name is 'name/*'.")
-    check(freeze, now=now)
+    states.check(freeze, now=now)
     begun_for, place = _begin(pattern, cursor)
-    frozen = _recorded(store, PatternFreeze(pattern, freeze, caller.principal, None, caller.owner), begun_for)
-    names, rest = catalog.locked_or_stored(store, pattern, place)
-    fields = [frozen.freeze.id, pattern, rest[0], quote(rest[1])] if rest else []
-    return frozen, names, cursors.encode("freeze", fields) if rest else None
+    wanted = PatternFreeze(pattern, freeze, caller.principal, None, caller.owner)
+    return _recorded(store, wanted, begun_for), place
+
+
+def freeze_matching(store: Store, at: At, pattern: PatternFreeze, place: Place, tell: Tell) -> Matching:
+    """Freeze each name that matches a frozen pattern and has a lock or a state, for `walk.SECONDS`.
+
+    All locks are listed before the first state: a first write that releases its lock after the list of locks
+    has written a state for the second list.
+    """
+    done: set[StateName] = set()
+    left: set[StateName] = set()
+
+    def freeze(name: StateName) -> None:
+        if name in done:
+            return
+        lock = states.place(at(name), pattern.freeze)
+        if lock is None:
+            tell(name, pattern.freeze)
+        (done if lock is None or lock.freeze == pattern.freeze else left).add(name)
+
+    rest = _for_each(store, pattern.pattern, (LOCKS, STATES), place, freeze)
+    fields = [pattern.freeze.id, pattern.pattern, rest[0], quote(rest[1])] if rest else []
+    return Matching(done, left - done, cursors.encode("freeze", fields) if rest else None)
 
 
 def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
@@ -63,24 +136,81 @@ def frozen_patterns(store: Store, caller: Caller) -> Sequence[PatternFreeze]:
     ]
 
 
-def unfreeze_pattern(store: Store, caller: Caller, freeze_id: str) -> PatternFreeze | None:
-    """Remove a pattern from the record; None if it is not there. The frozen states stay frozen."""
+def unfreeze_pattern(
+    store: Store, at: At, caller: Caller, freeze_id: str, tell: Tell, cursor: str | None = None
+) -> Lifted:
+    """Unfreeze the states that a pattern's freeze froze, for `walk.SECONDS`, and at the end the pattern.
+
+    Other freezes and locks stay. A state that another frozen pattern covers gets the freeze of that pattern.
+
+    Args:
+        cursor: `next` of the request before.
+    """
     caller.require_somewhere(Action.FREEZE)
     check_id(freeze_id)
-    lifted = None
+    stored = store.read(FROZEN_PATTERNS)
+    entries = record.entries(stored)
+    lifted = next((entry for entry in entries if entry.freeze.id == freeze_id), None)
+    if stored is None or lifted is None:
+        return Lifted(None)
+    _require(lifted.pattern, caller)
+    others = [entry for entry in entries if entry != lifted and not entry.has_ended(stored.read_at)]
+    unfrozen: list[StateName] = []
+    covered: list[Covered] = []
+
+    def unfreeze(name: StateName) -> None:
+        with suppress(NotFrozen, LockNotMatched):
+            removed = states.unfreeze(at(name), freeze_id)
+            if removed is None:
+                return
+            tell(name, removed)
+            covering = [entry for entry in others if matches(entry.pattern, name)]
+            if not covering:
+                unfrozen.append(name)
+                return
+            # The state had one lock for all freezes that cover it.
+            longest = max(covering, key=lambda entry: entry.freeze.until or _NEVER)
+            is_frozen = states.place(at(name), longest.freeze) is None
+            if is_frozen:
+                tell(name, longest.freeze)
+            covered.append(Covered(name, longest, is_frozen))
+
+    begin = cursors.decode("unfreeze", cursor, str, str) if cursor else [freeze_id, ""]
+    if begin[0] != freeze_id:
+        raise cursors.invalid()
+    rest = _for_each(store, lifted.pattern, (LOCKS,), (0, unquote(begin[1])), unfreeze)
+    if rest is None:
+        _remove(store, lifted)
+    next_ = cursors.encode("unfreeze", [freeze_id, quote(rest[1])]) if rest else None
+    return Lifted(lifted, unfrozen, covered, next_)
+
+
+def _for_each(
+    store: Store, pattern: str, lists: Sequence[Keys], place: Place, do: Callable[[StateName], None]
+) -> Place | None:
+    """Call `do` for names from a place on; return the place where the time has ended, None at the end."""
+    ends = time.monotonic() + walk.SECONDS
+    for name, here in catalog.matching(store, pattern, lists, place):
+        if name is not None:
+            do(name)
+        if time.monotonic() >= ends:
+            return here
+    return None
+
+
+def _remove(store: Store, lifted: PatternFreeze) -> None:
+    """Remove a frozen pattern from the record."""
     for _ in range(_ATTEMPTS):
         stored = store.read(FROZEN_PATTERNS)
         entries = record.entries(stored)
-        before, lifted = lifted, next((entry for entry in entries if entry.freeze.id == freeze_id), None)
-        if lifted is None:
-            return before  # the attempt before took effect, or somebody else's did
-        _require(lifted.pattern, caller)
-        if record.replace(store, stored, [entry for entry in entries if entry is not lifted]):
-            return lifted
+        others = [entry for entry in entries if entry.freeze.id != lifted.freeze.id]
+        # The attempt before took effect, or somebody else's did.
+        if len(others) == len(entries) or record.replace(store, stored, others):
+            return
     raise _raced()
 
 
-def _begin(pattern: str, cursor: str | None) -> tuple[str | None, tuple[int, str]]:
+def _begin(pattern: str, cursor: str | None) -> tuple[str | None, Place]:
     """Return the ID of the freeze for which a list of names began, and the place where it continues."""
     if cursor is None:
         return None, (0, "")

@@ -5,7 +5,7 @@ from datetime import datetime
 from holdfast.access import Action
 from holdfast.errors import InvalidRequest, LockNotMatched, NotFrozen, OutcomeUnknown, StorageRefused
 from holdfast.state import acquiring, held, lock_info
-from holdfast.state.held import Freeze, HeldFreeze
+from holdfast.state.held import Freeze, HeldFreeze, HeldLock
 from holdfast.state.operator import check_id, check_reason
 from holdfast.work import Work
 
@@ -24,8 +24,16 @@ def freeze(work: Work, wanted: Freeze, *, now: datetime) -> None:
     check(wanted, now=now)
     if work.name.is_probe:
         raise InvalidRequest("This is a probe of 'holdfast doctor', which removes it; it is not frozen.")
+    lock = place(work, wanted)
+    if lock is not None:
+        raise held.refusal(lock)
+
+
+def place(work: Work, wanted: Freeze) -> HeldLock | None:
+    """Freeze a state, without checks; return None. If it has another lock or freeze, return that lock."""
     info = lock_info.of_freeze(wanted.id, wanted.reason, wanted.until, work.caller.principal)
-    acquiring.acquire_own(work, info, wanted)
+    placed = acquiring.acquire_or_read(work, info, wanted)
+    return placed if isinstance(placed, HeldLock) else None
 
 
 def check(freeze: Freeze, *, now: datetime) -> None:
