@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from gateway import logged
 from gateway.responses import Response
+from holdfast import timestamp
 from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
@@ -142,7 +143,7 @@ def freeze(request: Request) -> Response:
     """Freeze a state."""
     frozen = _freeze(request.document(*form.names(v1.Freeze)))
     states.freeze(request.work, frozen, now=datetime.now(UTC))
-    ends = documents.time(frozen.until) if frozen.until else None
+    ends = timestamp.write(frozen.until) if frozen.until else None
     return Response(
         documents.answer(v1.Frozen(name=request.name.value, freeze=documents.freeze(frozen))),
         logged={"freeze": frozen.id, "reason": frozen.reason, "until": ends},
@@ -169,7 +170,7 @@ def freeze_pattern(request: Request) -> Response:
     )
     placed = frozen.freeze
     is_new = placed.id == members["id"]
-    ends = documents.time(placed.until) if placed.until else None
+    ends = timestamp.write(placed.until) if placed.until else None
     fields = {"reason": placed.reason, "until": ends} if is_new else {"held_by": frozen.by}
     document = v1.FrozenPattern(
         freeze=documents.pattern_freeze(frozen, request.caller),

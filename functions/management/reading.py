@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from gateway import downloads, payload
 from gateway.payload import Payload
 from gateway.responses import Response
+from holdfast import timestamp
 from holdfast.access import Action
 from holdfast.api import v1
 from holdfast.api.form import Document
@@ -174,7 +175,7 @@ def _no_state(request: Request) -> NoState:
     sentences = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
         undelete = f"holdfast state undelete {request.name}"
-        sentences.append(f"It was deleted at {documents.time(deleted)}; '{undelete}' brings it back.")
+        sentences.append(f"It was deleted at {timestamp.write(deleted)}; '{undelete}' brings it back.")
     elif similar := declared.nearest(request.work):
         near = f"The nearest names are: {', '.join(similar)}."
         sentences.append("Its name is declared." if request.name.value in similar else near)
