@@ -50,8 +50,13 @@ def state(request: Request) -> Response:
 
 
 def versions(request: Request) -> Response:
-    """Respond with a page of the history of a state."""
-    cursor = request.parameters.get("cursor")
+    """Respond with a page of the history of a state, or with one version of it."""
+    version_id, cursor = map(request.parameters.get, ("version", "cursor"))
+    if version_id and cursor:
+        raise InvalidRequest("'version' and 'cursor' do not go together.")
+    if version_id:
+        version = history.version(request.work, check_version_id(version_id))
+        return _large(request, documents.history(request.name, history.History([version], None)))
     page = history.page(request.work, cursor)
     if not page.versions and cursor is None and not _is_known(request):
         raise _no_state(request)
