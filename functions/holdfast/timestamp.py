@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 def write(time: datetime) -> str:
     """Return a time as the API's documents and lock infos have it.
 
-    >>> write(datetime(2027, 2, 19, 15, 44, 5, tzinfo=UTC))
+    >>> write(datetime.fromisoformat("2027-02-19T16:44:05.9+01:00"))
     '2027-02-19T15:44:05Z'
     """
     # A list contains up to a thousand times, and `strftime` takes five times as long.
@@ -16,7 +16,7 @@ def write(time: datetime) -> str:
 def sentence(time: datetime) -> str:
     """Return a time for a sentence.
 
-    >>> sentence(datetime(2027, 2, 19, 15, 44, 5, tzinfo=UTC))
+    >>> sentence(datetime.fromisoformat("2027-02-19T16:44:05.9+01:00"))
     '2027-02-19 15:44:05 UTC'
     """
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
