@@ -12,11 +12,10 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from gateway.payload import Payload
-from holdfast import json_object
+from holdfast import json_object, timestamp
 from holdfast.access import Action, Caller, OwnLocks
 from holdfast.cloud.ids import OutputId, UploadId, VersionId
 from holdfast.cloud.names import organization_and_workspace
@@ -119,7 +118,7 @@ def workspace(stored: Workspace, caller: Caller, own_locks: OwnLocks) -> Mapping
         "attributes": {
             "name": name,
             # A workspace that another protocol created has no record with the time.
-            **({"created-at": _time(stored.created_at)} if stored.created_at else {}),
+            **({"created-at": timestamp.write(stored.created_at)} if stored.created_at else {}),
             "execution-mode": "local",
             "operations": False,
             "locked": stored.lock is not None,
@@ -188,7 +187,7 @@ def version(stored: Version, api_address: str) -> Payload:
     attributes: dict[str, Any] = {
         "status": "finalized",
         "hosted-state-download-url": f"{api_address}/api/v2/state-versions/{stored.id}/download",
-        "created-at": _time(stored.created_at),
+        "created-at": timestamp.write(stored.created_at),
     }
     if stored.revision:
         attributes["serial"] = stored.revision.serial
@@ -397,11 +396,6 @@ def _number(query: Mapping[str, str], parameter: str, default: int) -> int:
 
 def _invalid_parameter(name: str, message: str) -> InvalidDocument:
     return InvalidDocument(message, parameter=name[:200])
-
-
-def _time(moment: datetime) -> str:
-    """Return a time in the only form that clients can parse."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def _decode(text: str) -> bytes:

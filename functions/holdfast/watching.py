@@ -5,16 +5,15 @@ read. Trust records do not end, so they are not read either.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from secrets import token_hex
-from typing import Final, TypeVar
+from typing import Final
 
-from holdfast import json_object, names
+from holdfast import at_once, json_object, names
 from holdfast.access import Grant, Role
 from holdfast.identity import records, tokens
 from holdfast.identity.credentials import TokenCredentials
@@ -45,11 +44,7 @@ _DAILY_HOUR: Final = 6
 """The hour, in UTC, whose look sends every finding."""
 _NEW: Final = timedelta(hours=1, minutes=5)
 """The age up to which a finding is new. Looks are not exactly an hour apart: twice is better than never."""
-_AT_ONCE: Final = 8
 _TOKENS: Final = tokens.token_key("").removesuffix(".json")
-
-_T = TypeVar("_T")
-_Read = TypeVar("_Read")
 
 
 class Metric(StrEnum):
@@ -127,7 +122,7 @@ def look(store: Store, now: datetime) -> Seen:
             locked.append(name)
         elif (name := STATES.name(entry.key)) and LARGE <= entry.size <= LAMBDA_PAYLOAD:
             large.append((name, entry))
-    read = zip(locked, _at_once(lambda name: held.read(store, name), locked), strict=True)
+    read = zip(locked, at_once.results(lambda name: held.read(store, name), locked), strict=True)
     locks = [(name, lock) for name, lock in read if lock]
     valid = [token for token in _tokens(store) if token.status(now) == "active"]
     newest = _newest_secret(store)
@@ -317,12 +312,7 @@ def _listed(store: Store, prefix: str) -> Iterator[ListedKey]:
 def _tokens(store: Store) -> Iterator[Token]:
     """Yield the readable tokens; `holdfast token list` names the others."""
     keys = [entry.key for entry in _listed(store, _TOKENS)]
-    for stored in _at_once(store.read, keys):
+    for stored in at_once.results(store.read, keys):
         with suppress(ValueError):
             if stored:
                 yield Token.from_json(stored.body)
-
-
-def _at_once(read: Callable[[_T], _Read], of: Sequence[_T]) -> list[_Read]:
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(read, of))

@@ -22,7 +22,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gateway.responses import Response
-from holdfast import audit, audit_log, names
+from holdfast import audit, audit_log, names, timestamp
 from holdfast.access import Action, Caller, check_pattern
 from holdfast.api import v1
 from holdfast.audit_log import FIRST_SPAN, GROWTH, Line, milliseconds
@@ -139,7 +139,7 @@ def _place(parameters: Mapping[str, str], now: datetime) -> Place:
     )
     if since >= until:
         end = "until" if "until" in parameters else "now"
-        raise InvalidRequest(f"'since' must be before {end}: it is {documents.time(since)}.")
+        raise InvalidRequest(f"'since' must be before {end}: it is {timestamp.write(since)}.")
     if "cursor" in parameters:
         return Place.parse(parameters["cursor"])
     return Place(milliseconds(since), milliseconds(until), FIRST_SPAN // _MILLISECOND)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from gateway import logged
 from gateway.responses import Response
+from holdfast import timestamp
 from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.cloud import workspaces
@@ -226,7 +227,7 @@ def _log(request: Request) -> patterns.Tell:
 
 
 def _placed(freeze: Freeze) -> dict[str, str | None]:
-    ends = documents.time(freeze.until) if freeze.until else None
+    ends = timestamp.write(freeze.until) if freeze.until else None
     return {"freeze": freeze.id, "reason": freeze.reason, "until": ends}
 
 

@@ -24,8 +24,6 @@ from holdfast.state.resolve import Match, Reference, Resolution
 _OF_CLIENT: Final = 200
 """The most characters of a client's text in a list, so that a page of a list fits into a response."""
 
-time = form.time
-
 
 def answer(document: Document) -> Payload:
     return Payload(json.dumps(form.write(document)), is_base64=False)

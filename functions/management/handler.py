@@ -80,7 +80,7 @@ _ROUTES: Final = [
         reading.versions,
         Event.HISTORY_READ,
         needs=Action.READ_HISTORY,
-        query="cursor",
+        query="version cursor",
     ),
     Route(
         "/resolve/{name+}",

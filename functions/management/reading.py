@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from gateway import downloads, payload
 from gateway.payload import Payload
 from gateway.responses import Response
+from holdfast import timestamp
 from holdfast.access import Action
 from holdfast.api import v1
 from holdfast.api.form import Document
@@ -49,8 +50,13 @@ def state(request: Request) -> Response:
 
 
 def versions(request: Request) -> Response:
-    """Respond with a page of the history of a state."""
-    cursor = request.parameters.get("cursor")
+    """Respond with a page of the history of a state, or with one version of it."""
+    version_id, cursor = map(request.parameters.get, ("version", "cursor"))
+    if version_id and cursor:
+        raise InvalidRequest("'version' and 'cursor' do not go together.")
+    if version_id:
+        version = history.version(request.work, check_version_id(version_id))
+        return _large(request, documents.history(request.name, history.History([version], None)))
     page = history.page(request.work, cursor)
     if not page.versions and cursor is None and not _is_known(request):
         raise _no_state(request)
@@ -174,7 +180,7 @@ def _no_state(request: Request) -> NoState:
     sentences = [f"There is no state '{request.name}'."]
     if deleted := description.deleted_at(request.store, request.name):
         undelete = f"holdfast state undelete {request.name}"
-        sentences.append(f"It was deleted at {documents.time(deleted)}; '{undelete}' brings it back.")
+        sentences.append(f"It was deleted at {timestamp.write(deleted)}; '{undelete}' brings it back.")
     elif similar := declared.nearest(request.work):
         near = f"The nearest names are: {', '.join(similar)}."
         sentences.append("Its name is declared." if request.name.value in similar else near)

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from holdfast.api import form
+from holdfast import timestamp
 from holdfast_cli import private_file
 from holdfast_cli.errors import CommandError
 
@@ -115,7 +115,7 @@ def text(address: str, given: Given) -> str:
         "holdfast": "session",
         "token": given.token,
         "principal": given.principal,
-        "until": form.time(given.until) if given.until else None,
+        "until": timestamp.write(given.until) if given.until else None,
     }
     document = {"page": f"{address}/console/sign-in.html", "message": message}
     script = f"'use strict'; let given = {_in_script(document)};{_SCRIPT}"

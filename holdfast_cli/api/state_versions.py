@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.api import form
 from holdfast_cli.api import state_texts
-from holdfast_cli.api.management import Api
+from holdfast_cli.api.management import Api, ApiError
 from holdfast_cli.api.version_reference import Reference
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import output
@@ -53,5 +53,18 @@ def with_id(api: Api, name: object, version_id: str) -> "v1.Version":
     from holdfast.api import v1
 
     absent = form.read(v1.Version, {"version": version_id})
-    with closing(api.pages(v1.Version, "versions", "versions", name)) as history:
-        return next((each for each in history if each.version == version_id), absent)
+
+    def find(**query: str) -> "v1.Version":
+        with closing(api.pages(v1.Version, "versions", "versions", name, **query)) as history:
+            return next((each for each in history if each.version == version_id), absent)
+
+    try:
+        return find(version=version_id)
+    except ApiError as failure:
+        match failure.code:
+            case "no_such_version":
+                return absent
+            case "invalid_request":  # the API of 0.3.0 lists only pages
+                return find()
+            case _:
+                raise

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from holdfast.api import form
+from holdfast import timestamp
 from holdfast_cli.config import rules
 from holdfast_cli.terminal import output
 
@@ -57,4 +57,4 @@ def reference(value: str) -> Reference:
     at = rules.local_time(named)
     if at > datetime.now(UTC) + timedelta(days=1):  # this machine's clock may be wrong by hours
         raise ArgumentTypeError(f"{value!r} is in the future: it is {output.moment(at)}")
-    return Reference(value, f"@{form.time(at)}")
+    return Reference(value, f"@{timestamp.write(at)}")

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
+from holdfast import timestamp
 from holdfast.names import LOCKS, STATES, StateName
 from holdfast.s3.budget import Budget
 from holdfast.s3.objects import ObjectVersion, is_unique
@@ -264,7 +265,7 @@ def _words(revision: Mapping[str, str], entry: Mapping[str, Any] | None) -> str:
         return "deleted"
     if serial := revision.get("serial"):
         return f"serial {serial}"
-    return f"of {entry['LastModified']:%Y-%m-%dT%H:%M:%SZ}"
+    return f"of {timestamp.write(entry['LastModified'])}"
 
 
 def _state_of(key: str) -> str:

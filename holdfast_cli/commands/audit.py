@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from holdfast import timestamp
 from holdfast.access import named
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
@@ -243,10 +244,9 @@ def _cells(event: Mapping[str, Any], now: datetime | None = None) -> list[str]:
 
 def _time(event: Mapping[str, Any], now: datetime | None) -> str:
     try:
-        time = datetime.fromisoformat(_text(event, "time"))
+        return output.word(timestamp.parse(_text(event, "time")), now)
     except ValueError:
         return _text(event, "time")
-    return output.word(time, now) if time.tzinfo else _text(event, "time")
 
 
 def _who(event: Mapping[str, Any]) -> str:

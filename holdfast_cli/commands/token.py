@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.access import described
+from holdfast.identity.records import written
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli.api import deployed
 from holdfast_cli.config import arguments, cloud_config, rules, settings
@@ -185,7 +186,7 @@ def _rotate(args: argparse.Namespace) -> None:
         "another token, because a second rotation ends the old secret at once."
     ):
         if args.json:
-            document = _with_secret(found, token, secret) | {"old_secret_until": _time(_old_until(token))}
+            document = _with_secret(found, token, secret) | {"old_secret_until": written(_old_until(token))}
             output.write(_json(document))
         else:
             output.write(_rotated_text(found, token, secret))
@@ -224,10 +225,6 @@ def _json(document: object) -> str:
     return json.dumps(document, indent=2)
 
 
-def _time(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec="seconds")
-
-
 def _old_until(token: "Token") -> datetime | None:
     return token.previous.until if token.previous else None
 
@@ -237,16 +234,16 @@ def _document(token: "Token", now: datetime) -> dict[str, Any]:
         "id": token.id,
         "status": token.status(now),
         **described(token.grants),
-        "expires": _time(token.expires),
+        "expires": written(token.expires),
         "description": token.description,
         "owner": token.owner,
         "from": token.networks,
-        "created": _time(token.created),
+        "created": written(token.created),
         "created_by": token.created_by,
-        "rotated": _time(token.rotated),
+        "rotated": written(token.rotated),
         "rotated_by": token.rotated_by,
-        "old_secret_until": _time(_old_until(token)),
-        "revoked": _time(token.revoked),
+        "old_secret_until": written(_old_until(token)),
+        "revoked": written(token.revoked),
         "revoked_by": token.revoked_by,
     }
 
@@ -256,7 +253,7 @@ def _with_secret(stack: "Stack", token: "Token", secret: str) -> dict[str, Any]:
         "id": token.id,
         "secret": secret,
         **described(token.grants),
-        "expires": _time(token.expires),
+        "expires": written(token.expires),
         "team": stack.team,
         "description": token.description,
         "owner": token.owner,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.access import described
 from holdfast.identity import trust
+from holdfast.identity.records import written
 from holdfast.identity.trust import AwsTrust, Change, OidcTrust, Unreadable
 from holdfast_cli.api import deployed
 from holdfast_cli.config import arguments, rules, settings
@@ -315,9 +316,9 @@ def _document(record: "Trust | Unreadable") -> Any:
         "description": record.description,
         "owner": record.owner,
         "from": record.networks,
-        "created": record.created.isoformat(timespec="seconds"),
+        "created": written(record.created),
         "created_by": record.created_by,
-        "updated": record.updated and record.updated.isoformat(timespec="seconds"),
+        "updated": written(record.updated),
         "updated_by": record.updated_by,
     }
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from holdfast import __version__
+from holdfast import __version__, timestamp
 from holdfast.names import StateName
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError, UnavailableError
@@ -36,7 +36,7 @@ def lock_info(text: str) -> LockInfo:
             "Info": text,
             "Who": f"{_user()}@{socket.gethostname()}",
             "Version": __version__,
-            "Created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "Created": timestamp.write(datetime.now(UTC)),
             "Path": "",
         }
     )

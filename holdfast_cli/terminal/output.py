@@ -12,10 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import zip_longest
 from typing import Final, Self, TextIO
 
+from holdfast import timestamp
 from holdfast_cli.errors import CommandError, OutputClosedError
 
 _NARROWEST = 16
@@ -119,18 +120,18 @@ def plain(text: str) -> str:
 
 def moment(time_: datetime, now: datetime | None = None) -> str:
     """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`; with `now`, followed by its age."""
-    return f"{time_.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC{_age(time_, now)}"
+    return f"{timestamp.sentence(time_)}{_age(time_, now)}"
 
 
 def word(time_: datetime, now: datetime | None = None) -> str:
     """Format a time for a table, such as `2027-02-19T15:44:05Z`; with `now`, followed by its age."""
-    return f"{time_.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}{_age(time_, now)}"
+    return f"{timestamp.write(time_)}{_age(time_, now)}"
 
 
 def _age(time_: datetime, now: datetime | None) -> str:
     """Return how long before `now` a time is, or after it.
 
-    >>> midnight = datetime(2027, 2, 19, tzinfo=UTC)
+    >>> midnight = timestamp.parse("2027-02-19T00:00Z")
     >>> _age(midnight, midnight.replace(hour=3, minute=59)), _age(midnight.replace(minute=2), midnight)
     (' (3 h ago)', ' (in 2 min)')
     """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.errors import InvalidRequest, LockLost
+from holdfast.errors import InvalidRequest, LockLost, NoSuchVersion
 from holdfast.state import history
 from holdfast.state.acquiring import acquire
 from holdfast.state.delete import delete
@@ -98,6 +98,54 @@ def test_each_version_says_what_became_of_its_write_wherever_a_page_ends(bucket:
         (marker,) = [one.entry for one in versions if one.entry.is_delete_marker]
         assert (marker.size, marker.is_current) == (None, False)
         assert [one.entry.is_current for one in versions] == [True, *[False] * 7]
+
+
+@pytest.mark.parametrize("listed", [1, 2, 3, 1000])
+def test_one_version_is_told_as_its_page_tells_it_however_long_the_list_is(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, listed: int
+) -> None:
+    put(bucket, state(1))
+    write_too_late(bucket, state(2, content="ada's"))
+    write(work(bucket.direct_store(), NAME, BOB, require_lock=True), state(2, content="bob's"), "two")
+    release(work(bucket.direct_store(), NAME, BOB), TWO)
+    put_beside(bucket, state(3))
+    put(bucket, state(4))
+    delete(work(bucket.direct_store(), NAME, OPERATOR))
+    time.sleep(1.1)  # within a second, S3 does not tell the order of a version and a delete marker
+    put(bucket, state(1, lineage="another"))
+    write_too_late(bucket, state(2, lineage="another"))
+    monkeypatch.setattr(history, "_LISTED", listed)
+    versions = every_page(bucket, 20)
+    assert [one.status for one in versions].count(history.Status.NEVER_ACKNOWLEDGED) == 2
+    for expected in versions:
+        assert history.version(work(bucket.store(), NAME, READER), expected.entry.id) == expected
+
+
+def test_one_version_costs_a_list_and_two_readings_wherever_it_is(bucket: Bucket) -> None:
+    for serial in range(1, 31):
+        put(bucket, state(serial))
+    newest, *_, oldest = every_page(bucket, 20)
+    for wanted in (newest, oldest):
+        store = bucket.store()
+        assert history.version(work(store, NAME, READER), wanted.entry.id) == wanted
+        assert sorted(store.budget.requests) == [*["GetObject"] * 2, "ListObjectVersions"]
+
+
+def test_a_version_that_the_history_lacks_is_told(bucket: Bucket) -> None:
+    with pytest.raises(NoSuchVersion, match="has no version made-up"):
+        history.version(work(bucket.store(), NAME, READER), "made-up")
+    put(bucket, state(1))
+    put(bucket, state(2))
+    removed = every_page(bucket, 20)[0].entry.id
+
+    def remove() -> None:
+        bucket.s3.delete_object(
+            Bucket=bucket.name, Key=KEY, VersionId=removed, BypassGovernanceRetention=True
+        )
+
+    bucket.proxy.before("GET", KEY, remove)
+    with pytest.raises(NoSuchVersion, match="has no version"):
+        history.version(work(bucket.store(), NAME, READER), removed)
 
 
 def test_a_refused_push_of_the_serial_that_it_replaced_was_never_acknowledged(bucket: Bucket) -> None:

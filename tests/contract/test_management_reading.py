@@ -277,8 +277,12 @@ def test_the_history_says_who_wrote_each_version_and_pages_through(api: Api) -> 
         "restored_from": None,
         "reason": None,
     }
+    for one in (versions[0], versions[21]):
+        alone = api.get("versions/network/prod", version=one["version"])
+        assert alone == {"name": "network/prod", "versions": [one], "next": None}
     api.bucket.s3.delete_object(Bucket=BUCKET, Key=NAME.state_key)
     marker = api.get("versions/network/prod")["versions"][0]
+    assert api.get("versions/network/prod", version=marker["version"])["versions"] == [marker]
     assert (marker["delete_marker"], marker["size"], marker["serial"], marker["status"]) == (
         *(True, None, None, None),
     )
@@ -290,11 +294,15 @@ def test_content_is_the_bytes_of_the_version_that_is_named_or_of_the_current_one
         answer = api.ask("content/network/prod", query=query)
         assert (answer["statusCode"], answer["headers"]["Holdfast-Version"]) == (200, version)
         assert answer["body"].encode() == body
-    for wrong in ("made-up", "null"):
-        assert api.refused("content/network/prod", version=wrong)[:2] == (404, "no_such_version")
-    assert api.refused("content/network/prod", version="x" * 201)[:2] == (400, "invalid_request")
     api.write(state(1), names.parse("billing/prod"))
-    assert api.refused("content/billing/prod", version=old)[:2] == (404, "no_such_version")
+    for path in ("content", "versions"):
+        for wrong in ("made-up", "null"):
+            status, code, message = api.refused(f"{path}/network/prod", version=wrong)
+            assert (status, code) == (404, "no_such_version")
+            assert f"The state 'network/prod' has no version {wrong}: it is" in message
+        assert api.refused(f"{path}/network/prod", version="x" * 201)[:2] == (400, "invalid_request")
+        assert api.refused(f"{path}/network/prod", version="@1")[:2] == (400, "invalid_request")
+        assert api.refused(f"{path}/billing/prod", version=old)[:2] == (404, "no_such_version")
 
 
 def test_who_reads_only_outputs_gets_those_of_any_version(api: Api) -> None:
@@ -371,6 +379,7 @@ def test_the_caller_learns_what_they_may_do_where_and_which_roles_allow_the_rest
         ("locks", {"cursor": "made-up"}),
         ("locks/network/prod", {"cursor": "x"}),
         ("versions/network/prod", {"cursor": "made-up"}),
+        ("versions/network/prod", {"cursor": "made-up", "version": "made-up"}),
         ("versions", {}),
         ("content", {}),
         ("whoami", {"x": "y"}),

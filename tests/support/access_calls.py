@@ -69,6 +69,7 @@ GET    whoami                                  401     200     200    200    200
 GET    states/{name}                           401     200     200    200    200        200 |    403       403
 GET    locks/{name}                            401     200     200    200    200        200 |    403       403
 GET    versions/{name}                         401     403     200    200    200        200 |    403       403
+GET    versions/{name}?version={version}       401     403     200    200    200        200 |    403       403
 GET    resolve/{name}?version=@2999-01-01T00:00Z  401  403     200    200    200        200 |    403       403
 GET    content/{name}                          401     200     403    200    200        200 |    403       403
 GET    content/{name}?version={version}        401     200     403    200    200        200 |    403       403

@@ -42,6 +42,8 @@ REASON = ("--reason", "incident 4711")
 V_12 = version("v-12", 12, "2026-11-20T12:00:00Z")
 NEVER = page("versions", V_12 | {"status": "never_acknowledged"})
 OTHERS = page("versions", version("v-14", 14, "2026-11-20T14:00:00Z"))
+UNKNOWN = refusal(404, "no_such_version", "The state 'network/prod' has no version v-12.")
+NO_PARAMETER = refusal(400, "invalid_request", "This route takes no parameter 'version'; it takes cursor.")
 SAID = "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"
 
 
@@ -50,6 +52,15 @@ SAID = "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"
     [
         ("@12", (resolved("v-12"),), SAID),
         ("@previous", (resolved("v-12"),), SAID),
+        ("v-12", (answer(state()), NEVER), f"{SAID}, never acknowledged"),
+        ("v-12", (answer(state()), UNKNOWN), "version v-12"),
+        # An API before the parameter lists pages alone, or ignores the parameter.
+        (
+            "v-12",
+            (answer(state()), NO_PARAMETER, page("versions", next_="more"), NEVER),
+            f"{SAID}, never acknowledged",
+        ),
+        ("v-12", (answer(state()), NO_PARAMETER, OTHERS), "version v-12"),
         ("v-12", (answer(state()), page("versions", next_="more"), NEVER), f"{SAID}, never acknowledged"),
         ("v-12", (answer(state()), OTHERS), "version v-12"),
     ],
@@ -85,6 +96,23 @@ def test_the_options_that_replaced_a_lineage_name_the_commands_that_do(
     assert "`terraform state push -force old.tfstate`" in said
     assert stub.asked == []
     assert "--replace-lineage" not in run(stub, "state", "restore", "--help").stdout
+
+
+def test_a_version_that_is_named_by_its_id_is_read_alone(stub: ApiStub) -> None:
+    stub.reply(answer(state()), NEVER, answer(RESTORED))
+
+    assert run(stub, *RESTORE, "v-12", *REASON).returncode == 0
+    assert [asked.path for asked in stub.asked[:-1]] == [
+        f"/manage/v1/states/{NAME}",
+        f"/manage/v1/versions/{NAME}?version=v-12",
+    ]
+
+
+def test_a_history_that_may_not_be_read_is_not_restored_from(stub: ApiStub) -> None:
+    stub.reply(answer(state()), refusal(403, "forbidden", "Ask somebody with the role."))
+
+    assert "Ask somebody with the role." in failure(stub, *RESTORE, "v-12", *REASON)
+    assert {asked.method for asked in stub.asked} == {"GET"}
 
 
 def test_a_restore_under_a_freeze_names_it(stub: ApiStub) -> None:

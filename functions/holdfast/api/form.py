@@ -7,11 +7,13 @@ members, and reads a missing member as null.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum, auto
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+from holdfast import timestamp
 
 
 class Presence(Enum):
@@ -52,12 +54,6 @@ class Document:
     """
 
     raw: Json = field(default_factory=dict, kw_only=True)
-
-
-def time(moment: datetime) -> str:
-    """Return a time in the form of RFC 3339, in whole seconds."""
-    # A list contains up to a thousand times, and `strftime` takes five times as long.
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def text(value: object) -> str:
@@ -122,7 +118,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Document):
         return write(value)
     if isinstance(value, datetime):
-        return time(value)
+        return timestamp.write(value)
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return value
@@ -145,9 +141,8 @@ def _reader(type_: Any) -> Callable[[object], object]:
 
 def _time(value: object) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(text(value))
-        return moment.astimezone(UTC) if moment.tzinfo else None
-    except (ValueError, OverflowError):
+        return timestamp.parse(text(value))
+    except ValueError:
         return None
 
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from holdfast import timestamp
 from holdfast.access import Action, Caller
 from holdfast.cloud.ids import WorkspaceId
 from holdfast.state import acquiring, declared, releasing, removing
@@ -25,7 +26,7 @@ def lock_info(workspace: WorkspaceId, caller: Caller) -> LockInfo:
             "Info": "",
             "Who": caller.principal,
             "Version": "",
-            "Created": datetime.fromtimestamp(workspace.minted_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "Created": timestamp.write(datetime.fromtimestamp(workspace.minted_at, UTC)),
             "Path": "",
         }
     )

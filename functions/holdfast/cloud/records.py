@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast import json_object
+from holdfast import json_object, timestamp
 from holdfast.errors import InvalidDocument, UnreadableRecord, WorkspaceExists
 from holdfast.names import RECORDS, StateName
 from holdfast.s3.objects import IfAbsent, IfMatch, Object, PreconditionFailed
@@ -44,13 +44,12 @@ class Record:
         document: Mapping[str, Any] = json_object.parse(body)
         try:
             tags = check_tags(document["tags"])
-            created_by, created = document["created_by"], datetime.fromisoformat(document["created"])
-            in_utc = created.astimezone(UTC)
-        except (KeyError, TypeError, InvalidDocument, OverflowError) as error:
+            created_by, created = document["created_by"], timestamp.parse(document["created"])
+        except (KeyError, TypeError, InvalidDocument) as error:
             raise ValueError("is not a workspace's record") from error
-        if not isinstance(created_by, str) or created.tzinfo is None:
-            raise ValueError("is not a workspace's record")
-        return cls(tags, created_by, in_utc)
+        if not isinstance(created_by, str):
+            raise ValueError("is not a workspace's record")  # noqa: TRY004 a wrong value, not a programming error
+        return cls(tags, created_by, created)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ workspace, whichever protocol created it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from holdfast import at_once
 from holdfast.access import Action, Caller
 from holdfast.cloud import records
 from holdfast.cloud.ids import WorkspaceId
@@ -451,5 +451,4 @@ def _with_tags(store: Store, states: list[StateName]) -> Mapping[StateName, Work
             return Workspace.recorded(WorkspaceId.mint(name), record.record if record else None)
         return None
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip(states, pool.map(read_workspace, states), strict=True))
+    return dict(zip(states, at_once.results(read_workspace, states, most=_AT_ONCE), strict=True))

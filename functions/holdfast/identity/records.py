@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast import json_object
+from holdfast import json_object, timestamp
 from holdfast import networks as addresses
 from holdfast.access import Grant, Role, check_pattern
 from holdfast.s3 import object_metadata
@@ -176,13 +176,7 @@ def scope(value: object) -> tuple[str, ...]:
 
 def time(value: object) -> datetime:
     """Parse an ISO 8601 time to UTC. It must have a zone, and a year from 1 to 9999."""
-    read = datetime.fromisoformat(text(value))
-    if read.tzinfo is None:
-        raise ValueError("expected a time with its zone")
-    try:
-        return read.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("expected a time of the years 1 to 9999") from None
+    return timestamp.parse(text(value))
 
 
 def optional_time(value: object) -> datetime | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from holdfast import json_object
+from holdfast import json_object, timestamp
 from holdfast.access import Caller, Grant, check_grants
 from holdfast.identity import records
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
@@ -209,7 +209,7 @@ def _end(expires: datetime | None, now: datetime) -> datetime | None:
     if expires is None:
         return None
     if expires <= now:
-        raise ValueError(f"the token would have ended already, on {expires:%Y-%m-%d %H:%M:%S %Z}")
+        raise ValueError(f"the token would have ended already, on {timestamp.sentence(expires)}")
     return whole_seconds(expires)
 
 

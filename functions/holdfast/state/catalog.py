@@ -1,13 +1,12 @@
 """List states, deleted states and locks, page by page."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from holdfast import names
+from holdfast import at_once, names
 from holdfast.access import Action, Caller, check_pattern, matches
 from holdfast.errors import InvalidName, InvalidRequest
 from holdfast.names import LOCKS, RECORDS, STATES, Keys, StateName
@@ -20,9 +19,6 @@ from holdfast.state.walk import Walked
 
 PAGE: Final = 999
 """The most keys on a page: one less than S3's maximum, because a page requests one more than it shows."""
-
-_AT_ONCE: Final = 8
-"""The number of locks that are read in parallel."""
 
 _T = TypeVar("_T")
 
@@ -347,7 +343,7 @@ def _decided(by_name: Mapping[StateName, _ListedName], until: str | None) -> lis
 def _with_locks(store: Store, listed_names: Sequence[_ListedName]) -> list[Listed]:
     """Read the locks of the marked states, and return the entries of a list."""
     locked = [listed_name.listed.name for listed_name in listed_names if listed_name.is_locked]
-    lock_of = dict(zip(locked, _at_once(lambda name: held.read(store, name), locked), strict=True))
+    lock_of = dict(zip(locked, at_once.results(lambda name: held.read(store, name), locked), strict=True))
     listed = (
         replace(listed_name.listed, lock=lock_of[listed_name.listed.name])
         if listed_name.is_locked
@@ -356,15 +352,6 @@ def _with_locks(store: Store, listed_names: Sequence[_ListedName]) -> list[Liste
     )
     # Skip an entry without a state whose lock was released meanwhile.
     return [entry for entry in listed if entry.lock or entry.modified]
-
-
-def _at_once(
-    read: Callable[[StateName], HeldLock | None], locked: Sequence[StateName]
-) -> Iterable[HeldLock | None]:
-    if not locked:
-        return []
-    with ThreadPoolExecutor(min(_AT_ONCE, len(locked))) as pool:
-        return list(pool.map(read, locked))
 
 
 def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:

@@ -20,12 +20,15 @@ from holdfast.state import cursor as cursors
 from holdfast.state import guards, held
 from holdfast.state.current_state import CurrentState, parse_metadata
 from holdfast.state.held import HeldLock
+from holdfast.state.operator import no_such_version
 from holdfast.work import Work
 
 PAGE: Final = 20
 """The most versions and delete markers on a page."""
 
 _AT_ONCE: Final = 8
+_LISTED: Final = 1000
+"""The most entries that S3 lists with one request."""
 
 _LONGEST_ID: Final = 200
 """Characters of the longest accepted version ID; the IDs of S3 have 32."""
@@ -86,22 +89,36 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> History:
     read the lock. A later page takes one more, to read the next newer version.
     """
     work.require(Action.READ_HISTORY)
-    store, name = work.store, work.name
-    newer, after = _begin(name, cursor)
-    entries, last = _list(store, name, after, page_size)
-    wanted = [entry.id for entry in entries if not entry.is_delete_marker]
-    if newer.version_id:
-        wanted.append(newer.version_id)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        # The lock is read after the list: the current version's status depends on the later lock.
-        lock = pool.submit(held.read, store, name) if cursor is None else None
-        read = dict(
-            zip(wanted, pool.map(lambda each: store.read_version(name.state_key, each), wanted), strict=True)
-        )
-        current_lock = lock.result() if lock else None
-    newer.version = _state(read.get(newer.version_id))
-    versions = list(_judged(entries, read, newer, current_lock))
-    return History(versions, _cursor(name, last, newer) if last else None)
+    newer, after = _begin(work.name, cursor)
+    entries, last = _list(work.store, work.name, after, page_size)
+    versions = _read(work, entries, _ids(entries), newer, with_lock=cursor is None)
+    return History(versions, _cursor(work.name, last, newer) if last else None)
+
+
+def version(work: Work, version_id: str) -> Version:
+    """Read one version of the history, or one delete marker.
+
+    It takes one request for each thousand entries of the list down to it, and at most three more.
+
+    Raises:
+        NoSuchVersion: the history lacks it.
+    """
+    work.require(Action.READ_HISTORY)
+    newer, after = _Newer(), ""
+    while True:
+        entries, last = _list(work.store, work.name, after, _LISTED)
+        place = next((place for place, entry in enumerate(entries) if entry.id == version_id), None)
+        if place is not None:
+            # The status of a version takes the next newer version, too.
+            wanted = _ids(entries[: place + 1])[-2:]
+            versions = _read(work, entries, wanted, newer, with_lock=entries[place].is_current)
+            for each in versions:
+                if each.entry.id == version_id:
+                    return each
+        if place is not None or last is None:
+            raise no_such_version(work.name, version_id)
+        list(_judged(entries, {}, newer, None))
+        after = last
 
 
 def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
@@ -110,6 +127,28 @@ def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
     if current is None:
         return Status.OTHER_PROGRAM
     return Status.NEVER_ACKNOWLEDGED if guards.was_never_acknowledged(current, lock) else Status.ACKNOWLEDGED
+
+
+def _ids(entries: Sequence[HistoryEntry]) -> list[str]:
+    return [entry.id for entry in entries if not entry.is_delete_marker]
+
+
+def _read(
+    work: Work, entries: Sequence[HistoryEntry], wanted: Sequence[str], newer: _Newer, *, with_lock: bool
+) -> list[Version]:
+    """Read the wanted versions of a list, and return them with their status, and all delete markers."""
+    store, name = work.store, work.name
+    if newer.version_id:
+        wanted = [*wanted, newer.version_id]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        # The lock is read after the list: the current version's status depends on the later lock.
+        lock = pool.submit(held.read, store, name) if with_lock else None
+        read = dict(
+            zip(wanted, pool.map(lambda each: store.read_version(name.state_key, each), wanted), strict=True)
+        )
+        current_lock = lock.result() if lock else None
+    newer.version = _state(read.get(newer.version_id))
+    return list(_judged(entries, read, newer, current_lock))
 
 
 def _list(store: Store, name: StateName, after: str, page_size: int) -> tuple[list[HistoryEntry], str | None]:
@@ -137,7 +176,7 @@ def _judged(
             newer.was_deleted = True
             yield Version(entry, {}, None, None)
             continue
-        version = read[entry.id]
+        version = read.get(entry.id)
         this = _state(version)
         # The order of a version and a delete marker of the same second is unknown.
         since = _second(entry.last_modified)

@@ -9,12 +9,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from holdfast import json_object
+from holdfast import json_object, timestamp
 from holdfast.access import Caller
 from holdfast.errors import InvalidLockInfo, TooLarge
 from holdfast.s3 import object_metadata
@@ -109,7 +109,7 @@ def of_freeze(freeze_id: str, reason: str, until: datetime | None, principal: st
 
     Clients show the user `ID` and `Info`, older clients the ID alone.
     """
-    ends = f" until {until.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if until else ""
+    ends = f" until {timestamp.write(until)}" if until else ""
     # `parse` rejects an ID that does not fit into metadata, so a client could not send it back to unlock.
     end = f"{ends} [{freeze_id}]"
     left = object_metadata.VALUE_LIMIT - len(object_metadata.encode(end, limit=None))
@@ -199,7 +199,7 @@ def read_stored(body: bytes, *, path: str, created: datetime) -> LockInfo:
             "Info": f"The lock object {path} is not a lock info document; force-unlock removes it.",
             "Who": "unknown",
             "Version": "",
-            "Created": created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "Created": timestamp.write(created),
             "Path": path,
         }
     return LockInfo(document)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
+from holdfast import timestamp
 from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, NoVersions
 from holdfast.names import StateName
 from holdfast.state import cursor as cursors
@@ -82,7 +83,8 @@ class Match:
 
     def __str__(self) -> str:
         serial = f", serial {self.serial}" if self.serial >= 0 else ""
-        return f"version {self.id}{serial}, of {_moment(self.time)}{_STATUSES.get(self.status, '')}"
+        written = timestamp.sentence(self.time)
+        return f"version {self.id}{serial}, of {written}{_STATUSES.get(self.status, '')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,6 @@ _NOTHING: Final = Match("", 0, -1, "", "")
 _MATCH: Final = (str, int, int, str, str)
 
 
-def _moment(when: datetime) -> str:
-    return f"{when:%Y-%m-%d %H:%M:%S} UTC"
-
-
 def parse(text: str) -> Reference:
     named = text.removeprefix("@")
     for word in Word:
@@ -130,11 +128,9 @@ def parse(text: str) -> Reference:
             return Reference(text, word)
     if text.startswith("@") and _SERIAL.fullmatch(named):
         return Reference(text, int(named))
-    # On the first and the last day of the calendar, an offset can lead out of its range.
-    with suppress(ValueError, OverflowError):
-        at = datetime.fromisoformat(named)
-        if text.startswith("@") and at.tzinfo:
-            return Reference(text, at.astimezone(UTC))
+    if text.startswith("@"):
+        with suppress(ValueError):
+            return Reference(text, timestamp.parse(named))
     raise InvalidRequest(_RULE)
 
 
@@ -186,8 +182,9 @@ def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
             return match
         if isinstance(means, datetime) and is_marker and match.time <= means:
             raise NoSuchVersion(
-                f"The state {search.name} was deleted at {search.reference}, since {_moment(match.time)}. "
-                f"'holdfast state history {search.name}' shows the versions before; name one by its ID."
+                f"The state {search.name} was deleted at {search.reference}, since "
+                f"{timestamp.sentence(match.time)}. 'holdfast state history {search.name}' shows the "
+                "versions before; name one by its ID."
             )
         if is_marker:
             continue
