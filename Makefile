@@ -50,7 +50,7 @@ lint: set-up ## ruff, mypy, the rules on who may import whom, the bounds of `mak
 unit: set-up ## only the tests that deploy nothing
 	$(BIN)/pytest $(AT_ONCE) tests/unit
 
-contract: set-up ## only the tests of our S3 requests against two S3 servers
+contract: set-up ## only the tests of the library and the functions against S3 servers
 	$(BIN)/pytest $(AT_ONCE) tests/contract
 
 e2e: set-up ## only the tests with a deployed stack and a real Terraform

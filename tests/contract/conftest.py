@@ -1,4 +1,10 @@
-"""Two independent S3 servers, each behind a proxy that can inject faults."""
+"""Two independent S3 servers, each behind a proxy that can inject faults.
+
+A test that uses `server`, as each with a `bucket` does, runs on moto. It runs on MiniStack too if it has the
+mark `two_servers`. A module has this mark if it asks S3 for what could differ between servers and cost a
+state or a lock: conditions on versions of states and locks, their removal, lists of them, and responses that
+are cut on the wire. The other modules test decisions about what the store returned.
+"""
 
 import base64
 import json
@@ -194,6 +200,19 @@ def moto() -> Iterator[Server]:
         moto_server.stop()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on moto, and on MiniStack too if it or its module has the mark `two_servers`."""
+    if "server" in metafunc.fixturenames:
+        both = metafunc.definition.get_closest_marker("two_servers")
+        metafunc.parametrize("server", ["ministack", "moto"] if both else ["moto"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
 @dataclass(frozen=True)
 class Bucket:
     """A test's own bucket, versioned and with Object Lock, as a team's bucket."""
@@ -287,9 +306,8 @@ class Bucket:
         ]
 
 
-@pytest.fixture(params=["ministack", "moto"])
-def bucket(request: pytest.FixtureRequest) -> Iterator[Bucket]:
-    server: Server = request.getfixturevalue(request.param)
+@pytest.fixture
+def bucket(server: Server) -> Iterator[Bucket]:
     name = f"holdfast-{uuid4().hex}"
     server.direct.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
     yield Bucket(name, server)

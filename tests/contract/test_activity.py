@@ -1,4 +1,4 @@
-"""The route that lists events of the audit trail, from event to response, on two CloudWatch Logs servers."""
+"""The route that lists events of the audit trail, from event to response, on a CloudWatch Logs server."""
 
 import contextlib
 import json
@@ -72,9 +72,8 @@ def event(state: str | None = "network/prod", **more: Any) -> dict[str, Any]:
     return found if state is None else {**found, "state": state}
 
 
-@pytest.fixture(scope="module", params=["ministack", "moto"])
-def function(request: pytest.FixtureRequest) -> Iterator[Activity]:
-    server: Server = request.getfixturevalue(request.param)
+@pytest.fixture(scope="module")
+def function(server: Server) -> Iterator[Activity]:
     settings = {"HOLDFAST_BUCKET": "holdfast-activity", "AWS_ENDPOINT_URL": server.direct.meta.endpoint_url}
     with started(server, "management", **settings) as handlers:
         module = import_module("management.activity")
@@ -303,7 +302,6 @@ def test_a_millisecond_with_more_events_than_a_page_may_ask_for_is_on_several_pa
     assert sorted(ids(activity.all())) == sorted(name for _, name in busy.events)
 
 
-@pytest.mark.parametrize("function", ["moto"], indirect=True)
 def test_a_token_that_cloudwatch_does_not_know_is_bad_input(
     activity: Activity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,14 +343,12 @@ def test_a_fault_in_the_middle_of_a_page_keeps_what_was_found(activity: Activity
         ({"status": "network/prod"}, 400, "invalid_request"),
     ],
 )
-@pytest.mark.parametrize("function", ["moto"], indirect=True)
 def test_what_cannot_be_searched_is_refused(
     activity: Activity, query: dict[str, str], status: int, code: str
 ) -> None:
     assert error(activity.ask(NETWORK, **query)) == (status, code)
 
 
-@pytest.mark.parametrize("function", ["moto"], indirect=True)
 def test_times_beyond_every_calendar_find_nothing(activity: Activity) -> None:
     activity.write(event())
     assert activity.all(until="0001-01-01T00:00:00Z") == []
@@ -365,7 +361,6 @@ def refusal(code: str, status: int) -> ClientError:
     return ClientError(response, "FilterLogEvents")
 
 
-@pytest.mark.parametrize("function", ["moto"], indirect=True)
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
     [
@@ -387,7 +382,6 @@ def test_a_fault_of_cloudwatch_is_told_from_one_of_the_deployment(
     assert error(activity.ask()) == (status, code)
 
 
-@pytest.mark.parametrize("function", ["moto"], indirect=True)
 @pytest.mark.parametrize("cut", [{}, {"events": [{"timestamp": 1, "eventId": "x"}]}])
 def test_a_response_that_was_cut_short_is_not_taken_for_no_events(
     activity: Activity, monkeypatch: pytest.MonkeyPatch, cut: dict[str, Any]
@@ -396,7 +390,6 @@ def test_a_response_that_was_cut_short_is_not_taken_for_no_events(
     assert error(activity.ask()) == (503, "undecided")
 
 
-@pytest.mark.parametrize("function", ["moto"], indirect=True)
 def test_the_log_says_whose_activity_was_read(activity: Activity, log: list[str]) -> None:
     activity.ask(state="network/prod")
     line = json.loads(log[-1])

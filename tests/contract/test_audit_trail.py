@@ -1,4 +1,4 @@
-"""The function that keeps the audit trail, on two CloudWatch Logs servers."""
+"""The function that keeps the audit trail, on a CloudWatch Logs server."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import boto3
@@ -15,11 +15,9 @@ from botocore.exceptions import ClientError
 
 from holdfast import audit_log
 from infra.functions import FUNCTIONS
+from tests.contract.conftest import Server
 from tests.support.environment import set_environment
 from tests.unit.test_audit_events import WRITTEN, delivery
-
-if TYPE_CHECKING:
-    from tests.contract.conftest import Server
 
 DAY = 86_400_000
 
@@ -46,9 +44,8 @@ class Trail:
         }
 
 
-@pytest.fixture(params=["ministack", "moto"])
-def trail(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trail]:
-    server: Server = request.getfixturevalue(request.param)
+@pytest.fixture
+def trail(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trail]:
     endpoint, group = server.direct.meta.endpoint_url, f"/holdfast/{uuid4().hex}/audit"
     set_environment(monkeypatch, HOLDFAST_AUDIT_GROUP=group, AWS_ENDPOINT_URL=endpoint)
     logs = boto3.Session().client("logs")

@@ -14,6 +14,8 @@ from tests.support.documents import ADA, lock_info, state
 from tests.support.s3_fault_proxy import Fault
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 NETWORK = Caller("token:network", (Grant(Role.OUTPUTS, ("network/*",)),))
 
 UNLOCKED = ("a-x", "a.tfstate-x", "a.tfstate.a", "b")

@@ -37,8 +37,11 @@ METADATA: Final = {"sha256": "0" * 64, "serial": "123", "lineage": "a-lineage", 
 
 T = TypeVar("T")
 
-# The SDK's reading of a time of which only "G" of "GMT" came.
-pytestmark = pytest.mark.filterwarnings("ignore::dateutil.parser.UnknownTimezoneWarning")
+pytestmark = [
+    pytest.mark.two_servers,
+    # The SDK's reading of a time of which only "G" of "GMT" came.
+    pytest.mark.filterwarnings("ignore::dateutil.parser.UnknownTimezoneWarning"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,8 @@ from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, loc
 from tests.support.s3_fault_proxy import Fault
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 # --- delete --------------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,7 @@ def problems(findings: list[Finding]) -> dict[str, str]:
     return {check: finding.text for check, finding in found.items()}
 
 
+@pytest.mark.two_servers
 def test_a_store_that_honours_every_condition_has_no_problem_and_nothing_is_left(
     bucket: Bucket, through: "S3Client"
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_store_that_honours_every_condition_has_no_problem_and_nothing_is_left
     assert bucket.history("") == []
 
 
+@pytest.mark.two_servers
 @pytest.mark.parametrize(
     ("method", "header", "found", "says"),
     [
@@ -66,6 +68,7 @@ def test_a_store_that_ignores_a_condition_is_found(
     assert bucket.history("") == []
 
 
+@pytest.mark.two_servers
 def test_a_bucket_that_keeps_one_version_only_is_found(unversioned: Bucket) -> None:
     found = problems(s3_probe.check(unversioned.s3, unversioned.name, ACCOUNT))
 
@@ -140,6 +143,7 @@ def test_only_a_second_interrupt_stops_the_removal_and_tells_so(
         assert note.endswith("/*: interrupted.")
 
 
+@pytest.mark.two_servers
 def test_a_version_that_cannot_be_removed_stops_no_other(bucket: Bucket, through: "S3Client") -> None:
     def deny(params: dict[str, Any], **_: object) -> None:
         if params["Key"].endswith("/create"):
@@ -198,6 +202,7 @@ def refuse(through: "S3Client", code: str, status: int, condition: str) -> None:
     through.meta.events.register("before-parameter-build.s3.PutObject", fail)
 
 
+@pytest.mark.two_servers
 def test_versions_that_cannot_be_removed_are_named(bucket: Bucket, through: "S3Client") -> None:
     bucket.retain_everything()
 

@@ -19,6 +19,8 @@ from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, stat
 from tests.support.s3_fault_proxy import Fault
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 
 def put(bucket: Bucket, body: bytes) -> None:
     """Write without a lock."""

@@ -29,6 +29,8 @@ from tests.support.s3_fault_proxy import Fault
 from tests.support.waiting import wait_until
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 
 @pytest.fixture(params=["cold", "warm"], autouse=True)
 def process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

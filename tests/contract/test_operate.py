@@ -64,6 +64,8 @@ from tests.support.work import work
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.two_servers
+
 LATER_COMMAND = "fedcba9876543210" * 2
 REASON = "back to Tuesday"
 

@@ -1,4 +1,4 @@
-"""Owners on two S3 servers: stored beside locks and versions, shown, and never what releases or retries."""
+"""Owners: stored beside locks and versions, shown, and never what releases or retries."""
 
 import json
 from collections.abc import Callable

@@ -26,6 +26,8 @@ from tests.contract.conftest import ACCOUNT, KEY, LOCK_KEY, NAME, Bucket
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, lock_info, only_id, state
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 ONE, TWO, LATER = (lock_info(name) for name in ("one", "two", "later"))
 OTHER, FROZEN, FREE = (names.parse(name) for name in ("network/dev", "dns", "free"))
 

@@ -20,6 +20,8 @@ from tests.support.documents import ADA, BOB, OPERATOR, lock_info, only_id, stat
 from tests.support.request_budget import ACQUIRE, FIRST_WRITE, LOOK, READ, RELEASE, WRITE, WRITE_REMEMBERED
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 PUSH = lock_info("push", operation="state-push")
 
 

@@ -88,21 +88,15 @@ class Functions:
 
 
 @pytest.fixture(scope="module")
-def running(request: pytest.FixtureRequest) -> Iterator[Functions]:
-    server: Server = request.getfixturevalue(getattr(request, "param", "moto"))
+def running(server: Server) -> Iterator[Functions]:
     with started(server, "authorizer", "session_exchange", HOLDFAST_BUCKET=BUCKET) as handlers:
         yield Functions(server, handlers)
 
 
 @pytest.fixture
 def functions(running: Functions) -> Iterator[Functions]:
-    """The functions on one S3 server, or on those that `on_two_servers` names."""
     yield running
     Bucket(BUCKET, running.server).empty()
-
-
-on_two_servers = pytest.mark.parametrize("running", ["ministack", "moto"], indirect=True)
-"""For tests of what a session's write under a condition does. A read is a read on either server."""
 
 
 @pytest.fixture
@@ -140,7 +134,6 @@ def accepted(**context: str) -> Answer:
     return {"isAuthorized": True, "context": {**nothing, **context}}
 
 
-@on_two_servers
 def test_a_token_is_authenticated_with_one_request(functions: Functions) -> None:
     token, secret = stored_token(functions)
     answer, sent = functions.sent("authorizer", lambda: functions.authorize(basic(token.id, secret)))
@@ -668,7 +661,7 @@ def test_whoever_signed_a_request_stands_in_the_log_also_if_it_was_no_good(
     ]
 
 
-@on_two_servers
+@pytest.mark.two_servers
 @pytest.mark.parametrize("fault", [Fault.NEVER_ARRIVES, Fault.SLOW_DOWN, Fault.SERVER_ERROR, Fault.CONFLICT])
 def test_a_session_that_was_not_stored_is_stored_again(functions: Functions, fault: Fault) -> None:
     functions.trust(deployers())
@@ -677,7 +670,7 @@ def test_a_session_that_was_not_stored_is_stored_again(functions: Functions, fau
     assert functions.authorize(basic(made["id"], made["secret"]))["isAuthorized"]
 
 
-@on_two_servers
+@pytest.mark.two_servers
 @pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.HALF_THE_HEADERS, Fault.SERVER_ERROR_AFTERWARDS])
 def test_a_session_that_may_have_been_stored_is_no_session_and_the_client_asks_again(
     functions: Functions, fault: Fault

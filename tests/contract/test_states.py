@@ -46,6 +46,8 @@ from tests.support.documents import (
 from tests.support.s3_fault_proxy import Fault
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 # --- the plain path -----------------------------------------------------------------------------
 
 

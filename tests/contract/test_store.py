@@ -34,6 +34,8 @@ from tests.contract.conftest import ACCOUNT, Bucket, client
 from tests.support.free_port import free_port
 from tests.support.s3_fault_proxy import Fault
 
+pytestmark = pytest.mark.two_servers
+
 KEY = "states/a.tfstate"
 
 
@@ -497,7 +499,6 @@ NO_VERSION_ID = b"<Error><Code>InvalidArgument</Code><Message>Invalid version id
 """The servers accept every text as a version ID."""
 
 
-@pytest.mark.parametrize("bucket", ["moto"], indirect=True)
 def test_what_is_no_version_id_reads_as_no_version_and_as_no_page_after_it(bucket: Bucket) -> None:
     create(bucket)
     with answering(bucket, "GetObject", 400, NO_VERSION_ID):
@@ -510,7 +511,6 @@ def test_what_is_no_version_id_reads_as_no_version_and_as_no_page_after_it(bucke
             bucket.direct_store().versions_page("states/")
 
 
-@pytest.mark.parametrize("bucket", ["moto"], indirect=True)
 def test_a_request_that_cannot_be_written_is_not_repeated(bucket: Bucket) -> None:
     for read in (
         Store.read,
@@ -523,7 +523,6 @@ def test_a_request_that_cannot_be_written_is_not_repeated(bucket: Bucket) -> Non
         assert len(store.budget.requests) == 1
 
 
-@pytest.mark.parametrize("bucket", ["moto"], indirect=True)
 def test_a_page_of_keys_goes_on_where_s3_gives_an_empty_one(bucket: Bucket) -> None:
     put_keys(bucket, "states/a", "states/b")
     text = (

@@ -40,6 +40,8 @@ from tests.support.documents import ADA, BOB, OPERATOR, only_id, state
 from tests.support.s3_fault_proxy import Fault
 from tests.support.work import work
 
+pytestmark = pytest.mark.two_servers
+
 OLD, CURRENT = state(1, content="old"), state(2)
 
 
