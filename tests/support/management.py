@@ -77,6 +77,11 @@ def lock(**changed: object) -> dict[str, Any]:
     } | changed
 
 
+def of_lock(held_lock: object) -> Reply:
+    """Return the answer about the lock of `NAME`."""
+    return answer({"name": NAME, "lock": held_lock})
+
+
 def freeze(**changed: object) -> dict[str, Any]:
     frozen = {
         "id": 32 * "a",

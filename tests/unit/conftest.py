@@ -1,13 +1,20 @@
-"""The AWS account and the API that tests of the command share."""
+"""The AWS account, the API and the certificates that unit tests share."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from local_aws.server import Certificates
 from tests.support import api_stub, cli_account
 from tests.support.api_stub import ApiStub
+from tests.support.certificates import create_certificates
 from tests.support.cli_account import Aws
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return create_certificates(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")

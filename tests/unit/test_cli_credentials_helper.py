@@ -19,7 +19,6 @@ from holdfast_cli.api import http
 from local_aws.server import Certificates
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Reply, made, refused, session
-from tests.support.certificates import create_certificates
 from tests.support.cli_account import HOLDFAST
 from tests.unit.test_cli_login import jwt
 
@@ -27,11 +26,6 @@ HALF: Final = 21_600
 """Seconds of half a session of 12 hours."""
 
 Ask = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return create_certificates(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tests.support.management import (
     freeze,
     held,
     lock,
+    of_lock,
     output,
     page,
     refusal,
@@ -37,10 +38,6 @@ def frozen(name: str = NAME, until: str | None = None) -> Reply:
 
 def item(name: str, held_lock: object = None) -> dict[str, object]:
     return {"name": name, "size": 1, "modified": "2026-11-20T12:00:00Z", "deleted": False, "lock": held_lock}
-
-
-def of_lock(held_lock: object) -> Reply:
-    return answer({"name": NAME, "lock": held_lock})
 
 
 # --- one state -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from tests.support.management import (
     freeze,
     held,
     lock,
+    of_lock,
     output,
     page,
     refusal,
@@ -26,10 +27,6 @@ from tests.support.management import (
 )
 
 HEALTH = answer({"status": "ok"})
-
-
-def of_lock(held_lock: object) -> api_stub.Reply:
-    return answer({"name": NAME, "lock": held_lock})
 
 
 def frozen_patterns(*patterns: str) -> api_stub.Reply:

@@ -26,7 +26,6 @@ from holdfast_cli.api.response import Response
 from local_aws.server import Certificates
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Asked, Reply, made, refused, session
-from tests.support.certificates import create_certificates
 from tests.support.cli_account import HOLDFAST, REGION, Aws, unread
 from tests.support.free_port import free_port
 
@@ -51,11 +50,6 @@ def jwt(**claims: object) -> str:
 def stub(stub: ApiStub) -> ApiStub:
     stub.reply(made(session()))
     return stub
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return create_certificates(tmp_path_factory.mktemp("tls"))
 
 
 def login(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -24,6 +24,7 @@ from tests.support.management import (
     failure,
     held,
     lock,
+    of_lock,
     output,
     page,
     refusal,
@@ -231,7 +232,7 @@ def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown(stu
 def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub) -> None:
     stub.reply(
         refusal(423, "locked", "The state is locked by bob@desk, lock ID 4fe1c2a0.", held()),
-        answer({"name": NAME, "lock": lock()}),
+        of_lock(lock()),
     )
 
     line = failure(stub, "state", "create", NAME)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import boto3
@@ -23,8 +22,8 @@ from holdfast.s3.objects import IfAbsent, Stored
 from holdfast.s3.sdk import connect
 from holdfast.s3.store import Store
 from local_aws import loopback
+from local_aws.server import Certificates
 from tests.support import fault_relay
-from tests.support.certificates import create_certificates
 from tests.support.environment import set_environment
 from tests.support.events import Context, request, sign_in
 from tests.support.fault_relay import Exchange, Fault, Injected
@@ -104,9 +103,8 @@ def test_a_second_connection_is_opened_beside_a_request_and_then_used(s3: str) -
 
 @pytest.mark.parametrize("tickets", [0, 2])
 def test_a_second_connection_with_tls_is_used_whether_or_not_the_server_sends_session_tickets(
-    tickets: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tickets: int, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    certificates = create_certificates(tmp_path)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificates.ca))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.cert, certificates.key)

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -21,7 +20,7 @@ from holdfast.identity.oidc.keys import Issuers
 from holdfast.identity.oidc.verify import LEEWAY, verify
 from holdfast.identity.trust import Records, parse
 from local_aws import loopback
-from tests.support.certificates import create_certificates
+from local_aws.server import Certificates
 from tests.support.free_port import free_port
 from tests.support.id_tokens import (
     DISCOVERY,
@@ -646,9 +645,8 @@ def test_an_issuer_that_keeps_silent_or_trickles_costs_no_more_than_5_seconds(se
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_an_issuer_proves_with_a_certificate_that_it_is_who_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
 ) -> None:
-    certificates = create_certificates(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificates.cert, certificates.key)
     with Server().running(tls) as server:

@@ -17,11 +17,6 @@ from tests.support.api_stub import ApiStub, Reply
 from tests.support.certificates import create_certificates
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return create_certificates(tmp_path_factory.mktemp("certificates"))
-
-
 @pytest.fixture
 def s3(certificates: Certificates) -> Iterator[ApiStub]:
     """A server with TLS that closes every connection after its response."""
