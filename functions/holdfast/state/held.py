@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from holdfast import timestamp
 from holdfast.access import Caller, named
 from holdfast.errors import Frozen, Locked
 from holdfast.names import StateName
@@ -54,7 +55,7 @@ class Freeze:
     until: datetime | None
 
     def metadata(self) -> dict[str, str]:
-        ends = {"freeze-until": self.until.astimezone(UTC).strftime(_UNTIL)} if self.until else {}
+        ends = {"freeze-until": timestamp.write(self.until)} if self.until else {}
         return {"freeze": self.id, **ends}
 
 
@@ -176,11 +177,11 @@ def refusal(lock: HeldLock) -> Locked:
     if freeze is None:
         return Locked(holder)
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
-    holder["Created"] = lock.version.last_modified.astimezone(UTC).strftime(_UNTIL)
+    holder["Created"] = timestamp.write(lock.version.last_modified)
     if lock.is_ended_freeze:
         then = "It has ended: the next command that acquires the lock lifts it."
     else:
-        ends = f" It ends at {freeze.until.strftime(_UNTIL)}." if freeze.until else ""
+        ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         then = f"{ends} 'holdfast state unfreeze' lifts it; no force-unlock does.".lstrip()
     by = named(lock.principal or "somebody", lock.owner)
     return Frozen(holder, f"The state is frozen by {by}: {freeze.reason}. {then}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast import json_object
+from holdfast import json_object, timestamp
 from holdfast.access import Caller, check_pattern, matches, named
 from holdfast.errors import Frozen, UnreadableRecord
 from holdfast.names import FROZEN_PATTERNS
@@ -62,8 +62,8 @@ class PatternFreeze:
         by = named(self.by, self.owner)
         holder = lock_info.of_freeze(freeze.id, freeze.reason, freeze.until, by).for_client()
         if self.since:
-            holder["Created"] = f"{self.since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        ends = f" It ends at {freeze.until:%Y-%m-%dT%H:%M:%SZ}." if freeze.until else ""
+            holder["Created"] = timestamp.write(self.since)
+        ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         return Frozen(
             holder,
             f"No state that matches {self.pattern} may be created: it is frozen by {by}: "
