@@ -42,7 +42,6 @@ from tests.safety.fuzz_requests import (
     with_versions,
 )
 from tests.support import documents
-from tests.support.aws_gateway import AwsGateway
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -103,16 +102,15 @@ def run(
     """Send generated requests to a deployed team. With `only`, run only the batch with this number."""
     prefix = f"fuzz-{seed}-{int(time.time())}"
     tokens = {role.value: stack.token(role, f"{prefix}/*").header for role in Role}
-    with AwsGateway(stack.address) as gateway:
-        target = Target(
-            door=lambda: Wire(gateway.address, stack.address),
-            history=lambda below: history(stack.s3, stack.bucket, below),
-            tokens=tokens,
-            prefix=prefix,
-        )
-        before = {key for key, _, _ in target.history("states/")}
-        figures = fuzz(target, requests=requests, seconds=seconds, seed=seed, say=say, only=only)
-        strays = _strays(stack, target, before, tokens)
+    target = Target(
+        door=lambda: Wire(stack.gateway.address, stack.direct_address),
+        history=lambda below: history(stack.s3, stack.bucket, below),
+        tokens=tokens,
+        prefix=prefix,
+    )
+    before = {key for key, _, _ in target.history("states/")}
+    figures = fuzz(target, requests=requests, seconds=seconds, seed=seed, say=say, only=only)
+    strays = _strays(stack, target, before, tokens)
     for stray in strays:
         say(f"fuzz: VIOLATION: {stray} was written with a token that covers {prefix}/* alone (seed {seed})")
     return figures + Figures(violations=len(strays))
