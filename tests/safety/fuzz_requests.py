@@ -181,7 +181,7 @@ def _aimed(draw: st.DrawFn, ground: Ground) -> Request:
     headers = {
         name: str(value) for name, value in sent["headers"].items() if name != SCHEMATHESIS_TEST_CASE_HEADER
     }
-    role = draw(st.sampled_from(["writer", "writer", "writer", "maintainer", "maintainer", *ground.tokens]))
+    role = draw(st.sampled_from([*["writer", "maintainer"] * 4, *ground.tokens]))
     token = ground.tokens[role]
     headers["Authorization"] = bearer(token) if case.path.startswith(CLOUD) or draw(_rarely) else token
     headers.pop("Content-Length", None)
