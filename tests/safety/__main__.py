@@ -26,7 +26,7 @@ from tests.safety.figures_document import FIGURES, Part, as_json, in_page, recor
 from tests.safety.model.production import Production
 from tests.safety.model.scenarios import BY_NAME
 from tests.safety.model.search import Search
-from tests.safety.wire import authorizer, load, old_clients, restart, terraform, timeout
+from tests.safety.wire import authorizer, load, old_clients, restart, terraform
 from tests.safety.wire.stack import Stack, deployed
 from tests.support.pages import page
 from tests.support.user_settings import forget_user_settings
@@ -319,7 +319,10 @@ def _on_the_wire(run: _Run, stack: Stack, folder: Path) -> None:
         ),
     )
     if bounds.long:
-        run.part("timeout", lambda say: timeout.run(seed=seed, say=say, stack=stack, folder=empty("timeout")))
+        run.part(
+            "timeout",
+            lambda say: terraform.timeouts(seed=seed, say=say, stack=stack, folder=empty("timeout")),
+        )
     run.part(
         "fuzz",
         lambda say: fuzz.run(

@@ -2,10 +2,6 @@
 
     fuzz.run(requests=500, seconds=60, seed=1, say=print, stack=stack)
 
-Of nine batches, two come from schemathesis and docs/openapi.yaml, with valid and invalid requests. Two break
-rules of HTTP, JSON, names, lock info and states. Two are requests of `cloud {}` with wrong IDs, names and
-documents. Three are for the management API, with real and invalid versions, reasons, times and cursors.
-
 Each batch has its own names: a locked state and an unlocked state that it could destroy. Batches run in
 parallel; the requests of a batch run one after another. After every request the history of the batch's
 states is listed. The seed and the batch's number alone determine a batch, so it can be run alone (`only`).
@@ -17,36 +13,35 @@ import contextlib
 import gzip
 import http.client
 import json
-import re
 import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import yaml
 from jsonschema_rs import Draft202012Validator
 
 from holdfast.access import Role
 from tests.safety.figures import Figures
-from tests.safety.fuzz_apis import (
+from tests.safety.fuzz_requests import (
     CLOUD,
     CURRENT,
+    DOCUMENT,
     LOCK_VERSION,
     MANAGEMENT,
     OLDER,
-    aimed,
+    Ground,
+    Request,
     bearer,
-    from_cloud,
-    from_management,
+    generated,
+    with_versions,
 )
-from tests.safety.fuzz_requests import DOCUMENT, Ground, Request, from_hypothesis, from_schemathesis
 from tests.support import documents
-from tests.support.aws_gateway import AwsGateway
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -57,11 +52,6 @@ _BATCH: Final = 50
 _WORKERS: Final = 4
 _TIME_LIMIT: Final = 40.0  # longer than the gateway's 30 s
 _REPORTS: Final = 20
-_SOURCES: Final = (
-    *(from_schemathesis, from_hypothesis, from_management, from_cloud),
-    *(from_schemathesis, from_management, from_hypothesis, from_cloud, from_management),
-)
-"""The sources of the batches, in turn."""
 
 History = frozenset[tuple[str, str, bool]]
 """The key and ID of every version and delete marker, and whether it is the latest."""
@@ -112,16 +102,15 @@ def run(
     """Send generated requests to a deployed team. With `only`, run only the batch with this number."""
     prefix = f"fuzz-{seed}-{int(time.time())}"
     tokens = {role.value: stack.token(role, f"{prefix}/*").header for role in Role}
-    with AwsGateway(stack.address) as gateway:
-        target = Target(
-            door=lambda: Wire(gateway.address, stack.address),
-            history=lambda below: history(stack.s3, stack.bucket, below),
-            tokens=tokens,
-            prefix=prefix,
-        )
-        before = {key for key, _, _ in target.history("states/")}
-        figures = fuzz(target, requests=requests, seconds=seconds, seed=seed, say=say, only=only)
-        strays = _strays(stack, target, before, tokens)
+    target = Target(
+        door=lambda: Wire(stack.gateway.address, stack.direct_address),
+        history=lambda below: history(stack.s3, stack.bucket, below),
+        tokens=tokens,
+        prefix=prefix,
+    )
+    before = {key for key, _, _ in target.history("states/")}
+    figures = fuzz(target, requests=requests, seconds=seconds, seed=seed, say=say, only=only)
+    strays = _strays(stack, target, before, tokens)
     for stray in strays:
         say(f"fuzz: VIOLATION: {stray} was written with a token that covers {prefix}/* alone (seed {seed})")
     return figures + Figures(violations=len(strays))
@@ -138,43 +127,30 @@ def fuzz(
 ) -> Figures:
     """Send generated requests to a target; see `run`."""
     began = time.monotonic()
-    sizes = [min(_BATCH, requests - start) for start in range(0, requests, _BATCH)]
     statuses: Counter[int | None] = Counter()
-    total, reported, said = Figures(), 0, began
-    waiting: set[Future[_Outcome]] = set()
-
-    def collect(done: set[Future[_Outcome]]) -> None:
-        nonlocal total, reported, said
-        for outcome in (future.result() for future in done):
-            statuses.update(outcome.statuses)
-            total += Figures(
-                operations=outcome.prepared,
-                requests_fuzzed=sum(outcome.statuses.values()),
-                violations=len(outcome.faults),
-            )
-            for fault in outcome.faults[: max(0, _REPORTS - reported)]:
-                say(f"fuzz: VIOLATION: {fault}\n  again: seed {seed}, batch {outcome.number}")
-            reported += len(outcome.faults)
-        if time.monotonic() - said > 10:
-            said = time.monotonic()
-            say(f"fuzz: {total.requests_fuzzed} of {requests} requests, {total.violations} violations")
-
+    total, reported = Figures(), 0
+    batches = [number for number in range(-(-requests // _BATCH)) if only in (None, number)]
     with ThreadPoolExecutor(_WORKERS) as pool:
-        for number, size in enumerate(sizes):
-            if only not in (None, number):
-                continue
+        for start in range(0, len(batches), _WORKERS):
             if time.monotonic() - began > seconds:
                 say(f"fuzz: out of time after {seconds:.0f} s")
                 break
-            ground = Ground(f"{target.prefix}/{number}", target.tokens)
-            source = _SOURCES[number % len(_SOURCES)]
-            made = source(ground, size, seed * 1_000_003 + number)
-            # Only a few batches wait, so that the run ends soon after its time.
-            if len(waiting) > 2 * _WORKERS:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                collect(done)
-            waiting.add(pool.submit(_batch, target, ground, number, made))
-        collect(waiting)
+            running = []
+            for number in batches[start : start + _WORKERS]:
+                ground = Ground(f"{target.prefix}/{number}", target.tokens)
+                size = min(_BATCH, requests - number * _BATCH)
+                made = generated(ground, size, seed * 1_000_003 + number)
+                running.append(pool.submit(_batch, target, ground, number, made))
+            for outcome in (each.result() for each in running):
+                statuses.update(outcome.statuses)
+                total += Figures(
+                    operations=outcome.prepared,
+                    requests_fuzzed=sum(outcome.statuses.values()),
+                    violations=len(outcome.faults),
+                )
+                for fault in outcome.faults[: max(0, _REPORTS - reported)]:
+                    say(f"fuzz: VIOLATION: {fault}\n  again: seed {seed}, batch {outcome.number}")
+                reported += len(outcome.faults)
     took = time.monotonic() - began
     shown = ", ".join(f"{status or 'none'}: {count}" for status, count in sorted(statuses.items(), key=str))
     found = f"{total.violations} violations; answers {shown}"
@@ -207,7 +183,7 @@ def _batch(target: Target, ground: Ground, number: int, requests: Sequence[Reque
             outcome.prepared += 1
         before = target.history(f"states/{ground.prefix}/")
         for position, made in enumerate(requests):
-            request = aimed(made, _versions(made, ground, before))
+            request = with_versions(made, _versions(made, ground, before))
             answer = door.send(request)
             after = target.history(f"states/{ground.prefix}/")
             outcome.statuses[answer.status if answer else None] += 1
@@ -297,146 +273,48 @@ def faults(request: Request, answer: Answer | None, before: History, after: Hist
     if answer is None:
         if request.whole:
             yield "no answer"
-        if before != after:
-            yield f"changed without an answer: {_difference(before, after)}"
-        return
-    if answer.status >= 500:
+    elif answer.status >= 500:
         yield f"status {answer.status}"
-    elif (wrong := _undocumented(request, answer)) is not None:
+    elif (wrong := _undescribed(request, answer)) is not None:
         yield wrong
-    if answer.status < 300 and (bent := _bent(request)):
-        yield f"{bent} was answered {answer.status}"
+    if before == after:
+        return
     is_commit = request.target.startswith(f"{CLOUD}state-versions/upload-")
-    changes = answer.status < 300 and (is_commit or request.method not in ("GET", "HEAD", "OPTIONS", "PATCH"))
-    if before != after and not changes:
-        yield f"changed by a request that was answered {answer.status}: {_difference(before, after)}"
+    may_change = is_commit or request.method not in ("GET", "HEAD", "OPTIONS", "PATCH")
+    if answer is None or answer.status >= 300 or not may_change:
+        status = answer.status if answer else "nothing"
+        changes = f"new {sorted(after - before)}, gone {sorted(before - after)}"
+        yield f"changed by a request that was answered {status}: {changes}"
 
 
-def _bent(request: Request) -> str | None:
-    """Return the kind of request that may not succeed, because another request became it; None if it may."""
-    path, _, query = request.target.partition("?")
-    is_read = request.method == "GET" and path.startswith(("/states/", "/outputs/"))
-    is_delete = request.method == "DELETE" and path.startswith("/states/")
-    named = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == "ID"]
-    if path.startswith(("/states/", "/outputs/", "/locks/", "/unlocks/")) and (named[1:] or "" in named):
-        return "an ID that is empty or repeated"
-    # A gateway may drop a header without a value.
-    headers = {name.lower() for name, value in request.headers if value}
-    of_a_body = headers & {"content-md5", "x-amzn-remapped-content-md5"}
-    if is_read and (named or of_a_body):
-        return "a read with an ID or a checksum"
-    has_body = request.body and ("Content-Length", str(len(request.body))) in request.headers
-    if is_delete and (named or has_body or of_a_body or "content-type" in headers):
-        return "a delete with an ID, a body or a header of one"
-    return None
-
-
-def _difference(before: History, after: History) -> str:
-    return f"new {sorted(after - before)}, gone {sorted(before - after)}"
-
-
-# Responses of the gateway itself, before it looks for a route. No 404, because clients read it as "no state".
+_NOT_FOUND: Final = (CLOUD, MANAGEMENT, "/console/")
+"""Paths with responses that are 404. Elsewhere a client reads 404 as "no state"."""
+# Responses of the gateway itself, before it looks for a route.
 _OF_THE_GATEWAY: Final = frozenset({400, 413, 431})
-# Responses to a path without a route.
-_OTHER_PATHS: Final = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden"}
-# Responses on an existing path to a verb that docs/openapi.yaml does not describe.
-_OTHER_VERBS: Final = {401: "Unauthorized", 403: "Forbidden", 405: "MethodNotAllowed"}
-_IN_WORDS: Final = {
-    **{("LOCK", route): ("put", "/locks/{name}") for route in ("states", "locks")},
-    **{("UNLOCK", route): ("delete", "/locks/{name}") for route in ("states", "locks", "unlocks")},
-}
-# In the local AWS a path with a line break has no route.
-_PATH: Final = re.compile(
-    r"/+(?:(states|outputs|locks|unlocks)/.+"
-    r"|(health|sessions(?:/aws)?|\.well-known/terraform\.json|app/settings/tokens|console/?)"
-    r"|(console)/.+)"
-)
 
 
-def _undocumented(request: Request, answer: Answer) -> str | None:
+def _undescribed(request: Request, answer: Answer) -> str | None:
     """Return how a response differs from docs/openapi.yaml, None if it does not."""
-    path = unquote(request.target.partition("?")[0], errors="replace")
-    if path.startswith(CLOUD) and "\n" not in path:
-        return _wrong_over_cloud(answer)
-    if path.startswith(MANAGEMENT) and "\n" not in path:
-        return None if request.method == "HEAD" else _wrong_over_management(answer)
-    responses = list(_described(request, answer.status))
-    if not responses:
-        return f"it is not described that {request.method} is answered {answer.status} here"
-    if request.method == "HEAD":
+    if not request.operation:
+        is_wrong = answer.status == 404 and not unquote(request.target).startswith(_NOT_FOUND)
+        return "a client reads 404 as 'no state'" if is_wrong else None
+    path, verb = request.operation
+    response = _document()["paths"][path][verb]["responses"].get(str(answer.status))
+    if response is None:
+        return f"it is not described that {verb} {path} is answered {answer.status}"
+    if "$ref" in response:
+        response = _document()["components"]["responses"][response["$ref"].rpartition("/")[2]]
+    schemas = [each["schema"] for kind, each in response.get("content", {}).items() if "json" in kind]
+    if not schemas or request.method == "HEAD":
         return None
-    said = answer.headers.get("content-type", "")
-    if any("text/html" in response.get("content", {}) for response in responses):
-        return None if said.startswith("text/html") else f"its page is said to be {said}"
-    wanted = [
-        response["content"]["application/json"]["schema"] for response in responses if "content" in response
-    ]
-    if len(wanted) < len(responses) and not answer.body:
-        return None
+    if answer.status in _OF_THE_GATEWAY:
+        schemas.append({"$ref": "#/components/schemas/GatewayError"})
     try:
         body = json.loads(answer.body)
     except ValueError:
         return "its body is no JSON"
-    if not any(_validator(json.dumps(schema)).is_valid(body) for schema in wanted):
-        return "its body is not as described"
-    if not said.startswith("application/json"):
-        return f"its body is said to be {said}"
-    return None
-
-
-def _wrong_over_cloud(answer: Answer) -> str | None:
-    """Return why clients of `cloud {}` cannot show an error, None if they can."""
-    if answer.status < 400:
-        return None
-    try:
-        document = json.loads(answer.body)
-        of_the_gateway = document.keys() == {"message"}
-        told = document["message"] if of_the_gateway else document["errors"][0]["title"]
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return "its body is no error that a client can show"
-    return None if told else "its error says nothing"
-
-
-def _wrong_over_management(answer: Answer) -> str | None:
-    """Return why the command cannot show an error, None if it can."""
-    if answer.status < 400:
-        return None
-    try:
-        document = json.loads(answer.body)
-        of_the_gateway = document.keys() == {"message"} and answer.status != 404
-        told = document["message"] and (of_the_gateway or document["error"])
-        if answer.status == 423 and not document["lock"]["ID"]:
-            return "its lock has no ID"
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return "its body is no error that the command can show"
-    return None if told else "its error says nothing"
-
-
-def _described(request: Request, status: int) -> Iterator[Mapping[str, Any]]:
-    """Yield the described responses that a response with this status may be."""
-    document = _document()
-    components = document["components"]["responses"]
-    if status in _OF_THE_GATEWAY:
-        error = {"$ref": "#/components/schemas/GatewayError"}
-        yield {"content": {"application/json": {"schema": error}}}
-    matched = _PATH.fullmatch(unquote(request.target.partition("?")[0], errors="replace"))
-    if matched is None:
-        if status in _OTHER_PATHS:
-            yield components[_OTHER_PATHS[status]]
-        return
-    path = f"/{matched[2]}" if matched[2] else f"/{matched[1]}/{{name}}"
-    if matched[3]:
-        path = "/console/{path}"
-    verb = request.method.lower() if request.method.isupper() else ""
-    if matched[1]:
-        verb, path = _IN_WORDS.get((request.method, matched[1]), (verb, path))
-    if verb not in document["paths"][path]:
-        if status in _OTHER_VERBS:
-            yield components[_OTHER_VERBS[status]]
-        return
-    response = document["paths"][path][verb]["responses"].get(str(status))
-    if response is not None:
-        yield components[response["$ref"].rpartition("/")[2]] if "$ref" in response else response
+    is_described = any(_validator(json.dumps(schema)).is_valid(body) for schema in schemas)
+    return None if is_described else "its body is not as described"
 
 
 @cache

@@ -10,21 +10,20 @@ import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 from tests.safety.figures import Figures
 from tests.safety.wire import witness
-from tests.safety.wire.proxy import Fault, FaultProxy, Plan, Side, api_faults, s3_faults
+from tests.safety.wire.proxy import API_FAULTS, NONE, S3_FAULTS, FaultProxy, Plan, gateway_refusal
 from tests.safety.wire.stack import Stack
-from tests.safety.wire.verdict import EMPTY_BODY_AGE, Findings, Operation, operations, verify
+from tests.safety.wire.verdict import operations, verify
 from tests.safety.wire.witness import Content, Settings, content
-
-if TYPE_CHECKING:
-    from tests.support.http_client import Credentials
+from tests.support.fault_relay import Fault, Request
+from tests.support.http_client import Credentials
 
 Say = Callable[[str], None]
 
@@ -35,7 +34,6 @@ GENERATION: Final = 30.0
 
 _PATIENCE = 2.0
 _TICK = 0.1
-_SLOW = (0.05, 1.0)  # seconds
 _LOOK = 0.5  # seconds from one look at the locks to the next
 _REPORT = 5.0
 _TOKENS = 3
@@ -49,7 +47,7 @@ _EVIDENCE: Final = Path(__file__).resolve().parents[3] / ".build" / "safety"
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The average number of acknowledged writes between two events of each kind; 0 = never.
+    """The average number of acknowledged writes between two events of each kind.
 
     The rates count writes instead of seconds, so that a slow machine makes progress. A kill is a SIGKILL;
     another client replaces a killed client. `broken_lock` is a force-unlock while the holder is at work.
@@ -60,43 +58,33 @@ class Rates:
     broken_lock: float = 8
 
 
-QUIET: Final = Rates(0, 0, 0)
+_FAULTS: Final = 0.05
+"""The chance of a fault per request, between the functions and S3, and between clients and the API."""
+_STORM: Final = 0.4
+"""The same in a storm."""
+_SLOW: Final = 0.02
+"""The chance of a delay towards S3 that is long enough for other requests to come first."""
+_CALM_SECONDS: Final = 12.0
+_STORM_SECONDS: Final = 1.5
 
-# S3 may carry out a request after the connection is gone. An acquire that arrives after its client has
-# released the lock acquires it again, for nobody: see "What is not covered" in `fencing.md`.
-_NEVER: Final = ((Fault.LATE, "PUT", ".tflock"), (Fault.HANG, "PUT", ".tflock"))
 
+def _no_late_acquire(fault: Fault, request: Request) -> bool:
+    """S3 may carry out a request after the connection is gone.
 
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """The chances of faults on the wire, per request.
-
-    `to_s3` is the chance between the functions and S3, `to_api` between clients and the API. `storm` replaces
-    both in a storm. `slow` is the chance of a delay towards S3 that is long enough for other requests to
-    come first. `hang` is the chance, on both sides, of a delay that is longer than anybody waits. `calm` is
-    the average number of seconds between two storms, `storm_seconds` the length of a storm.
+    An acquire that arrives after its client has released the lock acquires it again, for nobody: see "What is
+    not covered" in `fencing.md`.
     """
-
-    to_s3: float = 0.05
-    to_api: float = 0.05
-    slow: float = 0.02
-    storm: float = 0.4
-    hang: float = 0.0
-    calm: float = 12.0
-    storm_seconds: float = 1.5
-
-    def plans(self, *, storm: bool) -> tuple[Plan, Plan]:
-        """Return the plans towards S3 and towards the API."""
-        s3 = s3_faults(self.storm if storm else self.to_s3)
-        api = api_faults(self.storm if storm else self.to_api)
-        slow = {Fault.LATENCY: self.slow, Fault.HANG: self.hang}
-        return (
-            replace(s3, chances={**s3.chances, **slow}, latency=_SLOW, never=_NEVER),
-            replace(api, chances={**api.chances, Fault.HANG: self.hang}),
-        )
+    return fault is not Fault.LATE or request.method != "PUT" or not request.path.endswith(".tflock")
 
 
-CLEAR: Final = Wire(0, 0, 0, 0)
+def _plans(*, storm: bool) -> tuple[Plan, Plan]:
+    """Return the plans towards S3 and towards the API."""
+    chance = _STORM if storm else _FAULTS
+    s3 = Plan.evenly(chance, *S3_FAULTS, only=_no_late_acquire)
+    return (
+        replace(s3, chances={**s3.chances, Fault.LATENCY: _SLOW}, latency=(0.05, 1.0)),
+        Plan.evenly(chance, *API_FAULTS),
+    )
 
 
 class _Process:
@@ -152,30 +140,36 @@ class _Process:
 
 @dataclass
 class Crowd:
-    """The clients that work now, and those that worked before."""
+    """The clients that work now, and those that worked before.
+
+    `address` is the API's base URL for the clients, `uploads` that of S3 for the uploads of half of them; if
+    it is empty, all work over `backend "http"`. `figures` is the result, after their end.
+    """
 
     stack: Stack
-    address: str
     folder: str
-    journals: Path
+    address: str
+    uploads: str
     slots: int
     generation: float
     seeds: random.Random
-    uploads: str = ""
     began: float = field(default_factory=time.monotonic)
     working: list[_Process] = field(default_factory=list)
     gone: list[_Process] = field(default_factory=list)
     operators: list[_Process] = field(default_factory=list)
     killed: set[str] = field(default_factory=set)
-    _tokens: "list[Credentials]" = field(default_factory=list)
+    figures: Figures = field(default_factory=Figures)
+    _tokens: list[Credentials] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.journals = self.stack.aws.data_dir / "journals" / self.folder
+        self.journals.mkdir(parents=True)
         self._tokens = [self.stack.token("writer", f"{self.folder}/*", f"by/{n}") for n in range(_TOKENS)]
 
-    def settings(self, name: str, credentials: "Credentials", address: str) -> Settings:
+    def settings(self, name: str, credentials: Credentials) -> Settings:
         return Settings(
             name=name,
-            address=address,
+            address=self.address,
             username=credentials.username,
             password=credentials.password,
             journal=str(self.journals / f"{name}.jsonl"),
@@ -189,34 +183,29 @@ class Crowd:
 
     def sign_in(self) -> None:
         """Use each token once, so that the gateway has cached it before all clients begin."""
-        address = urlsplit(self.stack.address)
-        with closing(http.client.HTTPConnection(address.netloc, timeout=witness.TIME_LIMIT)) as connection:
-            for token in self._tokens:
-                headers = {"Authorization": token.header}
-                connection.request("GET", f"{address.path}/states/{self.folder}/none", headers=headers)
-                status = connection.getresponse()
-                status.read()
-                if status.status != http.HTTPStatus.NO_CONTENT:
-                    raise RuntimeError(f"a token was answered {status.status}")
+        for token in self._tokens:
+            status = self.stack.client_with(token).read(f"{self.folder}/none").status
+            if status != http.HTTPStatus.NO_CONTENT:
+                raise RuntimeError(f"a token was answered {status}")
 
     def add(self) -> None:
         number = len(self.working) + len(self.gone) + 1
         token = self._tokens[number % len(self._tokens)]
-        settings = self.settings(f"client-{number}", token, self.address)
+        settings = self.settings(f"client-{number}", token)
         if number % 2:  # half of them, if there is a way for uploads
             settings = replace(settings, uploads=self.uploads)
         self.working.append(_Process(settings))
 
-    def add_operators(self) -> None:
-        """Start one operator of each kind."""
-        for does in _OPERATORS:
-            token = self.stack.token("maintainer", f"{self.folder}/*", f"by/{does}")
-            self.operators.append(_Process(self.settings(does, token, self.address), does))
+    def add_operator(self, does: str) -> _Process:
+        """Start an operator of a kind, which is an argument of `witness`."""
+        token = self.stack.token("maintainer", f"{self.folder}/*", f"by/{does}")
+        self.operators.append(_Process(self.settings(does, token), does))
+        return self.operators[-1]
 
     @property
     def at_work(self) -> set[str | None]:
         """The locks under which clients and operators work."""
-        return {process.lock for process in (*self.working, *self.operators)}
+        return {process.lock for process in (*self.working, *self.operators) if process.name != "operate"}
 
     def kill(self, process: _Process) -> None:
         """Kill a client, and start another in its place."""
@@ -258,6 +247,71 @@ class Crowd:
             process.follow()
 
 
+@contextmanager
+def counting(
+    part: str,
+    stack: Stack,
+    seed: int,
+    say: Say,
+    *,
+    clients: int,
+    slots: int,
+    generation: float,
+    proxies: tuple[FaultProxy, FaultProxy] | tuple[()] = (),
+) -> Iterator[Crowd]:
+    """Let clients count within the context, then compare their journals with the bucket.
+
+    `proxies` are those towards S3 and towards the API, through which the clients send their requests.
+    """
+    address, uploads = stack.direct_address, ""
+    if proxies:
+        to_s3, to_api = proxies
+        address, uploads = to_api.endpoint + urlsplit(address).path, to_s3.endpoint
+    choices = random.Random(seed)  # noqa: S311 reproducible, not secret
+    crowd = Crowd(stack, f"{part}-{uuid.uuid4().hex[:8]}", address, uploads, slots, generation, choices)
+    try:
+        crowd.sign_in()
+        for _ in range(clients):
+            crowd.add()
+        yield crowd
+        crowd.end()
+    finally:
+        crowd.close()
+    for proxy in proxies:
+        proxy.settle()
+    crowd.figures = _judge(part, crowd, seed, say)
+
+
+def _judge(part: str, crowd: Crowd, seed: int, say: Say) -> Figures:
+    done = [
+        one
+        for process in crowd.everybody()
+        for one in operations(process.name, process.journal.read_text().splitlines(keepends=True))
+    ]
+    history, locks = history_of(crowd.stack, crowd.folder), locks_of(crowd.stack, crowd.folder)
+    findings = verify(done, history, locks, crowd.killed)
+    for sentence in (*findings.lost, *findings.violations)[:_SENTENCES]:
+        say(f"{part}: VIOLATION: {sentence}")
+    if findings.lost or findings.violations:
+        kept = keep(crowd.journals, history, locks, crowd.killed)
+        say(
+            f"{part}: {len(findings.lost)} lost and {len(findings.violations)} violations with seed {seed}; "
+            f"what clients were told and what was in the bucket is kept in {kept}"
+        )
+    say(
+        f"{part}: {findings.acknowledged} acknowledged writes, all in the bucket but {len(findings.lost)}; "
+        f"{findings.restored} restores and {findings.frozen} freezes; "
+        f"{findings.unacknowledged} versions without an acknowledgement, "
+        f"{findings.locks_left} locks left by the killed"
+    )
+    return Figures(
+        operations=findings.requests,
+        acknowledged=findings.acknowledged,
+        lost=len(findings.lost),
+        violations=len(findings.violations),
+    )
+
+
 def run(
     *,
     acknowledged: int,
@@ -269,57 +323,33 @@ def run(
     slots: int = SLOTS,
     generation: float = GENERATION,
     rates: Rates = Rates(),
-    wire: Wire = Wire(),
-    folder: Path | None = None,
 ) -> Figures:
     """Let clients count until so many writes are acknowledged, then compare their journals with the bucket.
 
     After `seconds` the run ends in any case. `clients` and `slots` are how many clients and states there are
-    at a time. `generation` is as `GENERATION`. `folder` is for the journals, by default in the local AWS's.
+    at a time. `generation` is as `GENERATION`.
     """
-    name = f"load-{uuid.uuid4().hex[:8]}"
-    journals = (folder or stack.data_dir / "journals") / name
-    journals.mkdir(parents=True)
-    choices = random.Random(seed)  # noqa: S311 reproducible, not secret
-    with ExitStack() as ended:
+    with (
+        stack.faults_in_s3(seed) as to_s3,
+        FaultProxy(stack.direct_address, NONE, seed + 1, refusal=gateway_refusal) as to_api,
+    ):
+        proxies = (to_s3, to_api)
         unused = frozenset(stack.workers())
-        before_s3, before_api = wire.plans(storm=False)
-        to_s3 = ended.enter_context(FaultProxy(stack.aws.endpoint, before_s3, choices.getrandbits(32)))
-        to_api = ended.enter_context(
-            FaultProxy(stack.address, before_api, choices.getrandbits(32), side=Side.API)
-        )
-        ended.callback(stack.route_functions_through, None)
-        stack.route_functions_through(to_s3.endpoint)
-        address = to_api.endpoint + urlsplit(stack.address).path
-        crowd = Crowd(stack, address, name, journals, slots, generation, choices, to_s3.endpoint)
-        ended.callback(crowd.close)
-        maintainer = crowd.settings("operator", stack.token("maintainer"), address)
-        operator = ended.enter_context(closing(_Process(maintainer, "operate")))
-        crowd.sign_in()
-        for _ in range(clients):
-            crowd.add()
-        crowd.add_operators()
-        disturber = _Disturber(stack, crowd, operator, choices, rates, wire, (to_s3, to_api), unused)
-        reached = _work(crowd, disturber, acknowledged, seconds, say)
-        crowd.end()
-        operator.dismiss()
-        operator.process.wait(_TIME_TO_END)
-        to_api.settle()
-        to_s3.settle()
-        faults = to_s3.faults + to_api.faults
-    done = [one for process in (*crowd.everybody(), operator) for one in told(process)]
-    took = time.monotonic()
-    history, locks = history_of(stack, name), locks_of(stack, name)
-    findings = verify(done, history, locks, crowd.killed)
-    say(f"load: compared with the bucket in {time.monotonic() - took:.1f} s")
-    if findings.lost or findings.violations:
-        kept = keep(journals, history, locks, crowd.killed)
-        say(f"load: what clients were told and what was in the bucket is kept in {kept}")
-    return _figures(findings, disturber, faults, reached, seed, say)
+        with counting(
+            *("load", stack, seed, say),
+            clients=clients,
+            slots=slots,
+            generation=generation,
+            proxies=proxies,
+        ) as crowd:
+            disturber = _Disturber(crowd, rates, proxies, unused)
+            _work(crowd, disturber, acknowledged, seconds, say)
+        kills = disturber.client_kills + disturber.worker_kills
+        return crowd.figures + Figures(faults=to_s3.faults + to_api.faults, kills=kills)
 
 
-def _work(crowd: Crowd, disturber: "_Disturber", acknowledged: int, seconds: float, say: Say) -> float:
-    """Go on until enough writes are acknowledged or the time is over; return the seconds that it took."""
+def _work(crowd: Crowd, disturber: "_Disturber", acknowledged: int, seconds: float, say: Say) -> None:
+    """Go on until enough writes are acknowledged or the time is over."""
     began = reported = time.monotonic()
     while True:
         time.sleep(_TICK)
@@ -332,50 +362,34 @@ def _work(crowd: Crowd, disturber: "_Disturber", acknowledged: int, seconds: flo
                 f"{count / (now - began):.1f} a second, {disturber}"
             )
         if count >= acknowledged or now - began >= seconds:
-            return now - began
+            return
         disturber.act(now, count)
 
 
-def told(process: _Process) -> Iterator[Operation]:
-    with process.journal.open() as lines:
-        yield from operations(process.name, lines)
-
-
 class _Disturber:
-    """Kills clients and workers, and makes the operator remove locks."""
+    """Kills clients and workers, changes the weather, and makes the operator remove locks."""
 
     def __init__(
-        self,
-        stack: Stack,
-        crowd: Crowd,
-        operator: _Process,
-        choices: random.Random,
-        rates: Rates,
-        wire: Wire,
-        proxies: tuple[FaultProxy, FaultProxy],
-        unused: frozenset[int],
+        self, crowd: Crowd, rates: Rates, proxies: tuple[FaultProxy, FaultProxy], unused: frozenset[int]
     ) -> None:
         self.client_kills = self.worker_kills = self.removals = 0
-        self._stack = stack
+        self._stack = crowd.stack
         self._crowd = crowd
-        self._operator = operator
-        self._choices = choices
-        self._wire = wire
+        for does in _OPERATORS:
+            crowd.add_operator(does)
+        self._operator = crowd.add_operator("operate")
+        self._choices = crowd.seeds
         self._proxies = proxies
         self._unused = unused
         self._storm = True  # the first change is to calm
         self._first_seen: dict[str, float] = {}
         self._asked: set[str] = set()
         self._every: Mapping[Callable[[], None], float] = {
-            act: every
-            for act, every in (
-                (self._kill_client, rates.client_kill),
-                (self._kill_worker, rates.worker_kill),
-                (self._break_lock, rates.broken_lock),
-            )
-            if every
+            self._kill_client: rates.client_kill,
+            self._kill_worker: rates.worker_kill,
+            self._break_lock: rates.broken_lock,
         }
-        self._due = {act: choices.expovariate(1 / every) for act, every in self._every.items()}
+        self._due = {act: self._choices.expovariate(1 / every) for act, every in self._every.items()}
         self._next_look = self._next_weather = time.monotonic()
 
     def __str__(self) -> str:
@@ -408,9 +422,9 @@ class _Disturber:
 
     def _change_weather(self, now: float) -> None:
         self._storm = not self._storm
-        for proxy, plan in zip(self._proxies, self._wire.plans(storm=self._storm), strict=True):
+        for proxy, plan in zip(self._proxies, _plans(storm=self._storm), strict=True):
             proxy.plan = plan
-        seconds = self._wire.storm_seconds if self._storm else self._wire.calm
+        seconds = _STORM_SECONDS if self._storm else _CALM_SECONDS
         self._next_weather = now + seconds * self._choices.uniform(0.5, 1.5)
 
     def _break_lock(self) -> None:
@@ -426,27 +440,21 @@ class _Disturber:
             self._remove(*min(found, key=lambda each: self._first_seen[each[1]]))
 
     def _remove_orphans(self) -> None:
-        """Remove locks under which nobody works: by their ID, or without it once they are old enough."""
+        """Remove locks under which nobody works."""
         now = time.monotonic()
         held = self._held_now()
         self._first_seen = {lock: self._first_seen.get(lock, now) for lock in held.values()}
         at_work = self._crowd.at_work
         for state, lock in held.items():
             # A freeze ends by itself.
-            if lock in at_work or lock in self._asked or lock.startswith("freeze-"):
-                continue
-            by_id = lock.startswith("restore-") or int(lock[:2], 16) % 2
-            if by_id:
+            if lock not in at_work and lock not in self._asked and not lock.startswith("freeze-"):
                 self._remove(state, lock)
-                self._asked.add(lock)
-            elif now - self._first_seen[lock] > EMPTY_BODY_AGE + 2:
-                self._remove(state, None)
                 self._asked.add(lock)
 
     def _held_now(self) -> Mapping[str, str]:
         return locks_of(self._stack, self._crowd.folder)
 
-    def _remove(self, state: str, lock: str | None) -> None:
+    def _remove(self, state: str, lock: str) -> None:
         self._operator.say(json.dumps({"state": state, "lock": lock}))
         self.removals += 1
 
@@ -517,26 +525,3 @@ def history_of(stack: Stack, folder: str) -> Mapping[str, Sequence[Content]]:
                     state = version["Key"].removeprefix("states/").removesuffix(".tfstate")
                     history[state].append(content(body))
     return {state: versions[::-1] for state, versions in history.items()}
-
-
-def _figures(
-    findings: Findings, disturber: _Disturber, faults: int, took: float, seed: int, say: Say
-) -> Figures:
-    for sentence in (*findings.lost, *findings.violations)[:_SENTENCES]:
-        say(f"load: VIOLATION: {sentence}")
-    if findings.lost or findings.violations:
-        say(f"load: {len(findings.lost)} lost and {len(findings.violations)} violations with seed {seed}")
-    say(
-        f"load: {findings.acknowledged} acknowledged writes in {took:.0f} s, all in the bucket but "
-        f"{len(findings.lost)}; {findings.restored} restores and {findings.frozen} freezes; "
-        f"{findings.unacknowledged} versions without an acknowledgement, "
-        f"{findings.locks_left} locks left by the killed"
-    )
-    return Figures(
-        operations=findings.requests,
-        acknowledged=findings.acknowledged,
-        faults=faults,
-        kills=disturber.client_kills + disturber.worker_kills,
-        lost=len(findings.lost),
-        violations=len(findings.violations),
-    )

@@ -16,8 +16,8 @@ from holdfast import names
 from holdfast_cli.config.cloud_config import STAND_IN, to_hcl, token_variable
 from local_aws.terraform import Terraform, packaged
 from tests.safety.figures import Figures
-from tests.safety.wire.proxy import NONE, Exchange, FaultProxy, Side
 from tests.safety.wire.stack import Stack
+from tests.support.fault_relay import Exchange, Relay
 from tests.support.project import WAITS, Project, own_environment
 from tests.support.waiting import wait_until
 
@@ -43,8 +43,8 @@ def run(*, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
         terraform = _install(requirements, folder / requirements.stem)
         heard: list[Exchange] = []
         violations = 0
-        with FaultProxy(stack.address, NONE, seed, side=Side.API, heard=heard.append) as api:
-            address = api.endpoint + urlsplit(stack.address).path
+        with Relay(stack.direct_address, lambda _: None, heard=heard.append) as api:
+            address = api.endpoint + urlsplit(stack.direct_address).path
             try:
                 _work(terraform, folder / f"{requirements.stem}-work", stack, address, seed)
                 say(f"{terraform.client}: worked from init to the delete of a workspace")
@@ -116,7 +116,7 @@ def _work(terraform: Terraform, folder: Path, stack: Stack, address: str, seed: 
     project.ok("workspace", "delete", workspace)
     assert project.ok("workspace", "list").out.split() == ["*", f"{workspace}-other"]
     assert stack.object(record) is stack.object(name.state_key) is stack.object(name.lock_key) is None
-    versions = [json.loads(version) for version in stack.history(name.state_key)]
+    versions = [json.loads(version.body) for version in stack.versions(str(name))]
     assert [len(version["resources"]) for version in versions] == [1, 1, 0]
     assert [version["serial"] for version in versions] == sorted({v["serial"] for v in versions})
 

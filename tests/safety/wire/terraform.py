@@ -1,30 +1,31 @@
-"""A real Terraform, round after round, with faults on both sides of the functions.
+"""A real Terraform, round after round, with faults on both sides of the functions, or with an S3 that hangs.
 
 After every command the bucket is read directly and compared with the responses that Terraform got. The proxy
 in front of the API records every state that Terraform sent, and the responses that reached it.
 """
 
-import http.client
+import itertools
 import json
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from holdfast import names
 from holdfast_cli.config.backend_config import to_hcl
 from local_aws.terraform import Terraform, terraforms
 from tests.safety.figures import Figures
-from tests.safety.wire.proxy import NONE, Exchange, Fault, FaultProxy, Plan, Side, api_faults, s3_faults
+from tests.safety.wire.proxy import API_FAULTS, NONE, S3_FAULTS, FaultProxy, Plan, gateway_refusal
 from tests.safety.wire.stack import Stack
 from tests.support import documents
+from tests.support.fault_relay import Exchange, Fault, Request
 from tests.support.project import Done, Project, Run, own_environment
 
 Say = Callable[[str], None]
@@ -37,8 +38,8 @@ resource "terraform_data" "replaced" { triggers_replace = var.input }
 output "input" { value = terraform_data.first.output }
 """
 
-_TO_S3: Final = s3_faults(0.1)
-_TO_THE_API: Final = api_faults(0.2)
+_TO_S3: Final = Plan.evenly(0.1, *S3_FAULTS)
+_TO_THE_API: Final = Plan.evenly(0.2, *API_FAULTS)
 _TRIES: Final = 10
 _OLD_ENOUGH: Final = 12.0
 """Seconds after which a force-unlock without an ID removes a lock."""
@@ -64,13 +65,13 @@ class Trouble(Enum):
         """Return the plan for the proxy in front of the API."""
         match self:
             case Trouble.SAVED_AND_NOT_TOLD:
-                return Plan.always(Fault.ANSWER_LOST, _is_write)
+                return Plan({Fault.ANSWER_LOST: 1.0}, _of_write)
             case Trouble.NOT_SAVED:
-                return Plan.always(Fault.NEVER_ARRIVES, _is_write)
+                return Plan({Fault.NEVER_ARRIVES: 1.0}, _of_write)
             case Trouble.LOCK_LEFT:
-                return Plan.always(Fault.NEVER_ARRIVES, _is_unlock)
+                return Plan({Fault.NEVER_ARRIVES: 1.0}, _of_unlock)
             case Trouble.UNLOCKED_AND_NOT_TOLD:
-                return Plan.always(Fault.ANSWER_LOST, _is_unlock)
+                return Plan({Fault.ANSWER_LOST: 1.0}, _of_unlock)
             case _:
                 return _TO_THE_API
 
@@ -81,6 +82,14 @@ def _is_write(method: str, path: str) -> bool:
 
 def _is_unlock(method: str, path: str) -> bool:
     return method == "POST" and "/unlocks/" in path
+
+
+def _of_write(fault: Fault, request: Request) -> bool:  # noqa: ARG001 the filter's signature
+    return _is_write(request.method, request.path)
+
+
+def _of_unlock(fault: Fault, request: Request) -> bool:  # noqa: ARG001 the filter's signature
+    return _is_unlock(request.method, request.path)
 
 
 # --- the judgement -----------------------------------------------------------------------------------
@@ -130,6 +139,17 @@ def judge(before: bytes | None, told: Told, now: bytes | None) -> list[str]:
     return wrong
 
 
+def lost(acknowledged: Sequence[bytes], history: Sequence[bytes]) -> list[str]:
+    """Return the acknowledged states that are not in the history, or not in their order."""
+    missing, place = [], -1
+    for saved in acknowledged:
+        if saved in history[place + 1 :]:
+            place = history.index(saved, place + 1)
+        else:
+            missing.append(_show(saved))
+    return missing
+
+
 def _show(state: bytes | None) -> str:
     if state is None:
         return "no state"
@@ -158,12 +178,11 @@ def holds(state: bytes | None, value: str) -> bool:
 # --- one Terraform, one state ------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False)
 class Checkout:
     """A configuration, the Terraform that applies it, and the requests and responses between it and the API.
 
-    If `patient`, it sometimes waits until Terraform's own force-unlock may remove a left lock. `meddle` is
-    called before each look at the bucket: a test changes the bucket with it, to show that the look notices.
+    If `patient`, it sometimes waits until Terraform's own force-unlock may remove a left lock.
     """
 
     stack: Stack
@@ -173,7 +192,6 @@ class Checkout:
     seed: int
     say: Say
     patient: bool = True
-    meddle: Callable[["Checkout"], None] = lambda _: None
     violations: int = 0
     lost: int = 0
     acknowledged: list[bytes] = field(default_factory=list)
@@ -185,9 +203,10 @@ class Checkout:
     def __post_init__(self) -> None:
         self.name = names.parse(f"wire/{self.folder.name}-{self.seed}")
         self._random = random.Random(f"{self.seed} {self.folder.name}")  # noqa: S311
-        self.api = FaultProxy(self.stack.address, NONE, self.seed, side=Side.API, heard=self._heard.append)
+        self.api = FaultProxy(
+            self.stack.direct_address, NONE, self.seed, refusal=gateway_refusal, heard=self._heard.append
+        )
         token = self.stack.token("maintainer")
-        self._authorization = token.header
         self._environment = {
             **own_environment(self.folder),
             "TF_HTTP_USERNAME": token.username,
@@ -198,7 +217,7 @@ class Checkout:
 
     def __enter__(self) -> Self:
         self.api.__enter__()
-        self._project = self._configure("work", self.api.endpoint + urlsplit(self.stack.address).path)
+        self._project = self._configure("work", self.api.endpoint + urlsplit(self.stack.direct_address).path)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -254,18 +273,14 @@ class Checkout:
     def last_look(self, value: str) -> None:
         """Check after the last round that the history is complete and another checkout sees the state."""
         self.api.plan = NONE
-        history = self.history()
-        place = -1
-        for saved in self.acknowledged:
-            if saved not in history[place + 1 :]:
-                self.lost += 1
-                self.say(f"LOST {self._where()}: {_show(saved)} was acknowledged and is not in the history")
-                continue
-            place = history.index(saved, place + 1)
+        history = [version.body for version in self.stack.versions(str(self.name))]
+        for missing in lost(self.acknowledged, history):
+            self.lost += 1
+            self.say(f"LOST {self._where()}: {missing} was acknowledged and is not in the history")
         serials = [json.loads(saved)["serial"] for saved in self.acknowledged]
         if serials != sorted(set(serials)):
             self._violation(f"the acknowledged serials do not rise: {serials}")
-        other = self._configure("other", self.stack.address)
+        other = self._configure("other", self.stack.direct_address)
         seen = json.loads(other.ok("output", "-json").out)
         document = json.loads(self.current() or b"")
         if seen["input"] != {"sensitive": False, **document["outputs"]["input"]}:
@@ -325,7 +340,7 @@ class Checkout:
 
     def _free(self) -> None:
         """Remove a lock that a failed command left: with Terraform if that is possible, else by its ID."""
-        lock = self._lock()
+        lock = self.stack.lock(str(self.name))
         if lock is None:
             return
         key = self.name.lock_key
@@ -335,12 +350,8 @@ class Checkout:
             self._stopped.wait(max(0.0, left))
             self._command("force-unlock", "-force", lock["ID"])
             return
-        api = urlsplit(self.stack.address)
-        with closing(http.client.HTTPConnection(api.netloc, timeout=60)) as client:
-            headers = {"Authorization": self._authorization, "Content-Type": "application/json"}
-            path = f"{api.path}/unlocks/{self.name}"
-            client.request("POST", path, documents.only_id(lock["ID"]), headers)
-            status = client.getresponse().status
+        body = documents.only_id(lock["ID"])
+        status = self.stack.client("maintainer").request("POST", f"/unlocks/{self.name}", body).status
         if status in _NOT_RETRIED:  # S3 fails here, too: after a 5xx the next try does this again
             self._violation(f"a force-unlock that names the lock that is held got {status}")
 
@@ -364,7 +375,6 @@ class Checkout:
         for each in told.writes:
             if each.told == 200 and each.body not in self.acknowledged[-1:]:
                 self.acknowledged.append(each.body)
-        self.meddle(self)
         for wrong in judge(before, told, self.current()):
             self._violation(wrong, done)
         for each in heard:
@@ -389,14 +399,6 @@ class Checkout:
 
     def current(self) -> bytes | None:
         return self.stack.object(self.name.state_key)
-
-    def history(self) -> list[bytes]:
-        """Return every version of the state, oldest first."""
-        return self.stack.history(self.name.state_key)
-
-    def _lock(self) -> dict[str, Any] | None:
-        body = self.stack.object(self.name.lock_key)
-        return json.loads(body) if body is not None else None
 
     def _configure(self, folder: str, address: str) -> Project:
         project = Project(self.terraform, self.folder / folder, self._environment)
@@ -424,23 +426,13 @@ def run(*, rounds: int, seed: int, say: Say, stack: Stack, folder: Path, patient
     `rounds` is the number for each Terraform. With 5 or more every trouble happens at least once. `patient`:
     sometimes wait 12 s, see `Checkout`.
     """
-    with ExitStack() as open_:
-        s3 = open_.enter_context(FaultProxy(stack.aws.endpoint, NONE, seed))
-        open_.callback(stack.route_functions_through, None)
-        stack.route_functions_through(s3.endpoint)
+    with stack.faults_in_s3(seed) as s3, ExitStack() as open_:
         checkouts = [
             open_.enter_context(Checkout(stack, each, folder / each.name, s3, seed, say, patient))
             for each in terraforms()
         ]
         s3.plan = _TO_S3
-        with ThreadPoolExecutor(len(checkouts)) as together:
-            try:
-                for done in [together.submit(_rounds, each, rounds) for each in checkouts]:
-                    done.result()
-            except BaseException:
-                for each in checkouts:
-                    each.stop()
-                raise
+        _together(checkouts, lambda each: _rounds(each, rounds))
         s3.plan = NONE
         for each in checkouts:
             each.last_look(f"round {rounds}")
@@ -451,3 +443,70 @@ def _rounds(checkout: Checkout, rounds: int) -> None:
     troubles = list(Trouble)
     for number in range(1, rounds + 1):
         checkout.round(number, troubles[number % len(troubles)])
+
+
+def _together(checkouts: Sequence[Checkout], work: Callable[[Checkout], None]) -> None:
+    """Let all checkouts work at the same time. If one fails, stop the others."""
+    with ThreadPoolExecutor(len(checkouts)) as together:
+        try:
+            for done in [together.submit(work, each) for each in checkouts]:
+                done.result()
+        except BaseException:
+            for each in checkouts:
+                each.stop()
+            raise
+
+
+# --- the part with timeouts --------------------------------------------------------------------------
+
+_HANGING: Final = (*(range(number, number + 1) for number in range(1, 8)), range(4, 8))
+"""Which requests of an apply to its state and its lock hang: each alone, and the write with its retries."""
+
+
+def timeouts(*, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
+    """Apply while S3 hangs longer than the function's timeout, at each request of an apply in turn.
+
+    The function gives up a request that hangs after 5 s and retries it. The first request still arrives much
+    later. The function waits for a response that trickles until Lambda kills it.
+    """
+    total = Figures()
+    with stack.faults_in_s3(seed) as s3:
+        for fault in (Fault.HANG, Fault.TRICKLE):
+            total += _hang(fault, s3, seed, say, stack, folder)
+        return total + Figures(faults=s3.faults)
+
+
+def _hang(fault: Fault, s3: FaultProxy, seed: int, say: Say, stack: Stack, folder: Path) -> Figures:
+    with ExitStack() as open_:
+        hanging = {
+            open_.enter_context(
+                Checkout(stack, terraforms()[0], folder / f"{fault.value}-{at[0]}-{at[-1]}", s3, seed, say)
+            ): at
+            for at in _HANGING
+        }
+        # Counts the requests of each checkout since it has begun to hang.
+        numbers: dict[str, Iterator[int]] = {}
+
+        def hangs(_: Fault, request: Request) -> bool:
+            for checkout, at in hanging.items():
+                key = checkout.name.state_key
+                if key in request.path and key in numbers:
+                    return next(numbers[key]) in at
+            return False
+
+        def apply_twice(checkout: Checkout) -> None:
+            checkout.carry_through("before", NONE, NONE)
+            numbers[checkout.name.state_key] = itertools.count(1)
+            tries = checkout.carry_through("while it hangs", NONE, NONE)
+            say(f"{fault.value} at {hanging[checkout]}: applied at try {tries}")
+
+        before = s3.faults
+        s3.plan = Plan({fault: 1.0}, hangs)
+        _together(list(hanging), apply_twice)
+        s3.settle()
+        s3.plan = NONE
+        if s3.faults - before < len(hanging):
+            raise RuntimeError(f"only {s3.faults - before} requests did hang")
+        for each in hanging:
+            each.last_look("while it hangs")
+        return sum((each.figures for each in hanging), Figures())

@@ -1,21 +1,22 @@
-"""The verdict on the journals of witnesses: every possible finding, each in one state."""
+"""The verdict on the journals of witnesses: every possible finding in one state, and what must be none."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import count
+from typing import Any
 
 import pytest
 
-from tests.safety.wire.verdict import Attempt, Findings, Operation, operations, verify
+from tests.safety.wire.verdict import Attempt, Operation, operations, verify
 from tests.safety.wire.witness import Content, content, with_serial
 
 STATE = "load/a"
 
 
 def version(counter: int, serial: int | None = None, by: str = "") -> Content:
-    bare = f"bare-{counter}{by}"
-    return Content(f"sha-{counter}{by}", counter if serial is None else serial, counter, bare)
+    """Return a version, `by` a client if several have the same number."""
+    return Content(f"sha-{counter}{by}", serial or counter, counter, f"bare-{counter}{by}")
 
 
 def again(source: Content, serial: int) -> Content:
@@ -33,358 +34,319 @@ class Story:
         self.told: list[Operation] = []
         self._seconds = count(100.0)
 
-    def _add(
-        self,
-        client: str,
-        verb: str,
-        lock: str | None,
-        statuses: Sequence[int | None],
-        *,
-        written: Content | None = None,
-        over: Content | None = None,
-        read: Content | None = None,
-        holder: str | None = None,
-    ) -> "Story":
-        attempts = []
-        for status in statuses:
-            now = next(self._seconds)
-            attempts.append(Attempt(now, now + 0.5, status))
-        found = Operation(client, verb, STATE, lock, tuple(attempts), written, None, read, holder)
-        self.told.append(replace(found, over=over.sha256 if over else None))
+    def do(self, client: str, verb: str, *statuses: int | None, lock: str = "", **facts: Any) -> "Story":
+        """Add an operation, by default acknowledged and under the lock with the client's name."""
+        begun = [next(self._seconds) for _ in statuses or (200,)]
+        attempts = tuple(
+            Attempt(at, at + 0.5, status) for at, status in zip(begun, statuses or (200,), strict=True)
+        )
+        self.told.append(Operation(client, verb, STATE, lock or client, attempts, **facts))
         return self
 
-    def lock(self, client: str, *statuses: int | None, holder: str | None = None) -> "Story":
-        return self._add(client, "lock", client, statuses or (200,), holder=holder)
+    def lock(self, client: str, *statuses: int | None, **facts: Any) -> "Story":
+        return self.do(client, "lock", *statuses, **facts)
 
     def read(self, client: str, found: Content | None) -> "Story":
-        return self._add(client, "read", client, (200 if found else 204,), read=found)
+        return self.do(client, "read", 200 if found else 204, read=found)
 
     def write(self, client: str, new: Content, over: Content | None, *statuses: int | None) -> "Story":
-        return self._add(client, "write", client, statuses or (200,), written=new, over=over)
+        return self.do(client, "write", *statuses, written=new, over=over and over.sha256)
 
     def unlock(self, client: str, *statuses: int | None) -> "Story":
-        return self._add(client, "unlock", client, statuses or (200,))
+        return self.do(client, "unlock", *statuses)
 
-    def force(self, lock: str | None, *statuses: int | None) -> "Story":
-        return self._add("operator", "force", lock, statuses or (200,))
+    def force(self, lock: str, *statuses: int | None) -> "Story":
+        return self.do("operator", "force", *statuses, lock=lock)
 
-    def restore(
-        self, serial: int | None, source: Content, over: Content | None, *statuses: int | None
-    ) -> "Story":
-        """Add a restore. `serial` is None if no response with the serial reached the client."""
-        new = again(source, serial) if serial else None
-        self._add("restorer", "restore", "restore-x", statuses or (200,), written=new, over=over)
-        self.told[-1] = replace(self.told[-1], source=source.bare)
-        return self
+    def restore(self, new: Content | None, source: Content, over: Content, *statuses: int | None) -> "Story":
+        """Add a restore. `new` is None if no response with the serial reached the client."""
+        facts = {"written": new, "source": source.bare, "over": over.sha256}
+        return self.do("restorer", "restore", *statuses, lock="restore-x", **facts)
 
-    def freeze(self, *statuses: int | None, seconds: float = 1000) -> "Story":
-        self._add("freezer", "freeze", "freeze-x", statuses or (200,))
-        self.told[-1] = replace(self.told[-1], until=self.told[-1].began + seconds)
-        return self
+    def freeze(self, *statuses: int | None, until: float = float("inf")) -> "Story":
+        return self.do("freezer", "freeze", *statuses, lock="freeze-x", until=until)
 
-    def unfreeze(self, *statuses: int | None) -> "Story":
-        return self._add("freezer", "unfreeze", "freeze-x", statuses or (200,))
+    def unfreeze(self) -> "Story":
+        return self.do("freezer", "unfreeze", lock="freeze-x")
 
     def round(self, client: str, new: Content, over: Content | None) -> "Story":
         return self.lock(client).read(client, over).write(client, new, over).unlock(client)
+
+    def at(self, began: float, ended: float, client: str, verb: str, lock: str) -> "Story":
+        """Add an acknowledged operation at another time."""
+        self.told.append(Operation(client, verb, STATE, lock, (Attempt(began, ended, 200),)))
+        return self
 
     def later(self, seconds: int) -> "Story":
         for _ in range(seconds):
             next(self._seconds)
         return self
 
-    def judge(self, *history: Content, left: str | None = None, killed: Sequence[str] = ()) -> Findings:
-        return verify(self.told, {STATE: history}, {STATE: left} if left else {}, killed)
+
+def counted() -> Story:
+    """Two rounds, of clients a and b: the history is ONE, TWO."""
+    return Story().round("a", ONE, None).round("b", TWO, ONE)
 
 
-def assert_fine(findings: Findings) -> None:
+REFUSED = version(2, by="refused")
+LATER = version(3, by="c")
+RESTORED = again(ONE, 3)
+ON_RESTORED = version(2, serial=4, by="c")
+
+FINE = {
+    "three rounds": (counted().round("a2", THREE, TWO), [ONE, TWO, THREE]),
+    "a write without an answer, stored": (
+        counted().lock("c").write("c", LATER, TWO, None),
+        [ONE, TWO, LATER],
+    ),
+    "a write without an answer, not stored": (counted().lock("c").write("c", LATER, TWO, None), [ONE, TWO]),
+    "a refused write that its successor did not see": (
+        Story()
+        .round("a", ONE, None)
+        .lock("b")
+        .force("b")
+        .lock("c")
+        .read("c", ONE)
+        .write("b", REFUSED, ONE, 409)
+        .write("c", THREE, ONE),
+        [ONE, REFUSED, THREE],
+    ),
+    "a refused write that its successor saw": (
+        Story()
+        .round("a", ONE, None)
+        .lock("b")
+        .force("b")
+        .write("b", REFUSED, ONE, 409)
+        .round("c", THREE, REFUSED),
+        [ONE, REFUSED, THREE],
+    ),
+    "a new holder after a removal": (Story().lock("a").force("a", None, 409).lock("b"), []),
+    "a removal before its holder was told": (
+        Story().lock("a").lock("b").unlock("b").at(99.8, 100.2, "operator", "force", "a"),
+        [],
+    ),
+    "an acquire by a retry, after a removal": (
+        Story()
+        .later(2)
+        .lock("b")
+        .later(4)
+        .unlock("b")
+        .at(100, 104.5, "a", "lock", "a")
+        .at(101, 101.5, "o", "force", "a"),
+        [],
+    ),
+    "a write under a lock that was acquired once more": (
+        Story()
+        .later(3)
+        .write("a", ONE, None)
+        .at(100, 102.5, "a", "lock", "a")
+        .at(101, 101.5, "o", "force", "a"),
+        [ONE],
+    ),
+    "a refusal in favour of a holder": (Story().lock("a").lock("b", 423, holder="a"), []),
+    "a restore and its successor": (
+        counted().restore(RESTORED, ONE, TWO).round("c", ON_RESTORED, RESTORED),
+        [ONE, TWO, RESTORED, ON_RESTORED],
+    ),
+    "a restore that changed nothing": (counted().restore(None, TWO, TWO), [ONE, TWO]),
+    "a restore without an answer that is not there": (counted().restore(None, ONE, TWO, None), [ONE, TWO]),
+    "a restore without an answer that was seen": (
+        counted().restore(None, ONE, TWO, 409).round("c", ON_RESTORED, RESTORED),
+        [ONE, TWO, RESTORED, ON_RESTORED],
+    ),
+    "a restore without an answer that was not seen": (
+        counted().restore(None, ONE, TWO, None).round("c", version(3, 4), TWO),
+        [ONE, TWO, RESTORED, version(3, 4)],
+    ),
+    "a freeze that keeps others out until it is lifted": (
+        Story().freeze().lock("a", 423, holder="freeze-x").unfreeze().round("a2", ONE, None),
+        [ONE],
+    ),
+    "a freeze that has ended": (Story().freeze(until=102).later(3).lock("a"), []),
+    "a freeze that is told that its end has passed": (Story().freeze(None, 400, until=101), []),
+}
+
+
+@pytest.mark.parametrize(("story", "history"), FINE.values(), ids=FINE)
+def test_no_finding(story: Story, history: Sequence[Content]) -> None:
+    findings = verify(story.told, {STATE: history}, {})
     assert findings.lost == findings.violations == ()
 
 
-def assert_broken(findings: Findings, *words: str) -> None:
-    """Check that the findings are exactly these, each with its words."""
+def test_the_findings_are_counted() -> None:
+    story = counted().restore(RESTORED, ONE, TWO).freeze().unfreeze().lock("c")
+    findings = verify(story.told, {STATE: [ONE, TWO, RESTORED]}, {STATE: "c"}, ["c"])
+    counts = (findings.acknowledged, findings.requests, findings.unacknowledged, findings.locks_left)
+    assert counts == (2, 12, 0, 1)
+    assert (findings.restored, findings.frozen) == (1, 1)
+
+
+STALE = version(2, serial=3, by="stale")
+ON_STALE = version(3, serial=4)
+HELD = "while a's lock"
+FROZEN = "while freezer's freeze"
+UNSEEN = "which its writer had not read"
+ODD = "should never get that answer"
+
+BROKEN = {
+    "a write over an unread version": (
+        counted().lock("c").write("c", STALE, ONE),
+        [ONE, TWO, STALE],
+        [UNSEEN, "the counter is 2"],
+    ),
+    "a refused write over an unread version": (
+        counted().write("c", STALE, ONE, 409),
+        [ONE, TWO, STALE],
+        [UNSEEN],
+    ),
+    "a serial that goes back": (
+        Story().round("a", ONE, None).round("b", version(2, 1), ONE),
+        [ONE, version(2, 1)],
+        ["goes back in serial"],
+    ),
+    "another order than that of the answers": (
+        counted(),
+        [TWO, ONE],
+        [UNSEEN, UNSEEN, "goes back in serial", "the counter is 1"],
+    ),
+    "a version of nobody": (Story(), [version(1)], ["was written by nobody", "the counter is 1"]),
+    "a version twice": (
+        Story().round("a", ONE, None),
+        [ONE, ONE],
+        ["2 times", UNSEEN, "goes back in serial"],
+    ),
+    "two holders": (Story().lock("a").lock("b").unlock("a"), [], [HELD]),
+    "a new holder after the removal of another lock": (Story().lock("a").force("x").lock("b"), [], [HELD]),
+    "a removal after its holder was told": (
+        Story().lock("a").lock("b").unlock("a").at(99.8, 99.9, "operator", "force", "a"),
+        [],
+        [HELD],
+    ),
+    "a write under a lock that was removed": (
+        Story().lock("a").force("a").write("a", ONE, None),
+        [ONE],
+        ["after its lock had been removed"],
+    ),
+    "a read of the past": (counted().lock("c").read("c", ONE), [ONE, TWO], ["after Content(sha256='sha-2'"]),
+    "a read of what is not there": (counted().read("c", THREE), [ONE, TWO], ["which is not in the history"]),
+    "an acquire that is denied": (Story().lock("a", 403), [], [ODD]),
+    "a release that is refused": (Story().lock("a").unlock("a", 409), [], [ODD]),
+    "a write that needs a lock": (Story().lock("a").write("a", ONE, None, 428), [], [ODD]),
+    "a freeze whose end has not passed": (Story().freeze(None, 400), [], [ODD]),
+    "a refusal in favour of nobody": (Story().lock("b", 423, holder="x"), [], ["whom nobody knows"]),
+    "a version that a refused restore cannot have written": (
+        counted().restore(None, ONE, TWO, 409),
+        [ONE, TWO, again(TWO, 3)],
+        ["was written by nobody"],
+    ),
+    "a restore over a version that was not seen": (
+        counted().restore(RESTORED, ONE, ONE),
+        [ONE, TWO, RESTORED],
+        [UNSEEN],
+    ),
+    "a write over a restore that was not read": (
+        counted().restore(RESTORED, ONE, TWO).write("c", ON_STALE, TWO),
+        [ONE, TWO, RESTORED, ON_STALE],
+        [UNSEEN],
+    ),
+    "a restore while somebody holds the lock": (
+        counted().lock("c").restore(RESTORED, ONE, TWO).unlock("c"),
+        [ONE, TWO, RESTORED],
+        ["was acknowledged while c's lock"],
+    ),
+    "a holder in a frozen state": (Story().freeze().lock("a").unlock("a").unfreeze(), [], [FROZEN]),
+    "a freeze of a held state": (Story().lock("a").freeze().unlock("a"), [], [HELD]),
+    "a force-unlock of a freeze": (Story().freeze().force("freeze-x").lock("a"), [], [FROZEN]),
+    "a holder before the end of a freeze": (Story().freeze(until=105).lock("a"), [], [FROZEN]),
+}
+
+
+@pytest.mark.parametrize(("story", "history", "told"), BROKEN.values(), ids=BROKEN)
+def test_a_finding(story: Story, history: Sequence[Content], told: Sequence[str]) -> None:
+    findings = verify(story.told, {STATE: history}, {})
     assert findings.lost == ()
-    assert len(findings.violations) == len(words), findings.violations
-    for sentence, expected in zip(findings.violations, words, strict=True):
-        assert expected in sentence
+    assert len(findings.violations) == len(told), findings.violations
+    for sentence, words in zip(findings.violations, told, strict=True):
+        assert words in sentence
 
 
-def test_three_rounds_one_after_another_are_fine() -> None:
-    findings = (
-        Story().round("a", ONE, None).round("b", TWO, ONE).round("a2", THREE, TWO).judge(ONE, TWO, THREE)
-    )
-    assert_fine(findings)
-    assert (findings.acknowledged, findings.requests, findings.unacknowledged) == (3, 12, 0)
-
-
-@pytest.mark.parametrize("history", [[ONE, THREE], [TWO, THREE], [ONE, TWO], []])
-def test_an_acknowledged_write_that_is_not_in_the_history_is_lost(history: list[Content]) -> None:
-    findings = Story().round("a", ONE, None).round("b", TWO, ONE).round("c", THREE, TWO).judge(*history)
-    assert len(findings.lost) == 3 - len(history)
-    assert "is not in the history" in findings.lost[0]
-
-
-def test_a_write_without_an_answer_may_be_in_the_history_and_may_not() -> None:
-    story = Story().round("a", ONE, None).lock("b").read("b", ONE).write("b", TWO, ONE, None).unlock("b")
-    assert_fine(story.judge(ONE))
-    findings = story.judge(ONE, TWO)
-    assert_fine(findings)
-    assert findings.unacknowledged == 1
-
-
-def test_a_refused_write_may_be_in_the_history_and_be_written_over_by_somebody_who_did_not_see_it() -> None:
-    refused = version(2, serial=2, by="refused")
-    story = Story().round("a", ONE, None).lock("b").read("b", ONE).force("b").lock("c").read("c", ONE)
-    story.write("b", refused, ONE, 409).unlock("b").write("c", TWO, ONE).unlock("c")
-    assert_fine(story.judge(ONE, refused, TWO))
-
-
-def test_a_refused_write_that_somebody_read_counts() -> None:
-    refused = version(2, by="refused")
-    story = Story().round("a", ONE, None).lock("b").read("b", ONE).force("b").write("b", refused, ONE, 409)
-    story.round("c", THREE, refused)
-    assert_fine(story.judge(ONE, refused, THREE))
-
-
-def test_an_acknowledged_write_over_one_that_its_writer_had_not_read() -> None:
-    story = Story().round("a", ONE, None).round("b", TWO, ONE)
-    story.lock("c").read("c", ONE).write("c", version(2, serial=3, by="c"), ONE).unlock("c")
-    findings = story.judge(ONE, TWO, version(2, serial=3, by="c"))
-    assert_broken(findings, "which its writer had not read", "the counter is 2", "after Content")
-
-
-def test_a_refused_write_over_an_acknowledged_one_that_its_writer_had_not_read() -> None:
-    stale = version(2, serial=3, by="c")
-    story = Story().round("a", ONE, None).lock("c").read("c", ONE).force("c").round("b", TWO, ONE)
-    story.write("c", stale, ONE, 409)
-    assert_broken(story.judge(ONE, TWO, stale), "which its writer had not read")
-
-
-def test_a_serial_that_goes_back() -> None:
-    findings = (
-        Story().round("a", ONE, None).round("b", version(2, serial=1), ONE).judge(ONE, version(2, serial=1))
-    )
-    assert_broken(findings, "goes back in serial")
-
-
-def test_a_history_in_another_order_than_the_answers() -> None:
-    findings = Story().round("a", ONE, None).round("b", TWO, ONE).judge(TWO, ONE)
-    assert any("was acknowledged before it" in sentence for sentence in findings.violations)
-
-
-def test_a_version_that_nobody_wrote_and_one_that_is_there_twice() -> None:
-    story = Story().round("a", ONE, None)
-    assert_broken(story.judge(ONE, version(9)), "was written by nobody", "the counter is 9")
-    assert_broken(story.judge(ONE, ONE), "2 times", "had not read")
-
-
-def test_two_holders_at_once() -> None:
-    story = Story().lock("a").lock("b").unlock("b").unlock("a")
-    assert_broken(story.judge(), "while a's lock")
-
-
-def test_a_new_holder_while_a_killed_one_still_has_the_lock() -> None:
-    assert_broken(Story().lock("a").lock("b").unlock("b").judge(killed=["a"]), "while a's lock")
-
-
-@pytest.mark.parametrize("statuses", [(200,), (None,), (None, 409)])
-def test_a_new_holder_after_the_lock_was_removed_by_its_id(statuses: Sequence[int | None]) -> None:
-    assert_fine(Story().lock("a").force("a", *statuses).lock("b").unlock("b").judge(killed=["a"]))
-
-
-@pytest.mark.parametrize(("told", "sentences"), [(100.2, ()), (99.9, ("while a's lock",))])
-def test_a_lock_may_be_removed_before_its_holder_is_told(told: float, sentences: Sequence[str]) -> None:
-    story = Story().lock("a").lock("b").unlock("b").unlock("a")  # acquired between 100 and 100.5
-    story.told.append(Operation("operator", "force", STATE, "a", (Attempt(99.8, told, 200),)))
-    assert_broken(story.judge(), *sentences)
-
-
-@pytest.mark.parametrize(("removed", "sentences"), [("a", ()), ("x", ("while b's lock",))])
-def test_a_holder_may_be_told_only_when_the_lock_was_removed_and_taken_again(
-    removed: str, sentences: Sequence[str]
-) -> None:
-    story = Story().later(2).lock("b").later(4).unlock("b")  # acquired at 102.5, given up at 107
-    story.told.append(Operation("a", "lock", STATE, "a", (Attempt(100, 104.5, 200),)))
-    story.told.append(Operation("operator", "force", STATE, removed, (Attempt(101, 101.5, 200),)))
-    assert_broken(story.judge(killed=["a"]), *sentences)
-
-
-def test_a_new_holder_after_another_lock_was_removed() -> None:
-    assert_broken(Story().lock("a").force("x").lock("b").unlock("b").judge(killed=["a"]), "while a's lock")
-
-
-def test_a_lock_that_was_removed_without_its_id_had_to_be_old() -> None:
-    assert_fine(Story().lock("a").later(10).force(None).lock("b").unlock("b").judge(killed=["a"]))
-    young = Story().lock("a").later(5).force(None).lock("b").unlock("b").judge(killed=["a"])
-    assert_broken(young, "while a's lock")
-
-
-def test_a_write_under_a_lock_that_was_removed() -> None:
-    story = Story().lock("a").read("a", None).force("a").write("a", ONE, None).unlock("a")
-    assert_broken(story.judge(ONE), "after its lock had been removed")
-
-
-def test_a_lock_that_was_removed_before_its_holder_was_told_may_have_been_taken_once_more() -> None:
-    story = Story().later(3).read("a", None).write("a", ONE, None).unlock("a")  # the write at 104
-    story.told.append(Operation("a", "lock", STATE, "a", (Attempt(100, 102.5, 200),)))
-    story.told.append(Operation("operator", "force", STATE, "a", (Attempt(101, 101.5, 200),)))
-    assert_fine(story.judge(ONE))
-
-
-def test_a_lock_that_is_left() -> None:
-    assert_broken(Story().round("a", ONE, None).judge(ONE, left="a"), "is left, though a's unlock")
-    assert_broken(Story().judge(left="x"), "nobody has asked for")
-    story = Story().lock("a")
-    refused = Operation("a", "unlock", STATE, "a", (Attempt(199.0, 199.5, 409),), cloud=True)
-    story.told.append(refused)  # it says that the lock is gone
-    assert_broken(story.judge(left="a"), "is left, though a's unlock")
-    for story, killed in (
-        (Story().lock("a"), ["a"]),
-        (Story().lock("a", None, None, None), []),
-        (Story().lock("a", None, 200).unlock("a"), []),
-        (Story().lock("a").unlock("a", 500, 500, 500), []),
-    ):
-        findings = story.judge(left="a", killed=killed)
-        assert_fine(findings)
-        assert findings.locks_left == 1
-
-
-def test_a_read_of_the_past() -> None:
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).lock("c").read("c", ONE).unlock("c")
-    assert_broken(story.judge(ONE, TWO), "after Content(sha256='sha-2'")
-
-
-def test_a_read_of_what_is_not_in_the_history() -> None:
-    story = Story().round("a", ONE, None).lock("c").read("c", version(8)).unlock("c")
-    assert_broken(story.judge(ONE), "which is not in the history")
+@pytest.mark.parametrize("history", [[ONE, TWO], [ONE, RESTORED], [RESTORED], []])
+def test_what_was_acknowledged_and_is_not_in_the_history_is_lost(history: list[Content]) -> None:
+    story = counted().restore(RESTORED, ONE, TWO)
+    assert len(verify(story.told, {STATE: history}, {}).lost) == 3 - len(history)
 
 
 @pytest.mark.parametrize(
-    "story",
+    ("story", "lock", "killed", "told"),
     [
-        Story().lock("a", 403),
-        Story().lock("a").unlock("a", 409),
-        Story().lock("a").write("a", ONE, None, 428).unlock("a"),
-        Story().lock("a").force("a", 403).unlock("a"),
+        (counted(), "b", "", "is left, though b's unlock"),
+        (Story(), "x", "", "nobody has asked for"),
+        (Story().lock("a").do("a", "unlock", 409, cloud=True), "a", "", "is left, though a's unlock"),
+        (counted().restore(None, TWO, TWO), "restore-x", "", "is left, though restorer's restore"),
+        (Story().freeze().unfreeze(), "freeze-x", "", "is left, though freezer's unfreeze"),
+        (Story().lock("a"), "a", "a", ""),
+        (Story().lock("a", None, 200).unlock("a"), "a", "", ""),
+        (Story().lock("a").unlock("a", 500, 500), "a", "", ""),
+        (counted().restore(None, TWO, TWO, None), "restore-x", "", ""),
+        (Story().freeze(until=103), "freeze-x", "", ""),
     ],
 )
-def test_an_answer_that_nobody_should_get(story: Story) -> None:
-    assert_broken(story.judge(), "should never get that answer")
-
-
-def test_a_refusal_in_favour_of_nobody() -> None:
-    story = Story().lock("a").lock("b", 423, holder="x").unlock("a")
-    assert_broken(story.judge(), "whom nobody knows")
-    assert_fine(Story().lock("a").lock("b", 423, holder="a").unlock("a").judge())
-
-
-# --- restores --------------------------------------------------------------------------------------
-
-
-def test_a_restore_goes_back_in_what_is_counted_and_forth_in_serial() -> None:
-    restored = again(ONE, 3)
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, TWO)
-    findings = story.judge(ONE, TWO, restored)
-    assert_fine(findings)
-    assert (findings.acknowledged, findings.restored, findings.unacknowledged) == (2, 1, 0)
-    story.round("c", version(2, serial=4, by="c"), restored)
-    assert_fine(story.judge(ONE, TWO, restored, version(2, serial=4, by="c")))
-
-
-def test_a_restore_that_was_acknowledged_and_is_gone_is_lost() -> None:
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, TWO)
-    assert len(story.judge(ONE, TWO).lost) == 1
-
-
-def test_a_restore_that_changed_nothing_is_in_no_history() -> None:
-    assert_fine(Story().round("a", ONE, None).restore(None, ONE, ONE).judge(ONE))
-
-
-@pytest.mark.parametrize("status", [None, 409])
-def test_a_restore_whose_caller_was_not_told_may_have_taken_effect_and_be_read_or_not(
-    status: int | None,
+def test_a_lock_is_left_only_by_who_was_killed_or_not_told(
+    story: Story, lock: str, killed: str, told: str
 ) -> None:
-    restored = again(ONE, 3)
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(None, ONE, TWO, status)
-    for history in ((ONE, TWO), (ONE, TWO, restored)):
-        assert_fine(story.judge(*history))
-    told = list(story.told)
-    after = version(2, serial=4, by="c")
-    assert_fine(story.round("c", after, restored).judge(ONE, TWO, restored, after))
-    story.told = told
-    after = version(3, serial=4, by="c")
-    assert_fine(story.round("c", after, TWO).judge(ONE, TWO, restored, after))
+    history = [ONE, TWO] if len(story.told) > 7 else []
+    findings = verify(story.told, {STATE: history}, {STATE: lock}, [killed])
+    assert [told in sentence for sentence in findings.violations] == [True] * bool(told)
+    assert findings.locks_left == (not told)
 
 
-def test_a_version_that_a_refused_restore_cannot_have_written() -> None:
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(None, ONE, TWO, 409)
-    assert_broken(story.judge(ONE, TWO, again(TWO, 3)), "was written by nobody")
+@pytest.mark.parametrize(
+    ("verb", "cloud", "is_fine"),
+    [
+        ("lock", True, True),
+        ("lock", False, False),
+        ("unlock", True, True),
+        ("create", True, True),
+        ("upload", True, False),
+    ],
+)
+def test_a_conflict_is_an_answer_to_some_requests_of_one_protocol(
+    verb: str, cloud: bool, is_fine: bool
+) -> None:
+    findings = verify(Story().do("a", verb, 409, cloud=cloud).told, {}, {})
+    assert (findings.violations == ()) is is_fine
 
 
-def test_a_restore_over_a_version_that_its_operator_had_not_seen() -> None:
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, ONE)
-    assert_broken(story.judge(ONE, TWO, again(ONE, 3)), "which its writer had not read")
+# --- journals ----------------------------------------------------------------------------------------
 
 
-def test_a_writer_that_had_not_read_the_restored_version() -> None:
-    stale = version(3, serial=4)
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).restore(3, ONE, TWO).lock("c").read("c", TWO)
-    story.write("c", stale, TWO).unlock("c")
-    findings = story.judge(ONE, TWO, again(ONE, 3), stale)
-    assert_broken(findings, "which its writer had not read", "the counter is 3", "after Content")
+def test_a_journal_whose_last_line_is_cut_tells_what_is_whole() -> None:
+    said = Content("s", 2, 2)
+    asked = {"number": 1, "verb": "write", "state": STATE, "lock": "l", "written": asdict(said), "over": "r"}
+    lines = [
+        json.dumps({**asked, "attempt": 0, "at": 1.0}) + "\n",
+        json.dumps({"at": 2.0, "number": 1, "attempt": 0, "status": 500, "error": "fault"}) + "\n",
+        json.dumps({**asked, "attempt": 1, "at": 3.0}) + "\n",
+        '{"at":4.0,"number":1,"attempt":1,"status":200}',
+    ]
+    attempts = (Attempt(1.0, 2.0, 500, "fault"), Attempt(3.0))
+    expected = Operation("a", "write", STATE, "l", attempts, said, "r")
+    assert list(operations("a", lines)) == [expected]
+    (whole,) = operations("a", [*lines[:3], lines[3] + "\n"])
+    assert (whole.acknowledged, expected.acknowledged) == (True, False)
 
 
-def test_a_restore_while_somebody_holds_the_lock() -> None:
-    story = Story().round("a", ONE, None).round("b", TWO, ONE).lock("c").restore(3, ONE, TWO).unlock("c")
-    assert_broken(story.judge(ONE, TWO, again(ONE, 3)), "was acknowledged while c's lock")
-
-
-def test_the_lock_of_a_restore_that_was_acknowledged_is_left() -> None:
-    story = Story().round("a", ONE, None).restore(2, ONE, ONE)
-    assert_broken(story.judge(ONE, again(ONE, 2), left="restore-x"), "is left, though restorer's restore")
-    undecided = Story().round("a", ONE, None).restore(None, ONE, ONE, None)
-    assert undecided.judge(ONE, left="restore-x").locks_left == 1
-
-
-# --- freezes ---------------------------------------------------------------------------------------
-
-
-def test_who_meets_a_freeze_is_refused_in_its_favour_and_goes_on_when_it_is_lifted() -> None:
-    story = Story().freeze().lock("a", 423, holder="freeze-x").force("freeze-x", 423)
-    story.told[-1] = replace(story.told[-1], holder="freeze-x")
-    findings = story.unfreeze().round("a2", ONE, None).judge(ONE)
-    assert_fine(findings)
-    assert findings.frozen == 1
-
-
-def test_a_holder_in_a_frozen_state() -> None:
-    assert_broken(Story().freeze().lock("a").unlock("a").unfreeze().judge(), "while freezer's freeze")
-
-
-def test_a_freeze_of_a_state_that_somebody_holds() -> None:
-    assert_broken(Story().lock("a").freeze().unlock("a").judge(), "while a's lock")
-
-
-@pytest.mark.parametrize("by", ["freeze-x", None])
-def test_no_force_unlock_lifts_a_freeze(by: str | None) -> None:
-    story = Story().freeze().later(20).force(by).lock("a").unlock("a")
-    assert_broken(story.judge(), "while freezer's freeze")
-
-
-def test_a_freeze_that_has_ended_is_lifted_by_whoever_locks() -> None:
-    assert_fine(Story().freeze(seconds=5).later(5).lock("a").unlock("a").judge())
-    assert_broken(Story().freeze(seconds=5).lock("a").unlock("a").judge(), "while freezer's freeze")
-
-
-def test_a_freeze_is_told_that_its_end_has_passed_only_then() -> None:
-    assert_fine(Story().freeze(None, 400, seconds=1).judge())
-    assert_broken(Story().freeze(None, 400).judge(), "should never get that answer")
-
-
-def test_a_freeze_that_was_lifted_is_left() -> None:
-    findings = Story().freeze().unfreeze().judge(left="freeze-x")
-    assert_broken(findings, "is left, though freezer's unfreeze")
-    assert_fine(Story().freeze(seconds=3).judge(left="freeze-x"))
+@pytest.mark.parametrize(("since", "told"), [({}, ["after Content"]), ({"since": 104.0}, [])])
+def test_a_download_is_of_the_moment_in_which_its_client_asked_which_version_is_current(
+    since: dict[str, float], told: list[str]
+) -> None:
+    asked = {"number": 1, "attempt": 0, "verb": "read", "state": STATE, "lock": "b", "at": 200.0, **since}
+    answer = {"number": 1, "attempt": 0, "status": 200, "read": asdict(ONE), "at": 201.0}
+    read = operations("b", [json.dumps(line) + "\n" for line in (asked, answer)])
+    findings = verify([*counted().told, *read], {STATE: [ONE, TWO]}, {})
+    assert [words in found for words, found in zip(told, findings.violations, strict=True)] == [True] * len(
+        told
+    )
 
 
 def test_the_bytes_of_a_restored_version_are_told_from_its_serial() -> None:
@@ -395,55 +357,6 @@ def test_the_bytes_of_a_restored_version_are_told_from_its_serial() -> None:
     assert content(moved).sha256 != content(body).sha256
 
 
-def test_a_journal_whose_last_line_is_cut_tells_what_is_whole() -> None:
-    said = Content("s", 2, 2)
-    written = asdict(said)
-    asked = {"at": 1.0, "number": 1, "attempt": 0, "verb": "write", "state": STATE, "lock": "l"}
-    lines = [
-        json.dumps({**asked, "written": written, "over": "r"}) + "\n",
-        json.dumps({"at": 2.0, "number": 1, "attempt": 0, "status": 500, "error": "fault"}) + "\n",
-        json.dumps({**asked, "at": 3.0, "attempt": 1, "written": written, "over": "r"}) + "\n",
-        '{"at":4.0,"number":1,"attempt":1,"status":200}',
-    ]
-    attempts = (Attempt(1.0, 2.0, 500, "fault"), Attempt(3.0))
-    expected = Operation("a", "write", STATE, "l", attempts, said, "r")
-    assert list(operations("a", lines)) == [expected]
-    (whole,) = operations("a", [*lines[:3], lines[3] + "\n"])
-    assert (whole.acknowledged, expected.acknowledged) == (True, False)
-    assert (whole.ended, expected.ended) == (4.0, float("inf"))
-
-
 def test_what_no_witness_wrote_has_no_counter() -> None:
     with pytest.raises(ValueError, match="no state of a witness"):
         content(b'{"serial": 1}')
-
-
-@pytest.mark.parametrize(
-    ("verb", "cloud", "fine"),
-    [
-        ("lock", True, True),
-        ("lock", False, False),
-        ("unlock", True, True),
-        ("unlock", False, False),
-        ("create", True, True),
-        ("upload", True, False),
-        ("current", True, False),
-    ],
-)
-def test_a_conflict_is_an_answer_to_some_requests_of_one_protocol(verb: str, cloud: bool, fine: bool) -> None:
-    story = Story()
-    told = (Attempt(99.0, 99.5, 409),)
-    story.told.append(Operation("a", verb, STATE, "a", told, cloud=cloud))
-    assert_broken(story.judge(), *([] if fine else ["should never get that answer"]))
-
-
-def test_a_download_is_of_the_moment_in_which_its_client_asked_which_version_is_current() -> None:
-    story = Story().round("a", ONE, None).lock("b").force("b").round("c", TWO, ONE)
-    asked = {"number": 1, "attempt": 0, "verb": "read", "state": STATE, "lock": "b", "cloud": True}
-    told = {"number": 1, "attempt": 0, "status": 200, "read": asdict(ONE), "at": 201.0}
-    late, early = {**asked, "at": 200.0}, {**asked, "at": 200.0, "since": 104.0}
-    for asking, sentences in ((late, ["after Content"]), (early, [])):
-        (read,) = operations("b", [json.dumps(line) + "\n" for line in (asking, told)])
-        both = Story()
-        both.told = [*story.told, read]
-        assert_broken(both.judge(ONE, TWO), *sentences)

@@ -514,29 +514,15 @@ class _Operator:
 
     def __init__(self, settings: Settings) -> None:
         self._http = _Http(settings, _Journal(Path(settings.journal)))
-        self._over_cloud = self._breaks = False
+        self._breaks = False
 
-    def remove(self, state: str, lock: str | None) -> None:
-        """Remove the lock with this ID, in turn by the ID alone and by ID and version.
-
-        Without an ID, remove a lock that is old enough, in turn with an empty body and as `cloud {}` does.
-        """
-        if lock is not None:
-            self._breaks = not self._breaks
-            if self._breaks or lock.startswith("restore-"):
-                self._break(state, lock)
-            else:
-                _force_unlock(self._http, state, lock, lock)
-            return
-        self._over_cloud = not self._over_cloud
-        if self._over_cloud:
-            workspace = _opened(self._http, state)
-            if workspace is None:
-                return  # no response has told the ID that the request needs
-            path = f"{_CLOUD}workspaces/{workspace}/actions/force-unlock"
-            self._http.ask("force", state, None, "POST", path, cloud=True)
+    def remove(self, state: str, lock: str) -> None:
+        """Remove the lock with this ID, in turn by the ID alone and by ID and version."""
+        self._breaks = not self._breaks
+        if self._breaks or lock.startswith("restore-"):
+            self._break(state, lock)
         else:
-            self._http.ask("force", state, None, "DELETE", f"/locks/{state}")
+            _force_unlock(self._http, state, lock, lock)
 
     def _break(self, state: str, lock: str) -> None:
         """Remove the current lock by ID and version, if its name in the journals is `lock`."""
