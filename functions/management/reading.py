@@ -52,7 +52,7 @@ def versions(request: Request) -> Response:
     """Respond with a page of the history of a state."""
     cursor = request.parameters.get("cursor")
     page = history.page(request.work, cursor)
-    if not page.versions and cursor is None and not _is_known(request):
+    if not page.items and cursor is None and not _is_known(request):
         raise _no_state(request)
     return _large(request, documents.history(request.name, page))
 
@@ -71,11 +71,11 @@ def resolve(request: Request) -> Response:
 def names(request: Request) -> Response:
     """Respond with a page of the names that match a pattern."""
     parameters = request.parameters
-    matches, next_ = catalog.page_of_names(
+    page = catalog.page_of_names(
         request.store, text(parameters, "pattern"), parameters.get("cursor"), request.caller
     )
-    page = v1.NamePage(names=tuple(name.value for name in matches), next=next_)
-    return _large(request, page)
+    document = v1.NamePage(names=tuple(name.value for name in page.items), next=page.next)
+    return _large(request, document)
 
 
 def content(request: Request) -> Response:

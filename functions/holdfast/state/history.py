@@ -19,6 +19,7 @@ from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
 from holdfast.state import guards, held
 from holdfast.state.current_state import CurrentState, parse_metadata
+from holdfast.state.cursor import Page
 from holdfast.state.held import HeldLock
 from holdfast.work import Work
 
@@ -56,14 +57,6 @@ class Version:
     status: Status | None
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """A page of the history, newest first; `next` is the cursor of the next page, None on the last page."""
-
-    versions: Sequence[Version]
-    next: str | None
-
-
 @dataclass(slots=True)
 class _Newer:
     """The data about the next newer version by which the status of an entry is decided.
@@ -79,8 +72,8 @@ class _Newer:
     was_deleted: bool = False
 
 
-def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> History:
-    """Read a page of the history, without versions that are removed meanwhile.
+def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page[Version]:
+    """Read a page of the history, newest first, without versions that are removed meanwhile.
 
     It takes one request for the list, and one for each version on the page. The first page takes one more, to
     read the lock. A later page takes one more, to read the next newer version.
@@ -101,7 +94,7 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> History:
         current_lock = lock.result() if lock else None
     newer.version = _state(read.get(newer.version_id))
     versions = list(_judged(entries, read, newer, current_lock))
-    return History(versions, _cursor(name, last, newer) if last else None)
+    return Page(versions, _cursor(name, last, newer) if last else None)
 
 
 def status_of_current(version: ObjectVersion, lock: HeldLock | None) -> Status:
