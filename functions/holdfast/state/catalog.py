@@ -63,7 +63,7 @@ class _View:
         kind: the list to which the cursors belong.
         prefix: the beginning of the names.
         page_size: the most keys of a page.
-        keys: the kind of key in the list; if there are several, the one that is last for each name.
+        keys: the kind of key in the list. If a name can have several keys, this is the last kind in order.
         pattern: the pattern that the names match. A page may begin after another name, too.
         seconds: the time after which a page ends although it is not full; by default `walk.SECONDS`.
     """
