@@ -13,12 +13,13 @@ from holdfast.identity.authentication import Authenticated
 from holdfast.names import StateName
 from holdfast.s3.object_metadata import VERSION_FIELDS
 from holdfast.s3.objects import ObjectVersion
-from holdfast.state import catalog
+from holdfast.state.catalog import Listed
+from holdfast.state.cursor import Page
 from holdfast.state.description import Current, Description
 from holdfast.state.freezing.patterns import covers
 from holdfast.state.freezing.record import PatternFreeze
 from holdfast.state.held import Freeze, HeldLock
-from holdfast.state.history import History, Version
+from holdfast.state.history import Version
 from holdfast.state.resolve import Match, Reference, Resolution
 
 _OF_CLIENT: Final = 200
@@ -89,7 +90,7 @@ def pattern_freeze(placed: PatternFreeze, reader: access.Caller) -> v1.PatternFr
     )
 
 
-def states(page: catalog.Page) -> v1.StatePage:
+def states(page: Page[Listed]) -> v1.StatePage:
     return v1.StatePage(
         states=tuple(
             v1.StateItem(
@@ -105,7 +106,7 @@ def states(page: catalog.Page) -> v1.StatePage:
     )
 
 
-def locks(page: catalog.Page) -> v1.LockPage:
+def locks(page: Page[Listed]) -> v1.LockPage:
     locked = ((item.name, item.lock) for item in page.items if item.lock)
     return v1.LockPage(locks=tuple(_listed(name, held) for name, held in locked), next=page.next)
 
@@ -156,8 +157,8 @@ def _revision(current: Current | None) -> tuple[int | None, str | None]:
     return (revision.serial, revision.lineage or None) if revision else (None, None)
 
 
-def history(name: StateName, page: History) -> v1.VersionPage:
-    return v1.VersionPage(name=name.value, versions=tuple(map(_version, page.versions)), next=page.next)
+def history(name: StateName, page: Page[Version]) -> v1.VersionPage:
+    return v1.VersionPage(name=name.value, versions=tuple(map(_version, page.items)), next=page.next)
 
 
 def _version(version: Version) -> v1.Version:

@@ -14,6 +14,7 @@ from holdfast.errors import InvalidRequest, NoState, TooLarge
 from holdfast.s3.objects import Object, ObjectVersion
 from holdfast.state import catalog, declared, description, held, history, read
 from holdfast.state import resolve as resolving
+from holdfast.state.cursor import Page
 from holdfast.state.freezing import patterns
 from holdfast.state.operator import check_version_id
 from management import documents
@@ -56,9 +57,9 @@ def versions(request: Request) -> Response:
         raise InvalidRequest("'version' and 'cursor' do not go together.")
     if version_id:
         version = history.version(request.work, check_version_id(version_id))
-        return _large(request, documents.history(request.name, history.History([version], None)))
+        return _large(request, documents.history(request.name, Page([version], None)))
     page = history.page(request.work, cursor)
-    if not page.versions and cursor is None and not _is_known(request):
+    if not page.items and cursor is None and not _is_known(request):
         raise _no_state(request)
     return _large(request, documents.history(request.name, page))
 
@@ -77,11 +78,11 @@ def resolve(request: Request) -> Response:
 def names(request: Request) -> Response:
     """Respond with a page of the names that match a pattern."""
     parameters = request.parameters
-    matches, next_ = catalog.page_of_names(
+    page = catalog.page_of_names(
         request.store, text(parameters, "pattern"), parameters.get("cursor"), request.caller
     )
-    page = v1.NamePage(names=tuple(name.value for name in matches), next=next_)
-    return _large(request, page)
+    document = v1.NamePage(names=tuple(name.value for name in page.items), next=page.next)
+    return _large(request, document)
 
 
 def content(request: Request) -> Response:

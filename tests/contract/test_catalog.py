@@ -8,7 +8,8 @@ from holdfast import names
 from holdfast.access import Action, Caller, Grant, Role, matches
 from holdfast.errors import InvalidRequest, StorageRefused
 from holdfast.state import acquiring, catalog, walk
-from holdfast.state.catalog import Listed, Page
+from holdfast.state.catalog import Listed
+from holdfast.state.cursor import Page
 from tests.contract.conftest import Bucket, coded, decoded, never_asked
 from tests.support.documents import ADA, lock_info, state
 from tests.support.s3_fault_proxy import Fault
@@ -23,7 +24,7 @@ LOCKED = ("a", "a.tfstate.b", "a.tfstate", "ab")
 WITHOUT_A_STATE = ("a.tfstat", "a.tfstate.tfl", "c")
 """Names whose keys sort between the key of `a` and the key of its lock, and among the keys of locks."""
 
-Pages = Callable[..., Page]
+Pages = Callable[..., Page[Listed]]
 
 
 def put(bucket: Bucket, *states: str) -> None:
@@ -103,10 +104,9 @@ def test_a_pattern_is_resolved_to_each_name_of_the_list_of_states_once(
             resolved: list[names.StateName] = []
             cursor = None
             while True:
-                page, cursor = catalog.page_of_names(
-                    bucket.store(), pattern, cursor, caller, page_size=page_size
-                )
-                resolved += page
+                page = catalog.page_of_names(bucket.store(), pattern, cursor, caller, page_size=page_size)
+                resolved += page.items
+                cursor = page.next
                 if cursor is None:
                     break
             assert sorted(map(str, resolved)) == sorted(

@@ -51,8 +51,8 @@ def every_page(bucket: Bucket, page_size: int) -> list[Version]:
     cursor = None
     while True:
         page = history.page(work(bucket.store(), NAME, READER), cursor, page_size=page_size)
-        assert len(page.versions) <= page_size
-        versions += page.versions
+        assert len(page.items) <= page_size
+        versions += page.items
         cursor = page.next
         if cursor is None:
             return versions
@@ -228,12 +228,12 @@ def test_a_version_that_is_removed_meanwhile_is_left_out_and_nothing_is_said_aga
 
     bucket.proxy.before("GET", NAME.lock_key, remove)
     first = history.page(work(bucket.store(), NAME, READER), None, page_size=1)
-    assert told(first.versions) == [(3, "acknowledged")]
+    assert told(first.items) == [(3, "acknowledged")]
     assert told(every_page(bucket, 20)) == [(3, "acknowledged"), (1, "acknowledged")]
     assert first.next
     fields = decoded(first.next)
     gone = coded(*fields[:3], removed, *fields[4:])
-    assert told(history.page(work(bucket.store(), NAME, READER), gone).versions) == [(1, "acknowledged")]
+    assert told(history.page(work(bucket.store(), NAME, READER), gone).items) == [(1, "acknowledged")]
 
 
 def test_a_page_costs_a_list_a_reading_of_each_version_and_one_more(bucket: Bucket) -> None:

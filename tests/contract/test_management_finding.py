@@ -378,24 +378,28 @@ def test_of_a_state_with_many_matches_the_first_are_shown_and_all_are_counted(ap
     assert [name for name, _ in addresses(rest)] == ["a/10", "a/11"]
 
 
-def test_a_page_ends_before_it_reads_too_much_but_has_at_least_one_state(api: Api) -> None:
+def test_a_page_ends_before_it_reads_too_much_but_has_at_least_one_state(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = document(resource())
     for number in range(5):
         api.put(f"a/{number}", one)
     store, wanted = api.bucket.store(), Wanted(By.TYPE, "x")
+    monkeypatch.setattr(searching, "MAX_BYTES", 2 * len(one) + 1)
 
     pages: list[searching.Page] = []
     cursor = None
     while not pages or cursor:
-        pages.append(
-            searching.page(store, wanted, "", cursor, READER, max_bytes=2 * len(one) + 1, page_size=4)
-        )
+        pages.append(searching.page(store, wanted, "", cursor, READER, page_size=4))
         cursor = pages[-1].next
 
     assert [(page.searched, page.left) for page in pages] == [(2, None), (2, 1), (1, 0)]
     assert store.budget.requests.count("GetObject") == 5
-    assert searching.page(store, wanted, "", None, READER, max_bytes=1).searched == 1
-    assert searching.page(store, wanted, "", None, READER, seconds=0).searched == 1
+    with monkeypatch.context() as late:
+        late.setattr(searching, "SECONDS", 0.0)
+        assert searching.page(store, wanted, "", None, READER).searched == 1
+    monkeypatch.setattr(searching, "MAX_BYTES", 1)
+    assert searching.page(store, wanted, "", None, READER).searched == 1
 
 
 def test_a_page_of_the_api_ends_after_three_seconds_or_32_megabytes(
@@ -426,9 +430,10 @@ def test_a_page_ends_in_time_although_s3_is_slow(api: Api, monkeypatch: pytest.M
         return read(*arguments)
 
     monkeypatch.setattr(store, "read_at_most", slow)
+    monkeypatch.setattr(searching, "SECONDS", 0.3)
     began = time.monotonic()
 
-    page = searching.page(store, Wanted(By.TYPE, "x"), "", None, READER, seconds=0.3)
+    page = searching.page(store, Wanted(By.TYPE, "x"), "", None, READER)
 
     assert time.monotonic() - began < 2
     assert 1 <= page.searched <= 24  # one on a busy machine
@@ -535,8 +540,9 @@ def test_a_search_at_another_route_of_the_gateway_is_refused_because_it_has_othe
         assert error(network.handle(event, Context())) == (400, "unknown_route")
 
 
-def test_the_next_page_begins_after_the_last_state(network: Api) -> None:
-    page = searching.page(network.bucket.store(), Wanted(By.TYPE, "x"), "", None, READER, max_bytes=1)
+def test_the_next_page_begins_after_the_last_state(network: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "MAX_BYTES", 1)
+    page = searching.page(network.bucket.store(), Wanted(By.TYPE, "x"), "", None, READER)
 
     assert decoded(page.next or "") == ["readable", "states/network/dev.tfstate"]
     with pytest.raises(InvalidRequest):

@@ -18,7 +18,8 @@ from holdfast.access import Action, Caller, Grant, Role, roles_with
 from holdfast.api import form, v1
 from holdfast.s3.objects import ObjectVersion
 from holdfast.state import acquiring
-from holdfast.state.catalog import Listed, Page
+from holdfast.state.catalog import Listed
+from holdfast.state.cursor import Page
 from holdfast.state.freezing.states import freeze
 from holdfast.state.held import CommandLock, Freeze, LockIdentity
 from holdfast.state.lock_info import LockInfo

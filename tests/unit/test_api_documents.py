@@ -14,8 +14,9 @@ from holdfast.s3.objects import HistoryEntry, ObjectVersion
 from holdfast.state import operator
 from holdfast.state.attribute_diff import Change
 from holdfast.state.current_state import parse_metadata
+from holdfast.state.cursor import Page
 from holdfast.state.find import LONGEST, By, Skipped
-from holdfast.state.history import History, Status, Version
+from holdfast.state.history import Status, Version
 from management import documents
 from tests.conftest import GeneratedFile
 from tests.support import api_schemas
@@ -119,7 +120,7 @@ def test_every_metadata_field_of_a_version_is_shown_or_says_why_not() -> None:
 
     page = documents.history(
         names.parse("a"),
-        History([Version(entry, metadata, parse_metadata(version), Status.ACKNOWLEDGED)], None),
+        Page([Version(entry, metadata, parse_metadata(version), Status.ACKNOWLEDGED)], None),
     )
 
     shown = form.write(page.versions[0])

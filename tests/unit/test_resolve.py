@@ -13,7 +13,8 @@ from holdfast.s3.objects import HistoryEntry, ObjectVersion
 from holdfast.state import cursor as cursors
 from holdfast.state import history, resolve
 from holdfast.state.current_state import parse_metadata
-from holdfast.state.history import History, Status, Version
+from holdfast.state.cursor import Page
+from holdfast.state.history import Status, Version
 from holdfast.state.resolve import Resolution
 from tests.support.documents import ADA
 from tests.support.work import work
@@ -62,9 +63,9 @@ def find(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     monkeypatch.setattr(resolve, "SECONDS", request.param)
 
     def search(reference: str, *pages: list[Version]) -> Resolution:
-        def page(_: object, cursor: str | None, **__: object) -> History:
+        def page(_: object, cursor: str | None, **__: object) -> Page[Version]:
             number = int(cursor or 0)
-            return History(pages[number], str(number + 1) if number + 1 < len(pages) else None)
+            return Page(pages[number], str(number + 1) if number + 1 < len(pages) else None)
 
         monkeypatch.setattr(history, "page", page)
         resolution, requests = Resolution(None, None, None), 0

@@ -14,8 +14,9 @@ from holdfast.s3.objects import HistoryEntry, ListedKey
 from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
 from holdfast.state import held, walk
+from holdfast.state.cursor import Page
 from holdfast.state.held import HeldLock
-from holdfast.state.walk import Walked
+from holdfast.state.walk import Listing, Places, Walked
 
 PAGE: Final = 999
 """The most keys on a page: one less than S3's maximum, because a page requests one more than it shows."""
@@ -42,36 +43,90 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A page of states or locks that the caller's scope covers. A page may be empty although others follow.
-
-    `next` is the cursor of the next page; None if the caller may see no further entry.
-    """
-
-    items: Sequence[Listed]
-    next: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """A page of states that the caller may read whole, with the bytes of their current versions.
-
-    Attributes:
-        next: the cursor of the page after the last state.
-        is_last: whether no other state follows the last state.
-    """
-
-    states: Sequence[tuple[StateName, int]]
-    next: str | None
-    is_last: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _ListedName:
     """A name in a list of keys. `listed` has no size and time if the list contained only the lock's key."""
 
     listed: Listed
     is_locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The part of a list that a caller may see: the keys of states to which the caller may do an action.
+
+    Attributes:
+        kind: the list to which the cursors belong.
+        prefix: the beginning of the names.
+        page_size: the most keys of a page.
+        keys: the kind of key in the list. If a name can have several keys, this is the last kind in order.
+        pattern: the pattern that the names match. A page may begin after another name, too.
+        seconds: the time after which a page ends although it is not full; by default `walk.SECONDS`.
+    """
+
+    kind: str
+    store: Store
+    prefix: str
+    caller: Caller
+    page_size: int
+    keys: Keys = LOCKS
+    action: Action = Action.READ_METADATA
+    pattern: str = "*"
+    seconds: float | None = None
+
+    def keys_from(self, cursor: str | None) -> Walked[ListedKey]:
+        """Return the page of the keys of current objects that begins at a cursor."""
+
+        def list_visible(beginning: str, place: str) -> tuple[list[tuple[str, ListedKey]], str | None]:
+            listed = self.store.keys_page(beginning, after=place, page_size=self.page_size + 1)
+            visible = [(each.key, each) for each in listed.keys if self.may_see(each.key, self.pattern)]
+            return visible, listed.last
+
+        return self.walk_from(cursor, list_visible)
+
+    def walk_from(self, cursor: str | None, list_visible: Listing[_T]) -> Walked[_T]:
+        """Return the page that begins at a cursor.
+
+        Raise `InvalidRequest` for an invalid prefix, or a cursor to a place that the caller may not see.
+        """
+        _check_prefix(self.prefix)
+        after = ""
+        if cursor is not None:
+            (after,) = cursors.decode(self.kind, cursor, str)
+            if not self.can_continue(after):
+                raise cursors.invalid()
+        return walk.page(
+            self.places,
+            after,
+            list_visible,
+            is_cursor=self.can_continue,
+            page_size=self.page_size,
+            seconds=self.seconds,
+        )
+
+    def page(self, items: Sequence[_T], next_: str | None) -> Page[_T]:
+        """Return a page of items; the next page begins after the place `next_`."""
+        return Page(items, cursors.encode(self.kind, [next_]) if next_ else None)
+
+    @property
+    def places(self) -> Places:
+        return Places(self.keys.prefix, self.keys.suffix, self.caller.patterns(self.action), self.prefix)
+
+    def may_see(self, key: str, pattern: str = "*") -> bool:
+        """Return whether a key is of a requested state, lock or record, and the caller may do the action.
+
+        A key can begin with a prefix although its name does not: that of the lock of `a` begins with `a.tf`.
+        """
+        name = STATES.name(key) or LOCKS.name(key) or RECORDS.name(key)
+        if name is None or not name.value.startswith(self.prefix):
+            return False
+        return matches(pattern, name) and self.caller.may(self.action, name)
+
+    def can_continue(self, place: str) -> bool:
+        """Return whether a cursor may contain a place: a visible key, or the beginning of a visible key."""
+        if self.may_see(place):
+            return True
+        begun = place.removeprefix(self.keys.prefix)
+        return place != begun and _is_beginning(begun) and self.places.can_begin(place)
 
 
 def states(store: Store, prefix: str) -> Iterator[StateName]:
@@ -112,7 +167,7 @@ def matching(
 
 def page_of_states(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
-) -> Page:
+) -> Page[Listed]:
     """List states with their locks, and locks whose state does not exist yet.
 
     It takes one request for the list and one for each lock. If a page ends between a state and its lock, both
@@ -124,40 +179,36 @@ def page_of_states(
         caller: the list contains only the states whose metadata the caller may read.
         page_size: the most keys of a page.
     """
-    after = _begin("states", prefix, cursor, caller)
-    walked = _walk_keys(store, prefix, after, caller, page_size)
-    by_name = _add_all(store, walked, after)
-    return _page("states", walked, _with_locks(store, _decided(by_name, walked.until)))
+    view = _View("states", store, prefix, caller, page_size)
+    walked = view.keys_from(cursor)
+    by_name = _add_all(store, walked)
+    return view.page(_with_locks(store, _decided(by_name, walked.until)), walked.next)
 
 
 def page_of_names(
     store: Store, pattern: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
-) -> tuple[Sequence[StateName], str | None]:
-    """Return the names that `page_of_states` would list and that match a scope pattern.
-
-    The second result is the cursor of the next page; None on the last page.
-    """
+) -> Page[StateName]:
+    """Return the names that `page_of_states` would list and that match a scope pattern."""
     try:
         check_pattern(pattern)
     except ValueError as broken:
         raise InvalidRequest(str(broken).replace("the scope pattern", "The 'pattern'", 1)) from None
-    prefix = pattern.partition("*")[0]
-    after = _begin("names", prefix, cursor, caller)
-    walked = _walk_keys(store, prefix, after, caller, page_size, pattern)
-    page = _page("names", walked, [])
-    return sorted(_add_all(store, walked, after), key=lambda name: name.value), page.next
+    view = _View("names", store, pattern.partition("*")[0], caller, page_size, pattern=pattern)
+    walked = view.keys_from(cursor)
+    return view.page(sorted(_add_all(store, walked), key=lambda name: name.value), walked.next)
 
 
 def page_of_readable(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, seconds: float, page_size: int = PAGE
-) -> Readable:
-    """Return the states that the caller may read whole; the page ends early after some seconds."""
-    after = _begin("readable", prefix, cursor, caller, action=Action.READ)
-    keys = _keys_of(store, page_size)
-    walked = _walk(prefix, after, caller, keys, page_size, action=Action.READ, seconds=seconds)
-    readable = [(name, entry.size) for key, entry in walked.entries if (name := STATES.name(key))]
-    next_ = cursors.encode("readable", [walked.next]) if walked.next else None
-    return Readable(readable, next_, is_last=walked.until is None)
+) -> Page[tuple[StateName, int]]:
+    """Return the states that the caller may read whole, with the bytes of their current versions.
+
+    The page ends early after some seconds.
+    """
+    view = _View("readable", store, prefix, caller, page_size, action=Action.READ, seconds=seconds)
+    walked = view.keys_from(cursor)
+    sizes = [(name, entry.size) for key, entry in walked.entries if (name := STATES.name(key))]
+    return view.page(sizes, walked.next)
 
 
 def cursor_after(name: StateName) -> str:
@@ -167,119 +218,58 @@ def cursor_after(name: StateName) -> str:
 
 def page_of_declared(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
-) -> Page:
+) -> Page[Listed]:
     """List the names that have a record, with or without a state; `modified` is the time of the record.
 
     It takes one request. The arguments are those of `page_of_states`.
     """
-    after = _begin("declared", prefix, cursor, caller, RECORDS)
-    walked = _walk(prefix, after, caller, _keys_of(store, page_size), page_size, keys=RECORDS)
+    view = _View("declared", store, prefix, caller, page_size, RECORDS)
+    walked = view.keys_from(cursor)
     recorded = ((RECORDS.name(key), entry.last_modified) for key, entry in walked.entries)
-    return _page("declared", walked, [Listed(name, None, written) for name, written in recorded if name])
+    return view.page([Listed(name, None, written) for name, written in recorded if name], walked.next)
 
 
 def page_of_deleted(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
-) -> Page:
+) -> Page[Listed]:
     """List states whose newest entry is a delete marker, and the locks of these states.
 
     It takes one request for each thousand versions and delete markers, and one for each lock. The arguments
     are those of `page_of_states`; keys of states that are not deleted count towards `page_size`, too.
     """
+    view = _View("deleted", store, prefix, caller, page_size)
 
     def list_newest(beginning: str, place: str) -> tuple[list[tuple[str, HistoryEntry]], str | None]:
         # The page begins after all versions of `place`, because only the newest entry of a key matters.
         # `place` can be a whole key: the key of the state `a` is a beginning of the key of `a.tfstate-x`.
-        listed = store.versions_page(beginning, after=(place, ""), page_size=page_size + 1)
-        if listed is None:  # S3 accepts any key
+        page = store.versions_page(beginning, after=(place, ""), page_size=page_size + 1)
+        if page is None:  # S3 accepts any key
             raise cursors.invalid()
-        newest = [(key, entry) for key, entry in listed.entries if entry.is_current]
-        return newest, listed.entries[-1][0] if listed.last and listed.entries else None
+        newest = [(key, entry) for key, entry in page.entries if entry.is_current and view.may_see(key)]
+        return newest, page.entries[-1][0] if page.last and page.entries else None
 
-    after = _begin("deleted", prefix, cursor, caller)
-    walked = _walk(prefix, after, caller, list_newest, page_size)
+    walked = view.walk_from(cursor, list_newest)
     by_name: dict[StateName, _ListedName] = {}
     for key, entry in walked.entries:
         _add_newest(by_name, key, entry)
-    return _page("deleted", walked, _with_locks(store, _decided(by_name, walked.until)))
+    return view.page(_with_locks(store, _decided(by_name, walked.until)), walked.next)
 
 
 def page_of_locks(
     store: Store, prefix: str, cursor: str | None, caller: Caller, *, page_size: int = PAGE
-) -> Page:
+) -> Page[Listed]:
     """List locks, the oldest of the page first. The arguments are those of `page_of_states`.
 
     It takes one request for the list of keys (of states and locks), and one for each lock.
     """
-    after = _begin("locks", prefix, cursor, caller)
-    walked = _walk_keys(store, prefix, after, caller, page_size)
+    view = _View("locks", store, prefix, caller, page_size)
+    walked = view.keys_from(cursor)
     locked = [name for key, _ in walked.entries if (name := LOCKS.name(key))]
-    listed = _with_locks(store, [_ListedName(Listed(name, None, None), is_locked=True) for name in locked])
+    locks = _with_locks(store, [_ListedName(Listed(name, None, None), is_locked=True) for name in locked])
     oldest_first = sorted(
-        listed, key=lambda entry: entry.lock.version.last_modified.timestamp() if entry.lock else 0
+        locks, key=lambda entry: entry.lock.version.last_modified.timestamp() if entry.lock else 0
     )
-    return _page("locks", walked, oldest_first)
-
-
-def _walk_keys(
-    store: Store, prefix: str, after: str, caller: Caller, page_size: int, pattern: str = "*"
-) -> Walked[ListedKey]:
-    return _walk(prefix, after, caller, _keys_of(store, page_size), page_size, pattern)
-
-
-def _keys_of(store: Store, page_size: int) -> walk.Listing[ListedKey]:
-    def list_keys(beginning: str, place: str) -> tuple[list[tuple[str, ListedKey]], str | None]:
-        listed = store.keys_page(beginning, after=place, page_size=page_size + 1)
-        return [(entry.key, entry) for entry in listed.keys], listed.last
-
-    return list_keys
-
-
-def _walk(
-    prefix: str,
-    after: str,
-    caller: Caller,
-    list_keys: walk.Listing[_T],
-    page_size: int,
-    pattern: str = "*",
-    *,
-    keys: Keys = LOCKS,
-    action: Action = Action.READ_METADATA,
-    seconds: float | None = None,
-) -> Walked[_T]:
-    places = _places(prefix, caller, keys, action)
-    return walk.page(
-        places,
-        after,
-        list_keys,
-        is_visible=lambda key: _may_see(key, prefix, caller, action, pattern),
-        is_cursor=lambda place: _can_continue(place, places, caller, action),
-        page_size=page_size,
-        seconds=seconds,
-    )
-
-
-def _places(prefix: str, caller: Caller, keys: Keys, action: Action) -> walk.Places:
-    return walk.Places(keys.prefix, keys.suffix, caller.patterns(action), prefix)
-
-
-def _may_see(key: str, prefix: str, caller: Caller, action: Action, pattern: str = "*") -> bool:
-    """Return whether a key belongs to a requested state, lock or record, and the caller may do the action.
-
-    A key can begin with a prefix although its name does not: the key of the lock of `a` begins with `a.tf`.
-    """
-    name = STATES.name(key) or LOCKS.name(key) or RECORDS.name(key)
-    if name is None or not name.value.startswith(prefix):
-        return False
-    return matches(pattern, name) and caller.may(action, name)
-
-
-def _can_continue(place: str, places: walk.Places, caller: Caller, action: Action) -> bool:
-    """Return whether a cursor may contain a place: a visible key, or the beginning of a visible key."""
-    if _may_see(place, places.prefix, caller, action):
-        return True
-    begun = place.removeprefix(places.folder)
-    return place != begun and _is_beginning(begun) and places.can_begin(place)
+    return view.page(oldest_first, walked.next)
 
 
 def _check_prefix(prefix: str) -> None:
@@ -301,14 +291,14 @@ def _is_beginning(text: str) -> bool:
     return False
 
 
-def _add_all(store: Store, walked: Walked[ListedKey], after: str) -> dict[StateName, _ListedName]:
+def _add_all(store: Store, walked: Walked[ListedKey]) -> dict[StateName, _ListedName]:
     """Return the names on a page, without the names that the page before has shown."""
     by_name: dict[StateName, _ListedName] = {}
     for _, entry in walked.entries:
         _add(by_name, entry)
-    for name, listed_name in list(by_name.items()):
+    for name, met in list(by_name.items()):
         # The page has only the lock's key. If the state exists, the page before has shown its key.
-        if not listed_name.listed.modified and name.state_key <= after and store.read_version(name.state_key):
+        if not met.listed.modified and name.state_key <= walked.after and store.read_version(name.state_key):
             del by_name[name]
     return by_name
 
@@ -352,28 +342,3 @@ def _with_locks(store: Store, listed_names: Sequence[_ListedName]) -> list[Liste
     )
     # Skip an entry without a state whose lock was released meanwhile.
     return [entry for entry in listed if entry.lock or entry.modified]
-
-
-def _page(kind: str, walked: Walked[_T], items: Sequence[Listed]) -> Page:
-    return Page(items, cursors.encode(kind, [walked.next]) if walked.next else None)
-
-
-def _begin(
-    kind: str,
-    prefix: str,
-    cursor: str | None,
-    caller: Caller,
-    keys: Keys = LOCKS,
-    action: Action = Action.READ_METADATA,
-) -> str:
-    """Return the place after which a page begins, empty for the first page.
-
-    Raise `InvalidRequest` for an invalid prefix, or a cursor to a place that the caller may not see.
-    """
-    _check_prefix(prefix)
-    if cursor is None:
-        return ""
-    (after,) = cursors.decode(kind, cursor, str)
-    if not _can_continue(after, _places(prefix, caller, keys, action), caller, action):
-        raise cursors.invalid()
-    return str(after)

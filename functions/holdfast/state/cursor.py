@@ -1,4 +1,4 @@
-"""Encode the place where the next page of a list begins as a cursor, which clients send back unchanged.
+"""Pages of lists. A cursor encodes the place where the next page begins; clients send it back unchanged.
 
 A cursor grants no access: each request checks what its caller may read.
 """
@@ -7,12 +7,26 @@ import base64
 import binascii
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
 
 from holdfast.errors import InvalidRequest
 
+_T = TypeVar("_T")
+
 _LONGEST: Final = 8192
 """Characters of the longest accepted cursor. A key of 1,024 bytes takes up to a third of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[_T]):
+    """A page of a list. It may be empty although others follow.
+
+    `next` is the cursor of the next page; None on the last page that the caller may see.
+    """
+
+    items: Sequence[_T]
+    next: str | None
 
 
 def encode(kind: str, fields: Sequence[Any]) -> str:

@@ -73,26 +73,23 @@ def _listed(work: Work, keys: Keys, beginning: str) -> set[str]:
 
     caller = work.caller
 
-    def visible(key: str) -> str | None:
-        name = keys.name(key)
-        return name.value if name and caller.may(Action.READ_METADATA, name) else None
-
-    def list_keys(prefix: str, after: str) -> tuple[list[tuple[str, str | None]], str | None]:
+    def list_visible(prefix: str, after: str) -> tuple[list[tuple[str, str]], str | None]:
         page = work.store.keys_page(prefix, after=after, page_size=_PAGE + 1)
-        return [(entry.key, visible(entry.key)) for entry in page.keys], page.last
+        listed = ((entry.key, keys.name(entry.key)) for entry in page.keys)
+        visible = [(key, of.value) for key, of in listed if of and caller.may(Action.READ_METADATA, of)]
+        return visible, page.last
 
     visible_names: set[str] = set()
     for prefix in ("", beginning):
         walked = walk.page(
             walk.Places(keys.prefix, keys.suffix, caller.patterns(Action.READ_METADATA), prefix),
             "",
-            list_keys,
-            is_visible=lambda key: visible(key) is not None,
+            list_visible,
             is_cursor=lambda _: True,
             page_size=_PAGE,
             seconds=_SECONDS,
         )
-        visible_names.update(name for _, name in walked.entries if name)
+        visible_names.update(name for _, name in walked.entries)
         if walked.next is None or not beginning:
             break
     return visible_names

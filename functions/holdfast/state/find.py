@@ -25,7 +25,7 @@ from holdfast.state.tracked import Address, Tracked
 SECONDS: Final = 3.0
 """The time after which a page ends. A page has at least one state, if one follows."""
 MAX_BYTES: Final = 32_000_000
-"""The bytes of all states that are read for a page."""
+"""The bytes of all states that are read for a page, unless the first state is larger."""
 MAX_STATE: Final = 16_000_000
 """Bytes of the largest state that is searched."""
 SHOWN: Final = 100
@@ -133,8 +133,6 @@ def page(
     cursor: str | None,
     caller: Caller,
     *,
-    seconds: float = SECONDS,
-    max_bytes: int = MAX_BYTES,
     page_size: int = catalog.PAGE,
 ) -> Page:
     """Search the current versions of the states that the caller may read, in the order of their names.
@@ -143,16 +141,14 @@ def page(
 
     Args:
         prefix: the beginning of the names of the states; empty for all.
-        seconds: the time after which the page ends.
-        max_bytes: the bytes of all states that are read for the page, unless the first state is larger.
     """
     caller.require_somewhere(Action.READ)
-    ends = time.monotonic() + seconds
-    listed = catalog.page_of_readable(store, prefix, cursor, caller, seconds=seconds, page_size=page_size)
+    ends = time.monotonic() + SECONDS
+    listed = catalog.page_of_readable(store, prefix, cursor, caller, seconds=SECONDS, page_size=page_size)
     matching: list[SearchedState] = []
     skipped: list[SkippedState] = []
     searched, room, told = 0, PAGE, MAX_TOLD
-    for (name, size), body in _bodies(store, listed.states, max_bytes):
+    for (name, size), body in _bodies(store, listed.items):
         if searched and (time.monotonic() >= ends or room <= 0 or told <= 0):
             break
         searched += 1
@@ -165,21 +161,21 @@ def page(
                 told -= sum(resource.characters for resource in state.resources)
             case _:
                 pass
-    left = len(listed.states) - searched
-    next_ = catalog.cursor_after(listed.states[searched - 1][0]) if left else listed.next
-    return Page(matching, skipped, searched, left if listed.is_last else None, next_)
+    left = len(listed.items) - searched
+    next_ = catalog.cursor_after(listed.items[searched - 1][0]) if left else listed.next
+    return Page(matching, skipped, searched, None if listed.next else left, next_)
 
 
 def _bodies(
-    store: Store, states: Sequence[tuple[StateName, int]], max_bytes: int
+    store: Store, states: Sequence[tuple[StateName, int]]
 ) -> Iterator[tuple[tuple[StateName, int], Object | Larger | None]]:
-    """Yield each state with its current version, until `max_bytes` are read. None means that it is gone."""
+    """Yield each state with its current version, until `MAX_BYTES` are read. None means that it is gone."""
 
     def read(state: tuple[StateName, int]) -> Object | Larger | None:
         name, size = state
         return Larger(size) if size > MAX_STATE else store.read_at_most(name.state_key, MAX_STATE)
 
-    left, position = max_bytes, 0
+    left, position = MAX_BYTES, 0
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         while position < len(states):
             batch: list[tuple[StateName, int]] = []

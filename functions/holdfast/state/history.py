@@ -19,6 +19,7 @@ from holdfast.s3.store import Store
 from holdfast.state import cursor as cursors
 from holdfast.state import guards, held
 from holdfast.state.current_state import CurrentState, parse_metadata
+from holdfast.state.cursor import Page
 from holdfast.state.held import HeldLock
 from holdfast.state.operator import no_such_version
 from holdfast.work import Work
@@ -59,14 +60,6 @@ class Version:
     status: Status | None
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """A page of the history, newest first; `next` is the cursor of the next page, None on the last page."""
-
-    versions: Sequence[Version]
-    next: str | None
-
-
 @dataclass(slots=True)
 class _Newer:
     """The data about the next newer version by which the status of an entry is decided.
@@ -82,8 +75,8 @@ class _Newer:
     was_deleted: bool = False
 
 
-def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> History:
-    """Read a page of the history, without versions that are removed meanwhile.
+def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page[Version]:
+    """Read a page of the history, newest first, without versions that are removed meanwhile.
 
     It takes one request for the list, and one for each version on the page. The first page takes one more, to
     read the lock. A later page takes one more, to read the next newer version.
@@ -92,7 +85,7 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> History:
     newer, after = _begin(work.name, cursor)
     entries, last = _list(work.store, work.name, after, page_size)
     versions = _read(work, entries, _ids(entries), newer, with_lock=cursor is None)
-    return History(versions, _cursor(work.name, last, newer) if last else None)
+    return Page(versions, _cursor(work.name, last, newer) if last else None)
 
 
 def version(work: Work, version_id: str) -> Version:

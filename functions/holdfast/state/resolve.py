@@ -144,10 +144,10 @@ def resolve(work: Work, reference: Reference, cursor: str | None) -> Resolution:
     has_begun = place is not None
     while True:
         page = history.page(work, place)
-        if not has_begun and (page.versions or page.next is None):  # S3 may have removed a whole page
-            _look_at_newest(search, page.versions[0] if page.versions else None)
+        if not has_begun and (page.items or page.next is None):  # S3 may have removed a whole page
+            _look_at_newest(search, page.items[0] if page.items else None)
             has_begun = True
-        if match := _look(search, iter(page.versions)):
+        if match := _look(search, iter(page.items)):
             return Resolution(match, search.current)
         place = page.next
         if place is None:

@@ -37,21 +37,23 @@ class Walked(Generic[_T]):
     """A page of a walk.
 
     Attributes:
+        after: the place after which the page begins; empty for the first page.
         entries: visible keys, in order.
         until: the key before which `entries` contains all visible keys; None at the end of the walk.
         next: the key or the beginning of a key after which the next page begins; None at the end.
     """
 
+    after: str
     entries: Sequence[tuple[str, _T]]
     until: str | None = None
     next: str | None = None
 
 
 class Listing(Protocol[_T_co]):
-    """A function that lists a page of keys with one request."""
+    """A function that lists a page of keys with one request, and leaves out those that are not visible."""
 
     def __call__(self, prefix: str, after: str, /) -> tuple[Sequence[tuple[str, _T_co]], str | None]:
-        """Return the keys, and the last key that was listed; None on the last page."""
+        """Return the visible keys, and the last key that S3 listed; None on the last page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,8 @@ class Places:
 def page(
     places: Places,
     after: str,
-    list_keys: Listing[_T],
+    list_visible: Listing[_T],
     *,
-    is_visible: Callable[[str], bool],
     is_cursor: Callable[[str], bool],
     page_size: int,
     seconds: float | None = None,
@@ -114,7 +115,6 @@ def page(
 
     Args:
         after: the place after which the page begins; empty for the first page.
-        is_visible: returns whether the caller may see a key.
         is_cursor: returns whether a page can begin after a place.
         page_size: the most visible keys of a page.
         seconds: the time after which the page ends although it is not full; by default `SECONDS`.
@@ -130,19 +130,17 @@ def page(
                 seen = max(beginning, after, shown[-1][0] if shown else "")
                 next_ = place[: len(commonprefix((seen, place))) + 1]  # noqa: RUF071 of texts, not of paths
                 if is_cursor(next_):
-                    return Walked(shown, place, next_)
+                    return Walked(after, shown, place, next_)
             has_listed = True
-            keys, last = list_keys(beginning, place)
-            for key, entry in keys:
-                if not is_visible(key):
-                    continue
+            visible, last = list_visible(beginning, place)
+            for key, entry in visible:
                 if len(shown) == page_size:
-                    return Walked(shown, key, shown[-1][0])
+                    return Walked(after, shown, key, shown[-1][0])
                 shown.append((key, entry))
             if last is None:
                 break
             place = last
-    return Walked(shown)
+    return Walked(after, shown)
 
 
 def _skip(pattern: str, name: str, last_ending: str) -> str | None:
