@@ -204,8 +204,6 @@ class LocalAws:
                 [
                     *(_PYTHON, "-I", _PROCESS, self.data_dir / "server.pid", "free" if stays else "tied"),
                     self.calls.resolve() if self.calls else "-",
-                    *("--bind", f"{HOST}:{self.port}", "--workers", "0", "--keep-alive", "75"),
-                    *(("--certfile", self.tls.cert, "--keyfile", self.tls.key) if self.tls else ()),
                 ],
                 cwd=self.data_dir,
                 env=self._server_environment(),
@@ -289,6 +287,7 @@ class LocalAws:
             "HOME": str(self.data_dir / "tmp"),
             "TMPDIR": str(self.data_dir / "tmp"),
             "LANG": "C.UTF-8",
+            "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self.port),
             "MINISTACK_REGION": REGION,
             "MINISTACK_ACCOUNT_ID": ACCOUNT,
