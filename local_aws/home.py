@@ -3,14 +3,13 @@
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
-from local_aws.private_file import read_port, write_port, write_private
+from local_aws.files import read_port, remove, write_port, write_private
 from local_aws.server import ACCOUNT, REGION, ROOT
 
 DEFAULT_FOLDER = ROOT / ".local"
@@ -137,10 +136,7 @@ class Home:
         """Remove the folder with everything in it. The caller must be within `alone`."""
         last = (self.folder / _LOCK, self.folder / _MARKER)  # so that an interrupted removal can be repeated
         for path in (*({*self.folder.iterdir()} - {*last}), *last):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            remove(path)
         self.folder.rmdir()
 
     @contextmanager

@@ -18,8 +18,8 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 
 from local_aws import loopback
 from local_aws.failure import LocalAwsError
+from local_aws.files import read_port, write_port, write_private
 from local_aws.home import Home
-from local_aws.private_file import read_port, write_port, write_private
 from local_aws.server import HOST, answers
 
 DEFAULT_PORT: Final = 4570

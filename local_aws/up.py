@@ -1,7 +1,6 @@
 """`make up`: the local AWS with Holdfast on it, and everything that Terraform needs to use it."""
 
 import base64
-import hashlib
 import http.client
 import json
 import os
@@ -21,8 +20,8 @@ from holdfast.names import RESERVED
 from infra.config import ConfigError, load_teams, team_named
 from infra.team_settings import TeamConfig
 from local_aws.failure import LocalAwsError
+from local_aws.files import digest, tail, write_private
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
-from local_aws.private_file import write_private
 from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, Running, check_port_free, find_running, for_local_commands
 
@@ -31,13 +30,16 @@ _TEAMS_FILE = ROOT / "teams.toml"
 _EVERY_TEAM = "all"
 
 # The inputs of a deployment. A change of any other file needs no deployment.
-_DEPLOYED = (
-    *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
-    *("console", "package-lock.json", "local_aws/requirements.txt"),
-    *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
-    "local_aws/template.py",
-)
-_BOOTSTRAPPED = ("package-lock.json",)
+_DEPLOYED = [
+    ROOT / path
+    for path in (
+        *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
+        *("console", "package-lock.json", "local_aws/requirements.txt"),
+        *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
+        "local_aws/template.py",
+    )
+]
+_BOOTSTRAPPED = [ROOT / "package-lock.json"]
 
 _EXAMPLE_STATE = "my/first-state"
 _NO_STATE = f"{RESERVED}/{'0' * 32}"
@@ -183,7 +185,7 @@ def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
 
 
 def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequence[str]) -> Deployment:
-    digests = _digest(_DEPLOYED, *teams, aws.endpoint), _digest(_BOOTSTRAPPED)
+    digests = digest(_DEPLOYED, *teams, aws.endpoint), digest(_BOOTSTRAPPED)
     known = home.deployment()
     todo = steps(
         finished=home.finished,
@@ -249,19 +251,6 @@ def _and(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _digest(paths: Iterable[str], *more: str) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        top = ROOT / path
-        files = sorted(top.rglob("*")) if top.is_dir() else [top]
-        for file in files:
-            if file.is_file() and "__pycache__" not in file.parts:
-                digest.update(f"{file.relative_to(ROOT)}\0".encode())
-                digest.update(hashlib.sha256(file.read_bytes()).digest())
-    digest.update("\0".join(more).encode())
-    return digest.hexdigest()
-
-
 # --- the token -----------------------------------------------------------------------------------
 
 
@@ -303,7 +292,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
         case _:
             raise LocalAwsError(
                 f"Holdfast answered {status} where it should have read a state. The end of {aws.log}:\n"
-                f"{aws.tail()}\nTry `make down` and `make up`, which keep the states."
+                f"{tail(aws.log)}\nTry `make down` and `make up`, which keep the states."
             )
 
 
