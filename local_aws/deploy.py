@@ -18,7 +18,6 @@ from local_aws.failure import LocalAwsError
 from local_aws.files import create_private, tail
 from local_aws.home import DeployedTeam
 from local_aws.server import ACCOUNT, REGION, ROOT, LocalAws, for_local_commands
-from local_aws.template import Template
 
 _CDKLOCAL = ROOT / "node_modules" / ".bin" / "cdklocal"
 _TIED_PROCESS = ROOT / "local_aws" / "tied_process.py"
@@ -48,13 +47,13 @@ def deploy(
     }
     for region in sorted({*replicas.values()}):
         bootstrap(aws, region)
-    outputs = aws.data_dir / "outputs.json"
+    assembly, outputs = aws.data_dir / "cdk.out", aws.data_dir / "outputs.json"
     outputs.unlink(missing_ok=True)
     context = {"target": "local", "local_endpoint": aws.endpoint}
     if teams_file:
         context["teams"] = str(teams_file.resolve())
     arguments = [
-        *("--require-approval", "never", "--output", str(_assembly(aws)), "--outputs-file", str(outputs)),
+        *("--require-approval", "never", "--output", str(assembly), "--outputs-file", str(outputs)),
         # A change set, the default, would miss a change of the outputs alone, such as another port.
         *("--method", "direct"),
         *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
@@ -62,22 +61,14 @@ def deploy(
     _cdk(aws, ["deploy", *stacks.values(), *arguments], folder=ROOT)
     with said_plainly(aws):
         for stack, region in {**replicas, **regions}.items():  # S3 looks for a replica before it copies
+            template = json.loads((assembly / f"{stack}.template.json").read_text())
             names = _physical_ids(aws, stack, region)
-            bucket_properties.apply(_template(aws, stack), names, s3_client(aws, region), region=region)
+            bucket_properties.apply(template, names, s3_client(aws, region), region=region)
     told = json.loads(outputs.read_text())
     return tuple(
         DeployedTeam(team, told[stack]["ApiAddress"], told[stack]["BucketName"])
         for team, stack in stacks.items()
     )
-
-
-def _template(aws: LocalAws, stack: str) -> Template:
-    template: Template = json.loads((_assembly(aws) / f"{stack}.template.json").read_text())
-    return template
-
-
-def _assembly(aws: LocalAws) -> Path:
-    return aws.data_dir / "cdk.out"
 
 
 def _physical_ids(aws: LocalAws, stack: str, region: str) -> dict[str, str]:

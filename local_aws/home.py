@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
-from local_aws.files import read_port, remove, write_port, write_private
+from local_aws.files import remove, write_private
 from local_aws.server import ACCOUNT, REGION, ROOT
 
 DEFAULT_FOLDER = ROOT / ".local"
@@ -70,11 +70,11 @@ class Home:
         """Shell exports with which Terraform authenticates."""
         self.cloud_config = self.folder / "cloud.tfrc"
         """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and authenticate."""
+        self.port = self.folder / "port"
         self.issuer_keys = self.folder / "issuer" / "keys.json"
         self.issuer_port = self.folder / "issuer" / "port"
         self._connection = self.folder / "connection.json"
         self._deployment = self.folder / "deployment.json"
-        self._port = self.folder / "port"
 
     @property
     def finished(self) -> bool:
@@ -87,14 +87,6 @@ class Home:
             or self._connection.exists()
             or any(path.name in _KEPT for path in (self.aws_data / "s3").rglob("*"))
         )
-
-    def port(self) -> int | None:
-        """Return the port that was used last, or None if no port is stored."""
-        return read_port(self._port)
-
-    def remember_port(self, port: int) -> None:
-        """Store the port for the next start."""
-        write_port(self._port, port)
 
     def deployment(self) -> Deployment | None:
         """Return the last deployment; None if it has no valid record, so that `make up` deploys again."""
