@@ -4,7 +4,8 @@ PYTHONS = python3.11 python3 python3.12 python3.13 python3.14
 BIN = .venv/bin
 LOCAL_AWS = $(BIN)/python -m local_aws
 CDK = PATH="$(CURDIR)/$(BIN):$$PATH" node_modules/.bin/cdk
-TEAMS_ASKED = $(if $(findstring command line,$(origin TEAMS)), --teams '$(TEAMS)')
+# An option, if make's command line names its variable; a variable that a shell has for other programs does not count.
+option = $(if $(findstring command line,$(origin $(2))), $(1) '$($(2))')
 PIP_COMPILE = $(BIN)/pip-compile --quiet --upgrade --no-emit-index-url --no-emit-trusted-host \
 	--no-emit-find-links --generate-hashes --strip-extras --allow-unsafe --no-header --no-annotate
 # As many tests at once as there are cores. The end-to-end tests run on two local AWSs, file by file.
@@ -19,13 +20,13 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: set-up ## start Holdfast on this machine, or bring it up to date; PORT=4600 is another port, TEAMS=all every team
-	@$(LOCAL_AWS) up$(if $(findstring command line,$(origin PORT)), --port '$(PORT)')$(TEAMS_ASKED)
+	@$(LOCAL_AWS) up$(call option,--port,PORT)$(call option,--teams,TEAMS)
 
 demo: set-up ## after `make up`: run examples/hello with a real Terraform and show what it left in S3
 	@$(LOCAL_AWS) demo
 
 issuer: set-up ## an OpenID Connect issuer on this machine, to try sign-in without stored secrets; Ctrl-C ends it
-	@$(LOCAL_AWS) issuer$(if $(findstring command line,$(origin PORT)), --port '$(PORT)')
+	@$(LOCAL_AWS) issuer$(call option,--port,PORT)
 
 down: ## stop it; states, locks and the token stay in .local
 	@$(or $(wildcard $(BIN)/python),python3) -m local_aws down
@@ -60,7 +61,7 @@ browser: set-up ## only the tests of the console in Chromium
 	$(BIN)/pytest -rfE tests/browser
 
 safety: set-up ## try to lose a state for 70 minutes, and write tests/safety/figures.json; MINUTES=140 is longer
-	@$(BIN)/python -m tests.safety long$(if $(findstring command line,$(origin MINUTES)), --minutes '$(MINUTES)')
+	@$(BIN)/python -m tests.safety long$(call option,--minutes,MINUTES)
 
 safety-quick: set-up ## the same for minutes, as a part of `make test`
 	@$(BIN)/python -m tests.safety quick

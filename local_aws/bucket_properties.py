@@ -1,7 +1,8 @@
 """Set the properties of buckets that MiniStack's CloudFormation ignores in a template.
 
 These are encryption, Object Lock, ownership, lifecycle, logging, replication and tags; MiniStack's S3 API
-supports them. An unknown property is an error, so that no new line of a template silently has no effect.
+supports them. An unknown property is an error, so that no new line of a template silently has no effect: here
+for a bucket's own properties, in the SDK for their parts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 Properties = Mapping[str, Any]
 
-_SET_BY_CLOUDFORMATION: Final = frozenset({"BucketName", "NotificationConfiguration", "CorsConfiguration"})
+_SET_BY_CLOUDFORMATION: Final = frozenset(
+    {
+        *("BucketName", "NotificationConfiguration", "CorsConfiguration"),
+        *("VersioningConfiguration", "PublicAccessBlockConfiguration"),
+    }
+)
 
 
 def apply(
@@ -24,8 +30,7 @@ def apply(
 ) -> None:
     """Set the properties of every bucket in a stack's template.
 
-    `physical_ids` maps logical IDs to the deployed stack's physical IDs. `UnsupportedTemplateError` is raised
-    before any change.
+    `physical_ids` maps logical IDs to the deployed stack's physical IDs.
     """
     for bucket, wanted in list(_buckets(template, physical_ids, region)):
         for setting in _SETTINGS:
@@ -69,20 +74,14 @@ def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:
 
 
 def _renamed(value: Properties, **other: str) -> dict[str, Any]:
-    """Rename each key to the name in `other`; `UnsupportedTemplateError` if a key has no name there."""
-    if unknown := value.keys() - other.keys():
-        raise UnsupportedTemplateError(f"{', '.join(sorted(unknown))} in a bucket's {dict(value)}")
-    return {other[key]: item for key, item in value.items()}
+    """Rename the keys that have another name in the S3 API."""
+    return {other.get(key, key): item for key, item in value.items()}
 
 
 def _encryption(value: Properties) -> dict[str, Any]:
     return {
         "Rules": [
-            _renamed(
-                rule,
-                ServerSideEncryptionByDefault="ApplyServerSideEncryptionByDefault",
-                BucketKeyEnabled="BucketKeyEnabled",
-            )
+            _renamed(rule, ServerSideEncryptionByDefault="ApplyServerSideEncryptionByDefault")
             for rule in value["ServerSideEncryptionConfiguration"]
         ]
     }
@@ -105,20 +104,15 @@ def _lifecycle_rule(rule: dict[str, Any]) -> dict[str, Any]:
         raise UnsupportedTemplateError(f"more than one condition in the rule of a bucket's lifecycle: {rule}")
     expiration = {"ExpirationInDays": "Days", "ExpiredObjectDeleteMarker": "ExpiredObjectDeleteMarker"}
     expires = {name: rule.pop(key) for key, name in expiration.items() if key in rule}
-    same = ("Status", "AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration")
     return {
         "Filter": {"Tag": tags[0]} if tags else {"Prefix": prefix},
         **({"Expiration": expires} if expires else {}),
-        **_renamed(rule, Id="ID", **{name: name for name in same}),
+        **_renamed(rule, Id="ID"),
     }
 
 
 def _replication(value: Properties) -> dict[str, Any]:
-    rules = []
-    for rule in value["Rules"]:
-        same = ("Filter", "Priority", "Status", "DeleteMarkerReplication", "SourceSelectionCriteria")
-        rules.append(_renamed(rule, Id="ID", Destination="Destination", **{name: name for name in same}))
-    return {"Role": value["Role"], "Rules": rules}
+    return {**value, "Rules": [_renamed(rule, Id="ID") for rule in value["Rules"]]}
 
 
 def _tags(value: Any) -> dict[str, Any]:
@@ -146,11 +140,8 @@ class _Setting:
 
 
 _SETTINGS: Final = (
-    _Setting("VersioningConfiguration", "bucket_versioning", "VersioningConfiguration"),
-    # After versioning, because this setting requires versioning.
     _Setting("ObjectLockConfiguration", "object_lock_configuration", "ObjectLockConfiguration"),
     _Setting("BucketEncryption", "bucket_encryption", "ServerSideEncryptionConfiguration", _encryption),
-    _Setting("PublicAccessBlockConfiguration", "public_access_block", "PublicAccessBlockConfiguration"),
     _Setting("OwnershipControls", "bucket_ownership_controls", "OwnershipControls"),
     _Setting(
         "LifecycleConfiguration",

@@ -2,22 +2,22 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.team import replica_stack_name, stack_name
 from infra.config import load_teams
 from local_aws import bucket_properties
 from local_aws.clients import cloudformation_client, s3_client, said_plainly
 from local_aws.failure import LocalAwsError
+from local_aws.files import create_private, tail
 from local_aws.home import DeployedTeam
 from local_aws.server import ACCOUNT, REGION, ROOT, LocalAws, for_local_commands
-from local_aws.template import Template
 
 _CDKLOCAL = ROOT / "node_modules" / ".bin" / "cdklocal"
 _TIED_PROCESS = ROOT / "local_aws" / "tied_process.py"
@@ -47,13 +47,13 @@ def deploy(
     }
     for region in sorted({*replicas.values()}):
         bootstrap(aws, region)
-    outputs = aws.data_dir / "outputs.json"
+    assembly, outputs = aws.data_dir / "cdk.out", aws.data_dir / "outputs.json"
     outputs.unlink(missing_ok=True)
     context = {"target": "local", "local_endpoint": aws.endpoint}
     if teams_file:
         context["teams"] = str(teams_file.resolve())
     arguments = [
-        *("--require-approval", "never", "--output", str(_assembly(aws)), "--outputs-file", str(outputs)),
+        *("--require-approval", "never", "--output", str(assembly), "--outputs-file", str(outputs)),
         # A change set, the default, would miss a change of the outputs alone, such as another port.
         *("--method", "direct"),
         *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
@@ -61,22 +61,14 @@ def deploy(
     _cdk(aws, ["deploy", *stacks.values(), *arguments], folder=ROOT)
     with said_plainly(aws):
         for stack, region in {**replicas, **regions}.items():  # S3 looks for a replica before it copies
+            template = json.loads((assembly / f"{stack}.template.json").read_text())
             names = _physical_ids(aws, stack, region)
-            bucket_properties.apply(_template(aws, stack), names, s3_client(aws, region), region=region)
+            bucket_properties.apply(template, names, s3_client(aws, region), region=region)
     told = json.loads(outputs.read_text())
     return tuple(
         DeployedTeam(team, told[stack]["ApiAddress"], told[stack]["BucketName"])
         for team, stack in stacks.items()
     )
-
-
-def _template(aws: LocalAws, stack: str) -> Template:
-    template: Template = json.loads((_assembly(aws) / f"{stack}.template.json").read_text())
-    return template
-
-
-def _assembly(aws: LocalAws) -> Path:
-    return aws.data_dir / "cdk.out"
 
 
 def _physical_ids(aws: LocalAws, stack: str, region: str) -> dict[str, str]:
@@ -95,20 +87,15 @@ def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:
         *(("--ca-bundle-path", str(aws.tls.ca)) if aws.tls else ()),
     ]
     log = aws.data_dir / "cdk.log"
-    temporary = aws.data_dir / "cdk-tmp"
-    shutil.rmtree(temporary, ignore_errors=True)  # a killed command left it
-    temporary.mkdir(mode=0o700)
-    log.unlink(missing_ok=True)
-    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
-        ended = _run(command, folder, output.fileno(), _cdk_environment(aws, temporary))
+    with create_private(log) as output:
+        ended = _run(command, folder, output, _cdk_environment(aws))
     if ended != 0:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
-        raise LocalAwsError(f"cdk {command[1]} failed; the end of {log}:\n{tail}")
+        raise LocalAwsError(f"cdk {command[1]} failed; the end of {log}:\n{tail(log, 30)}")
 
 
-def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
+def _cdk_environment(aws: LocalAws) -> dict[str, str]:
     own = {
-        "TMPDIR": str(temporary),
+        "TMPDIR": str(aws.temporary),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CDK_DISABLE_VERSION_CHECK": "true",
         # CDK's rules for templates take seconds to load, and the unit tests apply them to every template.
@@ -118,7 +105,7 @@ def _cdk_environment(aws: LocalAws, temporary: Path) -> dict[str, str]:
     return for_local_commands(os.environ) | aws.environment() | own
 
 
-def _run(command: Sequence[str], folder: Path, output: int, environment: dict[str, str]) -> int:
+def _run(command: Sequence[str], folder: Path, output: BinaryIO, environment: dict[str, str]) -> int:
     """Run a command, and kill every process that it started when the command ends or is interrupted."""
     process = subprocess.Popen(
         [sys.executable, "-I", _TIED_PROCESS, *command],

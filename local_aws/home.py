@@ -3,14 +3,13 @@
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from local_aws.failure import LocalAwsError
-from local_aws.private_file import read_port, write_port, write_private
+from local_aws.files import remove, write_private
 from local_aws.server import ACCOUNT, REGION, ROOT
 
 DEFAULT_FOLDER = ROOT / ".local"
@@ -71,11 +70,11 @@ class Home:
         """Shell exports with which Terraform authenticates."""
         self.cloud_config = self.folder / "cloud.tfrc"
         """A CLI configuration with which `cloud {}` and `backend "remote"` find the API and authenticate."""
+        self.port = self.folder / "port"
         self.issuer_keys = self.folder / "issuer" / "keys.json"
         self.issuer_port = self.folder / "issuer" / "port"
         self._connection = self.folder / "connection.json"
         self._deployment = self.folder / "deployment.json"
-        self._port = self.folder / "port"
 
     @property
     def finished(self) -> bool:
@@ -88,14 +87,6 @@ class Home:
             or self._connection.exists()
             or any(path.name in _KEPT for path in (self.aws_data / "s3").rglob("*"))
         )
-
-    def port(self) -> int | None:
-        """Return the port that was used last, or None if no port is stored."""
-        return read_port(self._port)
-
-    def remember_port(self, port: int) -> None:
-        """Store the port for the next start."""
-        write_port(self._port, port)
 
     def deployment(self) -> Deployment | None:
         """Return the last deployment; None if it has no valid record, so that `make up` deploys again."""
@@ -137,10 +128,7 @@ class Home:
         """Remove the folder with everything in it. The caller must be within `alone`."""
         last = (self.folder / _LOCK, self.folder / _MARKER)  # so that an interrupted removal can be repeated
         for path in (*({*self.folder.iterdir()} - {*last}), *last):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            remove(path)
         self.folder.rmdir()
 
     @contextmanager

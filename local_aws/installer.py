@@ -8,16 +8,16 @@ import ast
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from local_aws.failure import LocalAwsError
+from local_aws.server import ROOT
 
-_ROOT = Path(__file__).resolve().parent.parent
-UV_REQUIREMENTS = _ROOT / "local_aws" / "requirements-set-up.txt"
+UV_REQUIREMENTS: Final = ROOT / "local_aws" / "requirements-set-up.txt"
 _PIP_INSTALL: Final = (
     *("install", "--quiet", "--disable-pip-version-check", "--no-input"),
     *("--no-deps", "--no-compile"),
@@ -46,19 +46,19 @@ class Installer:
 
     venv: Path
 
-    def get_uv(self) -> str | None:
-        """Install uv beside pip; return None, or a line for the user that says why it cannot be installed."""
+    def get_uv(self) -> list[str]:
+        """Install uv beside pip; return a warning for the user if it cannot be installed."""
         # A build of uv from source would need a Rust compiler and minutes.
-        ended = self._pip("--only-binary=:all:", "--require-hashes", "--requirement", UV_REQUIREMENTS)
-        return f"{_SLOWER} uv cannot be had here: {_reason(ended)}" if ended.returncode else None
+        ended = start(*self._pip("--only-binary=:all:", "--require-hashes", "--requirement", UV_REQUIREMENTS))
+        return [f"{_SLOWER} uv cannot be had here: {_reason(ended)}"] if ended.returncode else []
 
-    def install(self, *arguments: str | Path, into: Path | None = None) -> str | None:
+    def install(self, *arguments: str | Path, into: Path | None = None) -> list[str]:
         """Install packages without their dependencies, with arguments that uv and pip both understand.
 
-        `into` is another virtual environment, which needs no pip; None means `venv`. Return None, or a line
-        for the user that says why pip was used instead of uv.
+        `into` is another virtual environment, which needs no pip; None means `venv`. Return a warning for the
+        user if pip was used because uv failed.
         """
-        said = None
+        warnings = []
         uv = self.venv / "bin" / "uv"
         if uv.exists():  # else `get_uv` said why
             told = uv_environment(pip_settings(self.venv / "bin" / "python"), os.environ)
@@ -70,23 +70,21 @@ class Installer:
                     environment={**told, "UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never"},
                 )
             if ended.returncode == 0:
-                return None
-            said = f"{_SLOWER} uv failed: {_reason(ended)}"
-        check(self._pip(*arguments, into=into))
-        return said
+                return []
+            warnings = [f"{_SLOWER} uv failed: {_reason(ended)}"]
+        run(*self._pip(*arguments, into=into))
+        return warnings
 
-    def _pip(self, *arguments: str | Path, into: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    def _pip(self, *arguments: str | Path, into: Path | None = None) -> Sequence[str | Path]:
         where = ("--python", into / "bin" / "python") if into else ()
-        return start(self.venv / "bin" / "python", "-m", "pip", *where, *_PIP_INSTALL, *arguments)
+        return (self.venv / "bin" / "python", "-m", "pip", *where, *_PIP_INSTALL, *arguments)
 
 
 @cache
 def pip_settings(python: Path) -> Mapping[str, str]:
     """Return pip's settings for `pip install`: variables override [install], which overrides [global]."""
-    listed = start(python, "-m", "pip", "config", "list")
-    check(listed)
     sections: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
-    for line in listed.stdout.splitlines():
+    for line in run(python, "-m", "pip", "config", "list").splitlines():
         key, _, value = line.partition("=")
         section, _, name = key.rpartition(".")
         if section in sections:
@@ -117,7 +115,7 @@ def start(
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run(
         [str(word) for word in command],
-        cwd=_ROOT,
+        cwd=ROOT,
         env={**inherited, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -127,10 +125,12 @@ def start(
     )
 
 
-def check(ended: "subprocess.CompletedProcess[str]") -> None:
-    """Raise `LocalAwsError` if a command failed."""
+def run(*command: str | Path) -> str:
+    """Run a command as `start` does, and return its output; `LocalAwsError` if it failed."""
+    ended = start(*command)
     if ended.returncode:
         raise LocalAwsError(f"{ended.stdout.strip()}\n\n{' '.join(ended.args)} failed; see above.")
+    return ended.stdout
 
 
 def _reason(ended: "subprocess.CompletedProcess[str]") -> str:

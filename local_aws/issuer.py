@@ -4,156 +4,108 @@ It makes keys and signatures with another library than the library with which Ho
 """
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from http import HTTPStatus
 from threading import Event
-from typing import Any, Final, Self
+from typing import Any, Final
 from uuid import uuid4
 
-from joserfc import jwt
-from joserfc.jwk import ECKey, KeySet, RSAKey
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, JWKRegistry, Key, RSAKey
 
 from local_aws import loopback
 from local_aws.failure import LocalAwsError
+from local_aws.files import read_port, write_port, write_private
 from local_aws.home import Home
-from local_aws.private_file import read_port, write_port, write_private
 from local_aws.server import HOST, answers
 
 DEFAULT_PORT: Final = 4570
 DISCOVERY: Final = "/.well-known/openid-configuration"
 KEYS: Final = "/keys"
+ALGORITHMS: Final = ("RS256", "ES256")
 
 _CHECK_TIME_LIMIT = 2.0
-_LIFETIME = timedelta(minutes=10)
+_LIFETIME = 600
+
+Keys = Mapping[str, Key]
+"""An issuer's keys: a signing key for each algorithm."""
 
 
-class Algorithm(StrEnum):
-    RS256 = "RS256"
-    ES256 = "ES256"
-
-
-@dataclass(frozen=True, slots=True)
-class SigningKeys:
-    """The issuer's keys: `current` has a signing key for each algorithm."""
-
-    current: Mapping[Algorithm, RSAKey | ECKey] = field(repr=False)
-
-    @classmethod
-    def new(cls) -> Self:
-        """Make a key for each algorithm; each key's ID is the key's thumbprint (RFC 7638)."""
-        return cls(
-            {
-                Algorithm.RS256: RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True),
-                Algorithm.ES256: ECKey.generate_key("P-256", {"use": "sig", "alg": "ES256"}, auto_kid=True),
-            }
-        )
-
-    def published(self) -> dict[str, Any]:
-        """Return the public keys, as a JWK set (RFC 7517 section 5)."""
-        return dict(KeySet([*self.current.values()]).as_dict(private=False))
-
-    def to_json(self) -> str:
-        """Return the public and private keys as JSON for the file."""
-        return json.dumps({"current": [key.as_dict(private=True) for key in self.current.values()]}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Parse the file's JSON; `ValueError` if it has no valid keys."""
-        try:
-            keys = [_key(each) for each in json.loads(text)["current"]]
-            return cls({Algorithm(str(key.alg)): key for key in keys})
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"no keys of an issuer: {error!r}") from error
-
-
-def _key(document: Any) -> RSAKey | ECKey:
-    return RSAKey.import_key(document) if document["kty"] == "RSA" else ECKey.import_key(document)
-
-
-def id_token(
-    keys: SigningKeys,
-    issuer: str,
-    *,
-    subject: str,
-    audience: str,
-    claims: Mapping[str, Any],
-    lifetime: timedelta,
-    now: datetime,
-    algorithm: Algorithm = Algorithm.RS256,
-) -> str:
-    """Sign an ID token (OpenID Connect Core 1.0 section 2). Each token has a `jti` of its own.
-
-    `claims` are added to the standard claims such as `iss`, or replace them. `now` becomes `iat` and `nbf`; a
-    token with a negative lifetime has expired already.
-    """
-    key = keys.current[algorithm]
-    body = {
-        "iss": issuer,
-        "sub": subject,
-        "aud": audience,
-        "iat": int(now.timestamp()),
-        "nbf": int(now.timestamp()),
-        "exp": int((now + lifetime).timestamp()),
-        "jti": str(uuid4()),
-        **claims,
+def new_keys() -> Keys:
+    """Make a key for each algorithm; each key's ID is the key's thumbprint (RFC 7638)."""
+    return {
+        "RS256": RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True),
+        "ES256": ECKey.generate_key("P-256", {"use": "sig", "alg": "ES256"}, auto_kid=True),
     }
-    return jwt.encode({"alg": algorithm.value, "kid": key.kid}, body, key, algorithms=[algorithm.value])
 
 
-# --- over HTTP -----------------------------------------------------------------------------------
+def to_json(keys: Keys) -> str:
+    """Return the public and private keys as JSON for the file."""
+    return json.dumps({"current": [key.as_dict(private=True) for key in keys.values()]}, indent=2)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A JSON response; `headers` are added to Content-Length and Content-Type."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def answer(issuer: str, keys: SigningKeys, path: str) -> Answer:
-    """Return an issuer's response to a request for a path (OpenID Connect Discovery 1.0 section 4)."""
-    if path == DISCOVERY:
-        return as_json(
-            {
-                "issuer": issuer,
-                "jwks_uri": f"{issuer}{KEYS}",
-                "response_types_supported": ["id_token"],
-                "subject_types_supported": ["public"],
-                "id_token_signing_alg_values_supported": [each.value for each in keys.current],
-            }
-        )
-    if path == KEYS:
-        return as_json(keys.published())
-    return as_json({"error": "not_found"}, status=404)
+def from_json(text: str) -> Keys:
+    """Parse the file's JSON; `ValueError` if it has no valid keys."""
+    try:
+        keys = {key["alg"]: JWKRegistry.import_key(key) for key in json.loads(text)["current"]}
+    except (KeyError, TypeError, JoseError) as error:
+        raise ValueError(f"no keys of an issuer: {error!r}") from error
+    if keys.keys() != {*ALGORITHMS}:
+        raise ValueError("no keys of an issuer")
+    return keys
 
 
-def as_json(document: Any, *, status: int = 200) -> Answer:
-    return Answer(status, json.dumps(document).encode())
+def claims(issuer: str, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the claims of an ID token for Holdfast (OpenID Connect Core 1.0 section 2).
+
+    `changed` are added to the standard claims such as `iss`, or replace them. Each token has a `jti` of its
+    own.
+    """
+    now = int(time.time())
+    return {
+        "iss": issuer,
+        "sub": "local-job",
+        "aud": "holdfast",
+        "iat": now,
+        "nbf": now,
+        "exp": now + _LIFETIME,
+        "jti": str(uuid4()),
+        **changed,
+    }
 
 
-def serving(answering: Callable[[str], Answer], *, port: int = 0) -> AbstractContextManager[str]:
-    """Serve an issuer on 127.0.0.1 while the context lasts; the context's value is the issuer's URL."""
+def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **header: Any) -> str:
+    """Sign a token. `header` adds fields to the header or replaces them; a field of None is left out."""
+    fields = {"typ": "JWT", "alg": alg, "kid": key.kid, **header}
+    protected = {name: value for name, value in fields.items() if value is not None}
+    payload = body if isinstance(body, str) else json.dumps(body)
+    registry = jws.JWSRegistry(algorithms=[alg], strict_check_header=False)
+    return jws.serialize_compact(protected, payload, key, registry=registry)
 
-    class Handler(loopback.Handler):
-        def respond(self) -> None:
-            answered = answering(self.path)
-            headers = {"Content-Type": "application/json", **answered.headers}
-            self.answer(answered.status, answered.body, headers)
 
-    return loopback.serving(Handler, port=port)
+def documents(issuer: str, keys: Iterable[Key]) -> dict[str, Any]:
+    """Return what an issuer publishes, by path (OpenID Connect Discovery 1.0 section 4)."""
+    return {
+        DISCOVERY: {
+            "issuer": issuer,
+            "jwks_uri": f"{issuer}{KEYS}",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": list(ALGORITHMS),
+        },
+        KEYS: {"keys": [key.as_dict(private=False) for key in keys]},
+    }
 
 
 # --- the commands --------------------------------------------------------------------------------
 
 
-def _load(home: Home) -> SigningKeys:
+def _load(home: Home) -> Keys:
     try:
-        return SigningKeys.from_json(home.issuer_keys.read_text())
+        return from_json(home.issuer_keys.read_text())
     except FileNotFoundError:
         raise LocalAwsError("There is no issuer yet: run `make issuer` in another shell.") from None
     except ValueError as error:
@@ -176,10 +128,18 @@ def serve(home: Home, port: int | None) -> None:
         with home.alone():
             if not home.issuer_keys.exists():
                 home.issuer_keys.parent.mkdir(mode=0o700, exist_ok=True)
-                write_private(home.issuer_keys, SigningKeys.new().to_json() + "\n")
-            keys = _load(home)
+                write_private(home.issuer_keys, to_json(new_keys()) + "\n")
+            published = documents(address, _load(home).values())
+
+            class Handler(loopback.Handler):
+                def respond(self) -> None:
+                    document = published.get(self.path)
+                    status = HTTPStatus.OK if document else HTTPStatus.NOT_FOUND
+                    body = json.dumps(document or {"error": "not_found"}).encode()
+                    self.answer(status, body, {"Content-Type": "application/json"})
+
             try:
-                open_.enter_context(serving(lambda path: answer(address, keys, path), port=wanted))
+                open_.enter_context(loopback.serving(Handler, port=wanted))
             except OSError as error:
                 raise LocalAwsError(
                     f"Port {wanted} on {HOST} cannot be used ({error.strerror}); "
@@ -208,23 +168,13 @@ and sign in with an ID token, as a CI job does:
 Ctrl-C stops it. Its keys and its port stay in .local/issuer."""
 
 
-def print_id_token(home: Home, claims: Mapping[str, str]) -> str | None:
-    """Print only an ID token for Holdfast, as for a job on this machine; `claims` are added or replaced.
+def print_id_token(home: Home, changed: Mapping[str, str]) -> str | None:
+    """Print only an ID token for Holdfast, as for a job on this machine. `changed` are claims.
 
     Return a warning if the issuer does not run, else None.
     """
     address, port = _address(home)
-    print(
-        id_token(
-            _load(home),
-            address,
-            subject="local-job",
-            audience="holdfast",
-            claims=claims,
-            lifetime=_LIFETIME,
-            now=datetime.now(UTC),
-        )
-    )
+    print(signed(_load(home)["RS256"], claims(address, changed)))
     if answers(port, DISCOVERY, timeout=_CHECK_TIME_LIMIT):
         return None
     return f"Nothing answers at {address}: run `make issuer` in another shell before you use the token."

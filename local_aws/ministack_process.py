@@ -1,12 +1,11 @@
 """Run MiniStack in this process, on one address only and as the only server of its folder.
 
-MiniStack's own command would also try port 443 and write a pid file elsewhere, so this module starts the same
-web server with MiniStack's application. MiniStack would also respond to requests of web pages in a browser on
-this machine, so a gate refuses them. This file runs on MiniStack's interpreter and imports nothing but the
-standard library and, while it serves, MiniStack.
+MiniStack's own command serves, with its application changed: MiniStack would also respond to requests of web
+pages in a browser on this machine, so a gate refuses them. This file runs on MiniStack's interpreter and
+imports nothing but the standard library and, while it serves, MiniStack.
 
-Arguments: the pid file; `tied` or `free`; the file that records the functions' requests, or `-`; then the
-arguments of hypercorn.
+Arguments: the pid file; `tied` or `free`; the file that records the functions' requests, or `-`. Environment
+variables have MiniStack's settings.
 """
 
 import asyncio.constants
@@ -17,8 +16,6 @@ import json
 import os
 import queue
 import re
-import resource
-import runpy
 import signal
 import sys
 import threading
@@ -58,7 +55,6 @@ _COLLECTING = 0.5  # seconds
 
 _LOCK_ATTEMPTS = 40
 _LOCK_PAUSE = 0.05
-_TIME_TO_SAVE = 20
 _TIME_TO_CLOSE = 0.5
 
 
@@ -81,22 +77,14 @@ def _hold(pid_file: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Stop this server when its standard input ends, because the process that started it has ended."""
+    """Kill this server when its standard input ends, because the process that started it has ended."""
 
     def watch() -> None:
         while os.read(0, 1):
             pass
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(_TIME_TO_SAVE)
         os.killpg(0, signal.SIGKILL)  # with the workers of the functions
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _allow_many_connections() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _refusal(scope: _Message) -> str | None:
@@ -281,11 +269,10 @@ def _hand_log_lines_over_together() -> None:
 
 def main() -> None:
     """Serve until SIGTERM."""
-    pid_file, lifetime, calls, *arguments = sys.argv[1:]
+    pid_file, lifetime, calls = sys.argv[1:]
     _hold(pid_file)
     if lifetime == "tied":
         _end_with_parent()
-    _allow_many_connections()
     # Idle clients never answer the end of a TLS connection: with asyncio's 30 s no stop would be graceful.
     vars(asyncio.constants).update(SSL_SHUTDOWN_TIMEOUT=_TIME_TO_CLOSE)
     _name_log_groups_as_aws()
@@ -293,9 +280,12 @@ def main() -> None:
     _match_empty_rests_as_aws()
     _hand_log_lines_over_together()
     module = importlib.import_module("ministack.app")
-    vars(module).update(app=_gated(module.app if calls == "-" else _recorded(module.app, calls)))
-    sys.argv = ["hypercorn", "ministack.app:app", *arguments]
-    runpy.run_module("hypercorn", run_name="__main__", alter_sys=True)
+    vars(module).update(
+        app=_gated(module.app if calls == "-" else _recorded(module.app, calls)),
+        _port_is_bindable=lambda *_: False,  # with TLS it would also listen on port 443
+    )
+    del sys.argv[1:]
+    module.main()
 
 
 if __name__ == "__main__":

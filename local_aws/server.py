@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 from local_aws.failure import LocalAwsError
+from local_aws.files import create_private, tail
 
 ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
@@ -33,15 +34,6 @@ _TIME_TO_START = 60.0
 _TIME_TO_STOP = 30.0
 _TIME_TO_DIE = 10.0
 _PAUSE = 0.05
-
-
-class PortTakenError(LocalAwsError):
-    """Another program listens on the port."""
-
-    def __init__(self, port: int, address: str = HOST) -> None:
-        super().__init__(
-            f"Port {port} on {address} is taken by another program; pick another one: make up PORT={port + 1}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +80,13 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def check_port_free(port: int) -> None:
-    """Raise `PortTakenError` unless a server could listen on this port and receive requests to localhost."""
+    """Raise `LocalAwsError` unless a server could listen on this port and receive requests to localhost."""
+
+    def taken(address: str) -> LocalAwsError:
+        return LocalAwsError(
+            f"Port {port} on {address} is taken by another program; pick another one: make up PORT={port + 1}"
+        )
+
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -96,21 +94,21 @@ def check_port_free(port: int) -> None:
         except PermissionError as error:
             raise LocalAwsError(f"Port {port} may not be used by this user; pick one above 1023.") from error
         except OSError as error:
-            raise PortTakenError(port) from error
+            raise taken(HOST) from error
     # Many systems try IPv6 first for `localhost`, which presigned addresses name.
     with contextlib.suppress(OSError), socket.create_connection((_IPV6, port), timeout=1):
-        raise PortTakenError(port, _IPV6)
+        raise taken(_IPV6)
 
 
 def answers(port: int, path: str, tls: Certificates | None = None, *, timeout: float = 5) -> bool:
     """Return whether a server on this port of 127.0.0.1 responds to a GET of a path with 200."""
-    if tls:
-        context = ssl.create_default_context(cafile=str(tls.ca))
-        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            HOST, port, timeout=timeout, context=context
+    connection = (
+        http.client.HTTPSConnection(
+            HOST, port, timeout=timeout, context=ssl.create_default_context(cafile=str(tls.ca))
         )
-    else:
-        connection = http.client.HTTPConnection(HOST, port, timeout=timeout)
+        if tls
+        else http.client.HTTPConnection(HOST, port, timeout=timeout)
+    )
     with contextlib.closing(connection):
         try:
             connection.request("GET", path)
@@ -171,6 +169,11 @@ class LocalAws:
         return self.data_dir / "server.log"
 
     @property
+    def temporary(self) -> Path:
+        """Return the folder for temporary files, which is emptied at the server's start."""
+        return self.data_dir / "tmp"
+
+    @property
     def running(self) -> bool:
         return find_running(self.data_dir) is not None
 
@@ -199,13 +202,11 @@ class LocalAws:
             raise LocalAwsError(f"A local AWS runs in {self.data_dir} already.")
         check_port_free(self.port)
         self._make_folders()
-        with self._new_log() as log:
+        with create_private(self.log) as log:
             process = subprocess.Popen(
                 [
                     *(_PYTHON, "-I", _PROCESS, self.data_dir / "server.pid", "free" if stays else "tied"),
                     self.calls.resolve() if self.calls else "-",
-                    *("--bind", f"{HOST}:{self.port}", "--workers", "0", "--keep-alive", "75"),
-                    *(("--certfile", self.tls.cert, "--keyfile", self.tls.key) if self.tls else ()),
                 ],
                 cwd=self.data_dir,
                 env=self._server_environment(),
@@ -233,7 +234,7 @@ class LocalAws:
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(running.pid, signal.SIGTERM)
-        ended = self._wait_until(lambda: not self._lives(running), _TIME_TO_STOP)
+        ended = self._wait_until(lambda: find_running(self.data_dir) != running, _TIME_TO_STOP)
         _kill_group(running.pid)  # workers that outlived the server
         self._reap()
         if not ended:
@@ -252,8 +253,7 @@ class LocalAws:
             raise LocalAwsError(f"The local AWS in {self.data_dir} could not be killed.")
 
     def __enter__(self) -> Self:
-        if not self.running:
-            self.start()
+        self.start()
         return self
 
     def __exit__(
@@ -267,28 +267,22 @@ class LocalAws:
         else:
             self.kill()
 
-    def tail(self, lines: int = 20) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
-
     # --- how ---------------------------------------------------------------------------------------
 
     def _make_folders(self) -> None:
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.data_dir.chmod(0o700)
-        temporary = self.data_dir / "tmp"
-        shutil.rmtree(temporary, ignore_errors=True)  # the workers' folders of a server that was killed
-        temporary.mkdir(mode=0o700)
-
-    def _new_log(self) -> BinaryIO:
-        return os.fdopen(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+        shutil.rmtree(self.temporary, ignore_errors=True)  # the workers' folders of a server that was killed
+        self.temporary.mkdir(mode=0o700)
 
     def _server_environment(self) -> dict[str, str]:
         # The Lambda workers inherit these variables, and no others of this machine.
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(self.data_dir / "tmp"),
-            "TMPDIR": str(self.data_dir / "tmp"),
+            "HOME": str(self.temporary),
+            "TMPDIR": str(self.temporary),
             "LANG": "C.UTF-8",
+            "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self.port),
             "MINISTACK_REGION": REGION,
             "MINISTACK_ACCOUNT_ID": ACCOUNT,
@@ -319,12 +313,7 @@ class LocalAws:
             )
             or process.poll() is not None
         ):
-            raise LocalAwsError(f"The local AWS did not start; the end of {self.log}:\n{self.tail()}")
-
-    def _lives(self, server: Running) -> bool:
-        if self._child and self._child.pid == server.pid:
-            return self._child.poll() is None
-        return find_running(self.data_dir) == server
+            raise LocalAwsError(f"The local AWS did not start; the end of {self.log}:\n{tail(self.log)}")
 
     def _reap(self) -> None:
         child, self._child = self._child, None

@@ -1,7 +1,6 @@
 """`make up`: the local AWS with Holdfast on it, and everything that Terraform needs to use it."""
 
 import base64
-import hashlib
 import http.client
 import json
 import os
@@ -10,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from enum import Enum, auto
 from http import HTTPStatus
@@ -21,8 +20,8 @@ from holdfast.names import RESERVED
 from infra.config import ConfigError, load_teams, team_named
 from infra.team_settings import TeamConfig
 from local_aws.failure import LocalAwsError
+from local_aws.files import digest, read_port, tail, write_port, write_private
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
-from local_aws.private_file import write_private
 from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, Running, check_port_free, find_running, for_local_commands
 
@@ -31,13 +30,16 @@ _TEAMS_FILE = ROOT / "teams.toml"
 _EVERY_TEAM = "all"
 
 # The inputs of a deployment. A change of any other file needs no deployment.
-_DEPLOYED = (
-    *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
-    *("console", "package-lock.json", "local_aws/requirements.txt"),
-    *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
-    "local_aws/template.py",
-)
-_BOOTSTRAPPED = ("package-lock.json",)
+_DEPLOYED = [
+    ROOT / path
+    for path in (
+        *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
+        *("console", "package-lock.json", "local_aws/requirements.txt"),
+        *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
+        "local_aws/template.py",
+    )
+]
+_BOOTSTRAPPED = [ROOT / "package-lock.json"]
 
 _EXAMPLE_STATE = "my/first-state"
 _NO_STATE = f"{RESERVED}/{'0' * 32}"
@@ -126,19 +128,18 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
     A port of None is the port used last, or else 4566. `teams` (see `requested_teams`) are deployed in
     addition to the first team of teams.toml and the teams that are deployed already.
     """
-    configured = _configured_teams()
-    requested = requested_teams(teams, configured)
-    known = [team.name for team in configured]
-    wanted_port = port or home.port() or DEFAULT_PORT
+    configured = {team.name: team for team in _configured_teams()}
+    requested = requested_teams(teams, [*configured.values()])
+    wanted_port = port or read_port(home.port) or DEFAULT_PORT
     with home.alone():
         if not home.aws_data.exists():
             home.forget()
-        wanted = teams_to_deploy(known, home.deployed_teams(), requested)
+        wanted = teams_to_deploy([*configured], home.deployed_teams(), requested)
         running = find_running(home.aws_data)
         if running is None or running.port != wanted_port:
             check_port_free(wanted_port)
         aws = LocalAws(wanted_port, home.aws_data)
-        home.remember_port(wanted_port)
+        write_port(home.port, wanted_port)
         deployment = _bring_up(home, aws, running, wanted)
         first = deployment.teams[0]
         chosen = {"HOLDFAST_TEAM": first.name, "HOLDFAST_ADDRESS": first.api_address}
@@ -149,15 +150,12 @@ def up(home: Home, port: int | None, teams: str | None = None) -> None:
         exports = (f"export {key}='{value}'\n" for key, value in connection.environment().items())
         write_private(home.terraform_env, "".join(exports))
         write_private(home.cloud_config, cloud_config(connection))
-    not_deployed = [team for team in known if team not in wanted]
-    _print_next(home, deployment, not_deployed, declared_only=takes_declared_names_alone(first.name))
+    _print_next(home, deployment, configured)
 
 
 def takes_declared_names_alone(team: str) -> bool:
     """Return whether a team's names must be declared before the first write (`new_states = "declared"`)."""
-    return any(
-        configured.name == team and configured.new_states == "declared" for configured in _configured_teams()
-    )
+    return any(each.name == team and each.new_states == "declared" for each in _configured_teams())
 
 
 def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -183,7 +181,7 @@ def holdfast(*arguments: str, environment: dict[str, str] | None = None) -> str:
 
 
 def _bring_up(home: Home, aws: LocalAws, running: Running | None, teams: Sequence[str]) -> Deployment:
-    digests = _digest(_DEPLOYED, *teams, aws.endpoint), _digest(_BOOTSTRAPPED)
+    digests = digest(_DEPLOYED, *teams, aws.endpoint), digest(_BOOTSTRAPPED)
     known = home.deployment()
     todo = steps(
         finished=home.finished,
@@ -249,19 +247,6 @@ def _and(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _digest(paths: Iterable[str], *more: str) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        top = ROOT / path
-        files = sorted(top.rglob("*")) if top.is_dir() else [top]
-        for file in files:
-            if file.is_file() and "__pycache__" not in file.parts:
-                digest.update(f"{file.relative_to(ROOT)}\0".encode())
-                digest.update(hashlib.sha256(file.read_bytes()).digest())
-    digest.update("\0".join(more).encode())
-    return digest.hexdigest()
-
-
 # --- the token -----------------------------------------------------------------------------------
 
 
@@ -303,7 +288,7 @@ def _is_taken(connection: Connection, aws: LocalAws) -> bool:
         case _:
             raise LocalAwsError(
                 f"Holdfast answered {status} where it should have read a state. The end of {aws.log}:\n"
-                f"{aws.tail()}\nTry `make down` and `make up`, which keep the states."
+                f"{tail(aws.log)}\nTry `make down` and `make up`, which keep the states."
             )
 
 
@@ -342,9 +327,7 @@ terraform {{
 }}"""
 
 
-def _print_next(
-    home: Home, deployment: Deployment, not_deployed: Sequence[str], *, declared_only: bool
-) -> None:
+def _print_next(home: Home, deployment: Deployment, configured: Mapping[str, TeamConfig]) -> None:
     first, *others = deployment.teams
     block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
     whom = f"team {first.name}" if not others else f"teams {_and(team.name for team in deployment.teams)}"
@@ -356,7 +339,7 @@ teams.toml says that names must be declared for {first.name}, before `terraform 
 
     .venv/bin/holdfast state create {_EXAMPLE_STATE}
 """
-        if declared_only
+        if configured[first.name].new_states == "declared"
         else ""
     )
     print(f"""
@@ -388,9 +371,8 @@ TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which is all that the commands for operat
 
 For the `holdfast` command and the AWS CLI: set -a; . {_display(home.aws_env)}; set +a
 The API's address, for `holdfast configure`: {first.api_address}""")
-    with_console = {team.name for team in _configured_teams() if team.console}
     for team in deployment.teams:
-        if team.name in with_console:
+        if configured[team.name].console:
             print(f"The console of the team {team.name}, for a browser: {team.api_address}/console/")
     for team in others:
         print(f"""
@@ -398,7 +380,8 @@ The team {team.name} has tokens and a backend block of its own:
 
     .venv/bin/holdfast token create --team {team.name} --role maintainer --scope '*'
     .venv/bin/holdfast backend-config {_EXAMPLE_STATE} --team {team.name}""")
-    if not_deployed:
+    deployed = {team.name for team in deployment.teams}
+    if not_deployed := [team for team in configured if team not in deployed]:
         print(f"\nteams.toml also defines {_and(not_deployed)}: `make up TEAMS=all` deploys every team.")
 
 

@@ -74,9 +74,8 @@ def test_what_was_revoked_is_refused_within_sixty_seconds(
     of_narrowed = session(narrowed)
     revoked, rotated, kept = (strict.new_token("writer", "ci/*") for _ in range(3))
     _, expiring = new_token(strict, Role.WRITER, "ci/*", expires=now + timedelta(seconds=12))
-    expiring_id_token = issuer.token(
-        lasting.claims, now=now - timedelta(minutes=1), lifetime=timedelta(minutes=1, seconds=12) - LEEWAY
-    )
+    ends = int((now + timedelta(seconds=12) - LEEWAY).timestamp())
+    expiring_id_token = issuer.token({**lasting.claims, "iat": ends - 60, "nbf": ends - 60, "exp": ends})
     watched = {
         "a revoked token": Watched(revoked.header),
         "the old secret of a rotated token": Watched(rotated.header),

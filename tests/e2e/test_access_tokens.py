@@ -11,7 +11,6 @@ from joserfc.jwk import RSAKey
 
 from holdfast.access import Role
 from holdfast.identity.credentials import new_secret
-from local_aws.issuer import Algorithm
 from tests.support.access_records import add_aws_trust, add_oidc_trust, alike, new_token, trusted, with_header
 from tests.support.http_client import Client
 from tests.support.oidc import Issuer
@@ -24,7 +23,7 @@ def world_of(team: Team, issuer: Issuer) -> World:
     """Return the deployed team and an issuer, with the trust records of the table."""
     network = add_oidc_trust(team, issuer, SCOPE)
     add_aws_trust(team, "deployer", SCOPE)
-    key = issuer.keys.current[Algorithm.RS256]
+    key = issuer.keys["RS256"]
     assert isinstance(key, RSAKey)
     return World(team.put, network, trusted(team, "deployer"), key)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import trustme
 
-from local_aws.private_file import write_private
+from local_aws.files import write_private
 from local_aws.server import Certificates
 
 

@@ -3,25 +3,24 @@
 import base64
 import hmac
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from joserfc import jws
-from joserfc.jwk import ECKey, OKPKey, RSAKey
+from joserfc.jwk import Key as Key
+from joserfc.jwk import RSAKey
 
 from holdfast.access import Grant, Role
 from holdfast.identity import trust
 from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.oidc.keys import Issuers
+from local_aws import issuer as local_issuer
+from local_aws.issuer import DISCOVERY as DISCOVERY
+from local_aws.issuer import signed as signed
 
 ISSUER = "https://token.actions.githubusercontent.com"
-DISCOVERY = "/.well-known/openid-configuration"
 AUDIENCE = "holdfast"
 SUBJECT = "repo:acme/network:ref:refs/heads/main"
-
-Key = RSAKey | ECKey | OKPKey
 
 RSA = RSAKey.generate_key(2048, {"kid": "one"})
 FOREIGN = RSAKey.generate_key(2048, {"kid": "one"})
@@ -54,27 +53,8 @@ def _granted(changed: dict[str, Any]) -> dict[str, Any]:
 
 def claims(**changed: Any) -> dict[str, Any]:
     """Return the claims of a token. A claim of None is left out."""
-    now = int(time.time())
-    every = {
-        "iss": ISSUER,
-        "aud": AUDIENCE,
-        "sub": SUBJECT,
-        "repository": "acme/network",
-        "iat": now,
-        "nbf": now,
-        "exp": now + 300,
-        **changed,
-    }
+    every = local_issuer.claims(ISSUER, {"sub": SUBJECT, "repository": "acme/network", **changed})
     return {name: value for name, value in every.items() if value is not None}
-
-
-def signed(key: Key, body: Mapping[str, Any] | str, *, alg: str = "RS256", **header: Any) -> str:
-    """Return a token with its key's ID, unless `header` has another `kid`, or None."""
-    protected = {"alg": alg, "kid": key.as_dict(private=False).get("kid"), **header}
-    protected = {name: value for name, value in protected.items() if value is not None}
-    payload = body if isinstance(body, str) else json.dumps(body)
-    registry = jws.JWSRegistry(algorithms=[alg], strict_check_header=False)
-    return jws.serialize_compact(protected, payload, key, registry=registry)
 
 
 def raw(header: object, body: object, signature: bytes = b"x") -> str:
@@ -112,11 +92,12 @@ class Published:
         self.publish(*keys, issuer=issuer)
 
     def publish(self, *keys: Key, issuer: str = ISSUER) -> None:
-        self.publish_jwks([key.as_dict(private=False) for key in keys], issuer=issuer)
+        published = local_issuer.documents(issuer, keys)
+        self.documents |= {f"{issuer}{path}": document for path, document in published.items()}
 
     def publish_jwks(self, jwks: object, *, issuer: str = ISSUER) -> None:
         """Replace an issuer's keys by any value."""
-        self.documents[f"{issuer}{DISCOVERY}"] = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
+        self.publish(issuer=issuer)
         self.documents[f"{issuer}/keys"] = {"keys": jwks}
 
     def fetches(self) -> int:

@@ -4,14 +4,13 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from threading import Event
 from typing import Any, Final, Self
 
 from local_aws import issuer as local_issuer
-from local_aws.issuer import DISCOVERY, KEYS, Algorithm, Answer, SigningKeys, as_json, id_token, serving
-from tests.support.id_tokens import AUDIENCE
+from local_aws import loopback
+from local_aws.issuer import DISCOVERY, KEYS, new_keys, signed
 
 NETWORK: Final[Mapping[str, str]] = {"repository": "acme/network", "ref": "refs/heads/main"}
 """The claims that the tests' trust records require."""
@@ -39,7 +38,7 @@ class Issuer:
     """
 
     def __init__(self) -> None:
-        self.keys = SigningKeys.new()
+        self.keys = new_keys()
         self.fault: Fault | None = None
         self.asked: list[str] = []
         self._open = ExitStack()
@@ -47,7 +46,7 @@ class Issuer:
         self.address = ""
 
     def __enter__(self) -> Self:
-        self.address = self._open.enter_context(serving(self._answer))
+        self.address = self._serve()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,8 +60,7 @@ class Issuer:
         try:
             yield
         finally:
-            port = int(self.address.rpartition(":")[2])
-            self._open.enter_context(serving(self._answer, port=port))
+            self._serve(port=int(self.address.rpartition(":")[2]))
 
     @contextmanager
     def having(self, fault: Fault) -> Iterator[None]:
@@ -77,48 +75,46 @@ class Issuer:
         claims: Mapping[str, Any] = NETWORK,
         *,
         subject: str = "repo:acme/network:ref:refs/heads/main",
-        audience: Any = AUDIENCE,
-        lifetime: timedelta = timedelta(minutes=10),
-        algorithm: Algorithm = Algorithm.RS256,
-        now: datetime | None = None,
+        algorithm: str = "RS256",
     ) -> str:
-        """Return an ID token, which is valid unless an argument makes it invalid. Each token is different."""
-        return id_token(
-            self.keys,
-            self.address,
-            subject=subject,
-            audience=audience,
-            claims=claims,
-            lifetime=lifetime,
-            now=now or datetime.now(UTC),
-            algorithm=algorithm,
-        )
+        """Return an ID token, which is valid unless its claims make it invalid. Each token is different."""
+        body = local_issuer.claims(self.address, {"sub": subject, **claims})
+        return signed(self.keys[algorithm], body, alg=algorithm)
 
-    def _answer(self, path: str) -> Answer:
-        self.asked.append(path)
-        good = local_issuer.answer(self.address, self.keys, path)
+    def _serve(self, *, port: int = 0) -> str:
+        issuer = self
+
+        class Handler(loopback.Handler):
+            def respond(self) -> None:
+                issuer.asked.append(self.path)
+                issuer._respond(self)
+
+        return self._open.enter_context(loopback.serving(Handler, port=port))
+
+    def _respond(self, request: loopback.Handler) -> None:
+        path, status, headers = request.path, 200, {"Content-Type": "application/json"}
+        document = local_issuer.documents(self.address, self.keys.values())[path]
         match self.fault:
             case Fault.SLOW:
                 self._ends.wait(8)  # longer than anybody may wait for it
             case Fault.SERVER_ERROR:
-                return as_json({"error": "down"}, status=500)
+                status = 500
             case Fault.NOT_FOUND:
-                return as_json({"error": "not_found"}, status=404)
+                status = 404
             case Fault.REDIRECT:
-                return Answer(302, b"", {"Location": f"{self.address}/elsewhere{path}"})
+                status, headers = 302, {"Location": f"{self.address}/elsewhere{path}"}
             case Fault.OTHER_ISSUER if path == DISCOVERY:
-                return as_json({**json.loads(good.body), "issuer": "https://issuer.example"})
+                document |= {"issuer": "https://issuer.example"}
             case Fault.KEYS_OVER_HTTP_ELSEWHERE if path == DISCOVERY:
-                return as_json({**json.loads(good.body), "jwks_uri": "http://192.0.2.1/keys"})
-            case Fault.NO_JSON:
-                return Answer(200, b"<html>down for maintenance</html>")
+                document |= {"jwks_uri": "http://192.0.2.1/keys"}
             case Fault.TOO_LARGE:
-                return Answer(200, good.body.rstrip(b"}") + b', "padding": "' + b"x" * 2_000_000 + b'"}')
+                document |= {"padding": "x" * 2_000_000}
             case Fault.NO_KEYS if path == KEYS:
-                return as_json({"keys": []})
+                document = {"keys": []}
             case _:
                 pass
-        return good
+        no_json = b"<html>down for maintenance</html>" if self.fault is Fault.NO_JSON else b""
+        request.answer(status, no_json or json.dumps(document).encode(), headers)
 
 
 def basic(token: str) -> str:

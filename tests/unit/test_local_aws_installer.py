@@ -114,9 +114,7 @@ def test_uv_installs_from_the_index_that_pip_is_told_of(
     other = tmp_path / "other"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
 
-    said = with_uv(installer).install(*requirements(tmp_path, index.digest), into=other)
-
-    assert said is None
+    assert with_uv(installer).install(*requirements(tmp_path, index.digest), into=other) == []
     assert installed_by(other) == ("uv" if UV.exists() else "pip")
     assert f"/{WHEEL}" in index.paths
     assert list(installer.venv.glob(".uv-*")) == []
@@ -139,9 +137,10 @@ def test_another_content_than_the_pinned_one_is_not_installed(
 def test_pip_installs_where_the_index_has_no_uv_and_the_user_is_told(
     index: Index, installer: Installer, tmp_path: Path
 ) -> None:
-    assert "uv cannot be had here: ERROR: No matching distribution" in (installer.get_uv() or "")
+    [warning] = installer.get_uv()
+    assert "uv cannot be had here: ERROR: No matching distribution" in warning
     assert "/simple/uv/" in index.paths
-    assert installer.install(*requirements(tmp_path, index.digest)) is None
+    assert installer.install(*requirements(tmp_path, index.digest)) == []
     assert installed_by(installer.venv) == "pip"
 
 
@@ -150,9 +149,9 @@ def test_pip_installs_where_uv_fails_and_the_user_is_told(
 ) -> None:
     fake_uv(installer, "echo the disk is full\nexit 1\n")
 
-    said = installer.install(*requirements(tmp_path, index.digest))
-
-    assert said == "pip installs the packages instead of uv, which takes longer: uv failed: the disk is full"
+    assert installer.install(*requirements(tmp_path, index.digest)) == [
+        "pip installs the packages instead of uv, which takes longer: uv failed: the disk is full"
+    ]
     assert installed_by(installer.venv) == "pip"
 
 

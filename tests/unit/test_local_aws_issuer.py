@@ -6,7 +6,6 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -15,43 +14,39 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
-from local_aws.issuer import DISCOVERY, Algorithm, SigningKeys, id_token
+from local_aws.issuer import (
+    ALGORITHMS,
+    DISCOVERY,
+    KEYS,
+    Keys,
+    claims,
+    documents,
+    from_json,
+    new_keys,
+    signed,
+    to_json,
+)
 from local_aws.server import ROOT
 from tests.support.free_port import free_port
 from tests.support.front_door import FrontDoor
 
-NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
-
 
 @pytest.fixture(scope="module")
-def keys() -> SigningKeys:
-    return SigningKeys.new()
-
-
-def signed(keys: SigningKeys, algorithm: Algorithm = Algorithm.RS256, **claims: Any) -> str:
-    return id_token(
-        keys,
-        "http://127.0.0.1:1",
-        subject="somebody",
-        audience="holdfast",
-        claims=claims,
-        lifetime=timedelta(minutes=10),
-        now=NOW,
-        algorithm=algorithm,
-    )
+def keys() -> Keys:
+    return new_keys()
 
 
 def verified(token: str, published: Any) -> jwt.Token:
-    return jwt.decode(token, KeySet.import_key_set(published), algorithms=[each.value for each in Algorithm])
+    return jwt.decode(token, KeySet.import_key_set(published), algorithms=[*ALGORITHMS])
 
 
-@pytest.mark.parametrize("algorithm", Algorithm)
-def test_a_token_says_what_it_was_asked_to_and_fits_the_published_keys(
-    keys: SigningKeys, algorithm: Algorithm
-) -> None:
-    token = verified(signed(keys, algorithm, repository="acme/network"), keys.published())
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_token_says_what_it_was_asked_to_and_fits_the_published_keys(keys: Keys, algorithm: str) -> None:
+    body = claims("http://127.0.0.1:1", {"sub": "somebody", "repository": "acme/network"})
+    published = documents("http://127.0.0.1:1", keys.values())[KEYS]
+    token = verified(signed(keys[algorithm], body, alg=algorithm), published)
 
-    assert token.header["alg"] == algorithm
+    assert (token.header["alg"], token.header["typ"]) == (algorithm, "JWT")
     assert token.claims["exp"] - token.claims["iat"] == 600
     assert {name: token.claims[name] for name in ("iss", "sub", "aud", "repository")} == {
         "iss": "http://127.0.0.1:1",
@@ -61,21 +56,21 @@ def test_a_token_says_what_it_was_asked_to_and_fits_the_published_keys(
     }
 
 
-def test_nothing_private_is_published(keys: SigningKeys) -> None:
-    for key in keys.published()["keys"]:
+def test_nothing_private_is_published(keys: Keys) -> None:
+    for key in documents("http://127.0.0.1:1", keys.values())[KEYS]["keys"]:
         assert not key.keys() & {"d", "p", "q", "dp", "dq", "qi"}
         assert key.keys() >= {"kid", "use", "alg", "kty"}
 
 
-def test_kept_keys_are_the_same_and_no_two_tokens_are(keys: SigningKeys) -> None:
-    assert SigningKeys.from_json(keys.to_json()).published() == keys.published()
-    assert signed(keys) != signed(keys)
+def test_kept_keys_are_the_same_and_no_two_tokens_are(keys: Keys) -> None:
+    assert to_json(from_json(to_json(keys))) == to_json(keys)
+    assert claims("http://127.0.0.1:1", {}) != claims("http://127.0.0.1:1", {})
 
 
-def test_what_is_no_keys_is_refused() -> None:
-    for text in ("", "[]", "{}", '{"current": [{}], "retired": []}'):
-        with pytest.raises(ValueError, match=r"."):
-            SigningKeys.from_json(text)
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"current": []}', '{"current": [{}], "retired": []}'])
+def test_what_is_no_keys_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        from_json(text)
 
 
 # --- the commands --------------------------------------------------------------------------------
@@ -128,9 +123,10 @@ def test_it_runs_until_ctrl_c_and_its_tokens_fit_its_keys(tmp_path: Path) -> Non
     kept = [path for path in (folder / "issuer").iterdir() if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
 
-    # The next run has the same address, as trust records name it.
+    # The next run has the same address, as trust records name it, and the same keys.
     with running(folder) as again:
         assert said(again) == f"The issuer is {address}"
+        assert got(configuration["jwks_uri"], "") == published
 
 
 def test_a_token_that_nobody_could_verify_now_comes_with_a_warning(tmp_path: Path) -> None:

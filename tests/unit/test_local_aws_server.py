@@ -261,6 +261,7 @@ def test_with_tls_it_is_trusted_by_whoever_trusts_its_authority_and_stops_beside
         assert (tmp_path / "tls" / "server.key").stat().st_mode & 0o777 == 0o600
         assert ask(aws, "/", {"Origin": "https://example.com"})[0] == http.HTTPStatus.FORBIDDEN
         assert ask(aws, "/", {"Host": "example.com"})[0] == http.HTTPStatus.FORBIDDEN
+        assert set(re.findall(r"Running on (\S+)", aws.log.read_text())) == {aws.endpoint}
         idle = s3_client(aws)  # keeps its connection
         assert idle.list_buckets()["Buckets"] == []
         started = time.monotonic()

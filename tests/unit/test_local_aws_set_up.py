@@ -70,7 +70,7 @@ def test_it_is_made_again_when_any_of_its_inputs_changed(workshop: Workshop, cha
     [
         (sys, "base_prefix", "/opt/another-python"),
         (sys, "version_info", SimpleNamespace(major=3, minor=99)),
-        (local_aws.set_up, "_ROOT", Path("/moved/here")),
+        (local_aws.set_up, "ROOT", Path("/moved/here")),
     ],
 )
 def test_it_is_made_again_by_another_python_and_in_another_place(
@@ -116,8 +116,8 @@ def test_a_new_ministack_is_installed_with_the_local_aws_stopped(
 
     monkeypatch.setattr(local_aws.set_up, "DEFAULT_FOLDER", tmp_path)
     monkeypatch.setattr(local_aws.set_up, "set_up", only_ministack)
-    monkeypatch.setattr(local_aws.set_up, "_run", run)
-    monkeypatch.setattr(Installer, "install", lambda *_arguments, **_into: None)
+    monkeypatch.setattr(local_aws.set_up, "run", run)
+    monkeypatch.setattr(Installer, "install", lambda *_arguments, **_into: [])
     with LocalAws(free_port(), tmp_path / "aws") as aws:
         assert local_aws.set_up.main() == 0
     assert installing

@@ -19,6 +19,7 @@ from infra.team_settings import TeamConfig
 from local_aws import up as local_aws_up
 from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
+from local_aws.files import read_port, write_port
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from local_aws.server import ROOT, LocalAws
 from local_aws.up import Step, requested_teams, steps, teams_to_deploy
@@ -106,14 +107,14 @@ def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
     connection = Connection("http://127.0.0.1:4566/api", "id", "secret")
     deployment = Deployment("1", "2", (PLATFORM, PAYMENTS))
     with home.alone():
-        home.remember_port(4600)
+        write_port(home.port, 4600)
         assert not home.finished
         home.remember_connection(connection)
         assert home.finished, "a user with a token may have a state"
         home.remember_deployment(deployment)
 
     again = Home(tmp_path / ".local")
-    assert (again.port(), again.connection(), again.deployment()) == (4600, connection, deployment)
+    assert (read_port(again.port), again.connection(), again.deployment()) == (4600, connection, deployment)
 
 
 def test_a_connection_does_not_show_its_secret() -> None:
@@ -140,7 +141,7 @@ def test_a_record_that_cannot_be_read_is_as_good_as_none(tmp_path: Path, content
     (tmp_path / "connection.json").write_text(content)
     (tmp_path / "port").write_text(content)
     home = Home(tmp_path)
-    assert (home.deployment(), home.connection(), home.port()) == (None, None, None)
+    assert (home.deployment(), home.connection(), read_port(home.port)) == (None, None, None)
 
 
 def test_deployed_teams_are_known_by_their_buckets_when_the_record_is_gone(tmp_path: Path) -> None:
@@ -207,7 +208,7 @@ def test_a_renamed_team_is_said_in_one_line_before_anything_is_started(tmp_path:
     assert "write [teams.old] again" in done.stderr
     assert home.deployment() == before
     assert list(home.aws_data.iterdir()) == []
-    assert home.port() is None
+    assert read_port(home.port) is None
 
 
 CLOUD_CONFIG = """\
@@ -394,7 +395,7 @@ def test_who_waited_for_clean_gets_a_new_folder(tmp_path: Path) -> None:
     )
     home = Home(folder)
     with home.alone():
-        home.remember_port(4600)
+        write_port(home.port, 4600)
         waiting = subprocess.Popen(
             [sys.executable, "-u", "-c", program, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )

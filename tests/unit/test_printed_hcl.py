@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from holdfast_cli.commands.table import parser
+from infra.team_settings import TeamConfig
 from local_aws import up
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from tests.support import hcl
@@ -70,7 +71,8 @@ def printed_by_make_up() -> str:
     teams = (DeployedTeam("platform", ADDRESSES[1], "bucket"),)
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
         patch.setattr(up, "holdfast", lambda *_: "")  # `backend-config`
-        up._print_next(Home(ROOT / ".local"), Deployment("", "", teams), [], declared_only=False)  # noqa: SLF001
+        configured = {"platform": TeamConfig(name="platform")}
+        up._print_next(Home(ROOT / ".local"), Deployment("", "", teams), configured)  # noqa: SLF001
     return printed.getvalue()
 
 
