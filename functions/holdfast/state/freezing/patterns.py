@@ -28,7 +28,7 @@ _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 At = Callable[[StateName], Work]
 """Returns the caller's work at a state."""
 Tell = Callable[[StateName, Freeze | HeldFreeze], None]
-"""Is called after each change of a state, with the freeze that was placed, or the one that was removed."""
+"""Is called after each change of a state, with the freeze that was placed or removed."""
 Place = tuple[int, str]
 """The place of a name in the lists of `catalog.matching`."""
 
@@ -65,7 +65,7 @@ class Lifted:
     """The unfrozen states of one request, and the pattern.
 
     Attributes:
-        pattern: the frozen pattern; None if there is none with this ID.
+        pattern: the frozen pattern; None if no frozen pattern has this ID.
         next: the cursor of the next request, until which the pattern stays frozen; None at the end.
     """
 
