@@ -1,6 +1,5 @@
 """The findings of `holdfast doctor` on stores that honour every condition, and on stores that do not."""
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -214,10 +213,7 @@ def test_versions_that_cannot_be_removed_are_named(bucket: Bucket, through: "S3C
 
 
 def test_a_store_that_does_not_respond_is_one_problem(bucket: Bucket) -> None:
-    started = time.monotonic()
-
     findings = s3_probe.check(client("http://127.0.0.1:1"), bucket.name, ACCOUNT)
 
     assert problems(findings).keys() == {"s3"}
     assert [finding.check for finding in findings] == ["s3", "s3.removed"]
-    assert time.monotonic() - started < 20

@@ -29,7 +29,7 @@ from tests.support.oidc import Issuer
 from tests.support.pages import page
 from tests.support.sign_ins import basic
 from tests.support.team import HOLDFAST, Team
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS, wait_until
 
 DOCUMENT: Final = page("audit.md")
 STATE: Final = "audit/of/one/state"
@@ -114,7 +114,7 @@ def story(strict: Team) -> Iterator[Story]:
         def events() -> list[dict[str, Any]]:
             return [each for each in audit_trail.events(strict) if _timestamp(each) >= since]
 
-        wait_until(lambda: len(events()) >= len(TOLD), "all of it is in the trail", seconds=20)
+        wait_until(lambda: len(events()) >= len(TOLD), "all of it is in the trail")
         yield Story(
             alice=alice.id,
             operator=operator.id,
@@ -271,7 +271,7 @@ def test_a_command_shows_what_happened(strict: Team, story: Story, question: str
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANGS,
     )
     assert done.returncode == 0, done.stderr
 

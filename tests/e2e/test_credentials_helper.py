@@ -22,6 +22,7 @@ from tests.support.http_client import Credentials
 from tests.support.oidc import Issuer
 from tests.support.project import NewProject, Project, backend, cloud
 from tests.support.team import HOLDFAST, Team
+from tests.support.waiting import HANGS
 
 MAIN = 'resource "terraform_data" "subnet" { input = "10.0.1.0/24" }\n'
 
@@ -47,7 +48,7 @@ def project(strict: Team, new_project: NewProject) -> Project:
 
 
 def configure(project: Project, *arguments: str) -> None:
-    subprocess.run([HOLDFAST, "configure", *arguments], env=project.environment, check=True, timeout=60)
+    subprocess.run([HOLDFAST, "configure", *arguments], env=project.environment, check=True, timeout=HANGS)
 
 
 def add_aws_profile(project: Project, caller: AwsCaller) -> None:

@@ -12,6 +12,7 @@ from tests.support.deployed import client, policy, stack
 from tests.support.http_client import Credentials
 from tests.support.permissions_judged import Roles
 from tests.support.team import Team
+from tests.support.waiting import HANGS
 
 Problems = Mapping[str, list[str]]
 """The texts of the problems, by check."""
@@ -22,7 +23,7 @@ def doctor(team: Team, credentials: Credentials | None = None, *options: str, **
     variables = {**team.environment, **environment}
     if credentials:
         variables |= {"TF_HTTP_USERNAME": credentials.username, "TF_HTTP_PASSWORD": credentials.password}
-    done = forked_command.run(["doctor", "--team", team.name, "--json", *options], variables, timeout=120)
+    done = forked_command.run(["doctor", "--team", team.name, "--json", *options], variables, timeout=HANGS)
     found = json.loads(done.stdout)
     assert done.returncode == (1 if found["summary"]["problem"] else 0), done.stderr
     if credentials:

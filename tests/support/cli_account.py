@@ -20,6 +20,7 @@ from moto.server import ThreadedMotoServer
 from tests.support import forked_command
 from tests.support.fault_relay import Fault
 from tests.support.s3_fault_proxy import S3FaultProxy
+from tests.support.waiting import HANGS
 
 BIN = Path(sys.executable).parent
 HOLDFAST = BIN / "holdfast"
@@ -180,7 +181,7 @@ class Aws:
         """Run the command. A variable of None is not set."""
         variables = {**self.environment, **environment}
         set_ones = {name: value for name, value in variables.items() if value is not None}
-        return forked_command.run(arguments, set_ones, timeout=60)
+        return forked_command.run(arguments, set_ones, timeout=HANGS)
 
     def output(self, *arguments: str, **environment: str | None) -> str:
         """Run the command, which must succeed, and return what it prints."""
@@ -231,7 +232,7 @@ def unread(environment: Mapping[str, str], *arguments: str) -> tuple[int, list[s
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANGS,
         )
     finally:
         os.close(writer)

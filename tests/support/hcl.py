@@ -8,6 +8,7 @@ from typing import Final
 from holdfast_cli.commands.table import parser
 from tests.support import forked_command
 from tests.support.pages import ROOT
+from tests.support.waiting import HANGS
 
 PAGES: Final = sorted(path for pages in (ROOT.glob, (ROOT / "docs").rglob) for path in pages("*.md"))
 FENCED: Final = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
@@ -68,6 +69,6 @@ def forms() -> list[list[str]]:
 def printed(state: str, address: str, form: Sequence[str]) -> Piece:
     """Return a command, and what it prints for a state."""
     arguments = ["backend-config", state, "--address", address, *form]
-    done = forked_command.run(arguments, {"HOME": "/nonexistent", "PATH": ""}, timeout=60)
+    done = forked_command.run(arguments, {"HOME": "/nonexistent", "PATH": ""}, timeout=HANGS)
     assert done.returncode == 0, done.stderr
     return " ".join(arguments), done.stdout

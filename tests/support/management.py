@@ -11,6 +11,7 @@ from holdfast.api import form, v1
 from holdfast.identity.credentials import new_id, new_secret
 from tests.support import forked_command
 from tests.support.api_stub import ApiStub, Reply
+from tests.support.waiting import HANGS
 
 NAME: Final = "network/prod"
 ID, SECRET = new_id(), new_secret()
@@ -30,7 +31,7 @@ def environment(stub: ApiStub | None, **changed: str | None) -> dict[str, str]:
 
 
 def run(stub: ApiStub | None, *arguments: str, **changed: str | None) -> subprocess.CompletedProcess[str]:
-    return forked_command.run(arguments, environment(stub, **changed), timeout=60)
+    return forked_command.run(arguments, environment(stub, **changed), timeout=HANGS)
 
 
 def output(stub: ApiStub, *arguments: str, **changed: str | None) -> str:

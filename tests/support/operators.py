@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.team import HOLDFAST
+from tests.support.waiting import HANGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Operator:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANGS,
         )
         assert "Traceback" not in done.stderr
         return done.returncode, done.stdout, done.stderr

@@ -18,7 +18,7 @@ from local_aws.terraform import Terraform
 from tests.support.cloud_client import place
 from tests.support.http_client import Credentials
 from tests.support.team import HOLDFAST, Team
-from tests.support.waiting import wait_until
+from tests.support.waiting import HANGS, wait_until
 
 _TIME_LIMIT = 90
 
@@ -162,7 +162,7 @@ def backend(team: Team, state: str, *options: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANGS,
     )
     return done.stdout
 

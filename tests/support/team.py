@@ -20,6 +20,7 @@ from tests.support import documents
 from tests.support.aws_gateway import AwsGateway
 from tests.support.cloud_client import CloudClient
 from tests.support.http_client import Client, Credentials
+from tests.support.waiting import HANGS
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -72,7 +73,7 @@ class Team:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=HANGS,
         )
         made = json.loads(done.stdout)
         return Credentials(made["id"], made["secret"])

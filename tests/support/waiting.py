@@ -1,11 +1,15 @@
-"""Waits with a time limit."""
+"""Waits with a time limit, which is no measure of speed: the machine may be busy."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
+
+HANGS: Final = 300.0
+"""Seconds after which a command, a response or an event counts as one that never comes."""
 
 
-def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 30.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = HANGS) -> None:
     """Return as soon as the condition holds; AssertionError if it does not hold in time."""
     ends = time.monotonic() + seconds
     while not condition():
