@@ -169,8 +169,9 @@ def freeze_pattern(request: Request) -> Response:
     )
     placed = frozen.freeze
     is_new = placed.id == members["id"]
+    if is_new and not cursor:
+        request.changes.append((Event.STATE_FROZEN, {"state": frozen.pattern, **_placed(placed)}))
     matching = patterns.freeze_matching(store, request.at, frozen, place, _log(request))
-    fields = _placed(placed) if is_new else {"freeze": placed.id, "held_by": frozen.by}
     document = v1.FrozenPattern(
         freeze=documents.pattern_freeze(frozen, request.caller),
         frozen=_sorted(matching.frozen),
@@ -179,8 +180,8 @@ def freeze_pattern(request: Request) -> Response:
     )
     return Response(
         documents.large(document, accepts_gzip=request.accepts_gzip),
-        logged={"state": frozen.pattern, **fields},
-        event=Event.STATES_LISTED if cursor else _unless(is_new),
+        logged={"state": frozen.pattern, "freeze": placed.id, "held_by": frozen.by},
+        event=Event.STATES_LISTED if is_new or cursor else Event.STATE_UNCHANGED,
     )
 
 

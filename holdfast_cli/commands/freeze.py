@@ -270,9 +270,8 @@ def _unfreeze(args: argparse.Namespace) -> None:
     with output.after(lambda: _so_far(outcomes)):
         for one in lifted:
             _lift(api, one, outcomes)
-        for name, lock in frozen.items():
-            if name not in outcomes:
-                outcomes[name] = _not_lifted(api, name, lock, lifted)
+        for name in frozen.keys() - outcomes.keys():
+            outcomes[name] = _not_lifted(api, name, lifted)
     said = f"{args.states} is not frozen any more; it was: {lifted[0].reason}."
     pattern = _Outcome(args.states, "unfrozen", said, lifted[0])
     _tell([outcomes[name] for name in sorted(outcomes)], args, pattern)
@@ -287,6 +286,11 @@ def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]
 
     with output.Progress() as progress:
         for page in api.follow(lift, f"The API does not finish the list of {pattern.pattern}."):
+            if "unfrozen" not in page.raw:
+                raise CommandError(
+                    f"The deployed stack is older than this command: it has unfrozen {pattern.pattern}, but "
+                    "its states stay frozen. Deploy it again, and unfreeze each state by its name."
+                )
             for name in page.unfrozen:
                 said = f"{name} is not frozen any more; it was: {pattern.reason}."
                 outcomes[name] = _Outcome(name, "unfrozen", said, pattern)
@@ -304,14 +308,14 @@ def _covered(state: "v1.CoveredState") -> _Outcome:
     return _Outcome(name, "locked", said, by)
 
 
-def _not_lifted(api: "Api", name: str, lock: "v1.Lock", lifted: "Sequence[v1.PatternFreeze]") -> _Outcome:
-    """Return the outcome for a frozen state that the API has not named as unfrozen."""
-    freeze = lock.freeze
-    if freeze and freeze.id not in {one.id for one in lifted}:
-        said = f"{name} stays frozen by {freeze.by or 'another program'}: {freeze.reason}."
-        return _Outcome(name, "other_freeze", said, freeze)
-    # The API of 0.3.0 unfreezes the pattern alone. A later one unfroze the state if its response was lost.
-    return _unfreeze_one(api, name, lock)
+def _not_lifted(api: "Api", name: str, lifted: "Sequence[v1.PatternFreeze]") -> _Outcome:
+    """Return the outcome for a state that was frozen, and that the API has not named as unfrozen."""
+    lock = _lock(api, name)
+    freeze = lock.freeze if lock else None
+    if freeze is None or freeze.id in {one.id for one in lifted}:
+        return _unfreeze_one(api, name, lock)
+    said = f"{name} stays frozen by {freeze.by or 'another program'}: {freeze.reason}."
+    return _Outcome(name, "other_freeze", said, freeze)
 
 
 def _unfreeze_one(api: "Api", name: str, lock: "v1.Lock | None") -> _Outcome:
@@ -352,7 +356,7 @@ def _is_left(outcomes: Sequence[_Outcome]) -> bool:
 
 def _so_far(outcomes: Mapping[str, _Outcome]) -> str:
     done = sum(outcome.result in _DONE for outcome in outcomes.values())
-    return f"It is done for {done} states; the command can be repeated."
+    return f"It is done for at least {done} states; the command can be repeated."
 
 
 def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outcome | None = None) -> None:

@@ -140,8 +140,9 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
     lines = [json.loads(line) for line in log]
     events = [(line["message"], line["state"], line["freeze"]) for line in lines if line.get("freeze")]
     assert events == [
-        ("state.frozen", "network/prod", COMMAND),
         ("state.frozen", "network/*", COMMAND),
+        ("state.frozen", "network/prod", COMMAND),
+        ("states.listed", "network/*", COMMAND),
         ("state.frozen", "network/prod", COMMAND),
         ("state.unchanged", "network/*", COMMAND),
         ("state.unfrozen", "network/prod", COMMAND),

@@ -12,7 +12,15 @@ import pytest
 from holdfast.access import Caller, Grant, Role
 from holdfast.cloud import locking, uploads, versions, workspaces
 from holdfast.cloud.ids import WorkspaceId
-from holdfast.errors import Frozen, HoldfastError, InvalidRequest, NotAllowed, RacedWriter, UnreadableRecord
+from holdfast.errors import (
+    Frozen,
+    HoldfastError,
+    InvalidRequest,
+    NotAllowed,
+    RacedWriter,
+    StorageRefused,
+    UnreadableRecord,
+)
 from holdfast.names import FROZEN_PATTERNS, StateName
 from holdfast.state import acquiring, held, walk
 from holdfast.state import cursor as cursors
@@ -351,7 +359,7 @@ def test_an_unfreeze_lifts_what_the_freeze_of_the_pattern_froze_and_nothing_else
     locked(bucket)
     lifted = unfrozen(bucket)
     assert sorted(map(str, lifted.unfrozen)) == ["network/a/b", "network/eu"]
-    assert (lifted.covered, lifted.next, entries(bucket)) == ([], None, [])
+    assert (list(lifted.covered), lifted.next, entries(bucket)) == ([], None, [])
     assert [freeze_of(bucket, name) for name in ("network/eu", "network/own")] == [None, LATER_COMMAND]
     assert held.read(bucket.direct_store(), NAME) is not None
 
@@ -404,6 +412,71 @@ def test_an_unfrozen_state_that_other_patterns_cover_gets_the_freeze_that_ends_l
     assert (covered.name.value, covered.pattern.pattern, covered.is_frozen) == expected
     assert freeze_of(bucket, "network/eu") == (None if is_locked else "1" * 32)
     assert [name.value for name in lifted.unfrozen] == ["network/a/b"]
+
+
+EU = StateName("network/eu")
+
+
+def all_unfrozen(bucket: Bucket) -> Lifted:
+    """Send requests to unfreeze until the end; return the last result, with the states of all."""
+    lifted = unfrozen(bucket)
+    while lifted.next:
+        more = unfrozen(bucket, cursor=lifted.next)
+        covered = {each.name: each for each in (*lifted.covered, *more.covered)}
+        lifted = replace(more, unfrozen=[*lifted.unfrozen, *more.unfrozen], covered=list(covered.values()))
+    return lifted
+
+
+def other_pattern(bucket: Bucket, caller: Caller = OPERATOR) -> Done:
+    return frozen(bucket, "*/eu", freeze_id=LATER_COMMAND, caller=caller)
+
+
+def test_a_retry_of_an_unfreeze_gives_a_covered_state_the_freeze_that_the_first_try_did_not(
+    bucket: Bucket,
+) -> None:
+    of_states(bucket, *STATE_NAMES)
+    frozen(bucket)
+    freeze_pattern(bucket.store(), OPERATOR, "*/eu", Freeze(LATER_COMMAND, "r", None), now=NOW)
+    bucket.proxy.fail("PUT", EU.lock_key, Fault.DENIED)
+    with pytest.raises(StorageRefused) as failed:
+        unfrozen(bucket)
+    assert failed.value.logged["state"] == "network/eu"
+    assert (freeze_of(bucket, "network/eu"), len(entries(bucket))) == (None, 2)
+
+    [covered] = all_unfrozen(bucket).covered
+    assert (covered.name, covered.is_frozen, len(entries(bucket))) == (EU, True, 1)
+    assert freeze_of(bucket, "network/eu") == LATER_COMMAND
+
+
+def test_a_pattern_that_is_frozen_while_another_is_unfrozen_freezes_the_states_of_both(
+    bucket: Bucket,
+) -> None:
+    of_states(bucket, *STATE_NAMES)
+    frozen(bucket)
+    beside = replace(bucket)
+    # The other freeze finds the state frozen, before it is unfrozen.
+    bucket.proxy.before("DELETE", EU.lock_key, lambda: other_pattern(beside))
+    [covered] = all_unfrozen(bucket).covered
+    assert (covered.name, covered.pattern.freeze.id, covered.is_frozen) == (EU, LATER_COMMAND, True)
+    assert [entry.pattern for entry in entries(bucket)] == ["*/eu"]
+
+
+def test_a_state_that_somebody_else_freezes_with_the_other_pattern_is_covered(bucket: Bucket) -> None:
+    of_states(bucket, *STATE_NAMES)
+    frozen(bucket)
+    freeze_pattern(bucket.store(), OPERATOR, "*/eu", Freeze(LATER_COMMAND, "an incident", None), now=NOW)
+    beside, somebody = replace(bucket), replace(OPERATOR, principal="token:x")
+    bucket.proxy.before("PUT", EU.lock_key, lambda: other_pattern(beside, somebody))
+    [covered] = all_unfrozen(bucket).covered
+    assert covered.is_frozen
+
+
+def test_a_freeze_whose_pattern_is_unfrozen_meanwhile_does_not_say_that_it_holds(bucket: Bucket) -> None:
+    of_states(bucket, *STATE_NAMES)
+    beside = replace(bucket)
+    bucket.proxy.before("PUT", EU.lock_key, lambda: unfrozen(beside))
+    with pytest.raises(RacedWriter, match="lifted meanwhile"):
+        frozen(bucket)
 
 
 def test_an_unlocked_first_write_beside_the_freeze_is_not_acknowledged(bucket: Bucket) -> None:

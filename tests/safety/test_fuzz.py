@@ -13,7 +13,7 @@ from tests.support.http_client import Credentials
 
 TOKENS = {role.value: Credentials(role.value, "secret").header for role in Role}
 JSON = {"content-type": "application/json"}
-REFUSED = Answer(401, JSON, b'{"message": "Unauthorized"}')
+REFUSED = Answer(429, JSON, b'{"message": "Too Many Requests"}')
 OK = Answer(200, JSON)
 NOTHING: History = frozenset()
 SOMETHING: History = frozenset({("states/x.tfstate", "1", True)})
@@ -56,7 +56,7 @@ def change(service: Service) -> Answer:
     [
         (lambda _: REFUSED, []),
         (crash, ["status 502"]),
-        (change, ["changed by a request that was answered 401: new [('states/x.tfstate'"]),
+        (change, ["changed by a request that was answered 429: new [('states/x.tfstate'"]),
     ],
 )
 def test_each_fault_is_told_with_its_batch(behaviour: Behaviour, told: list[str]) -> None:
@@ -68,7 +68,7 @@ def test_each_fault_is_told_with_its_batch(behaviour: Behaviour, told: list[str]
 
     figures = fuzz(target, requests=20, seconds=60, seed=3, say=said.append)
 
-    assert figures == Figures(operations=6, requests_fuzzed=20, violations=len(told))
+    assert figures == Figures(operations=6, requests_fuzzed=20, violations=len(told)), said
     assert len(service.got) == 20
     *violations, last = said
     assert last.startswith("fuzz: 20 requests in ")

@@ -215,7 +215,7 @@ def test_a_pattern_is_frozen_page_by_page_and_a_name_that_a_later_page_freezes_i
     stub.reply(*(of_pattern(frozen=("network/eu",), next_="more"),) * 2)  # without an end
     line = failure(stub, *FREEZE, "network/*", *REASON, "--yes")
     assert "does not finish" in line
-    assert "It is done for 1 states" in line
+    assert "It is done for at least 1 states" in line
 
 
 @pytest.mark.parametrize("states", ["network/*", "network/"])
@@ -299,7 +299,7 @@ def test_a_refusal_that_is_not_about_one_state_ends_it_with_what_is_done(stub: A
     line = failure(stub, *FREEZE, "network/*", *REASON)
 
     assert "The role 'writer'" in line
-    assert "It is done for 2 states" in line
+    assert "It is done for at least 2 states" in line
 
 
 def test_a_pattern_that_matches_nothing_yet_is_frozen(stub: ApiStub) -> None:
@@ -384,7 +384,10 @@ def covered(name: str, *, frozen: bool) -> dict[str, object]:
 
 
 def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: ApiStub) -> None:
-    stub.reply(freezes("app/*", "network/*"), SOME, lifted("network/eu", next_="more"), lifted("network/x"))
+    stub.reply(
+        *(freezes("app/*", "network/*"), SOME, lifted("network/eu", next_="more"), lifted("network/x")),
+        of_lock(OTHER),
+    )
 
     text = output(stub, "state", "unfreeze", "network/*")
 
@@ -402,7 +405,7 @@ def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: Api
 
 def test_a_state_that_another_frozen_pattern_covers_is_told_with_that_pattern(stub: ApiStub) -> None:
     again, locked = covered("network/eu", frozen=True), covered("network/e", frozen=False)
-    stub.reply(freezes("network/*"), SOME, lifted(covered=(again, locked)))
+    stub.reply(freezes("network/*"), SOME, lifted(covered=(again, locked)), of_lock(OTHER))
 
     done = run(stub, "state", "unfreeze", "network/*")
 
@@ -415,18 +418,31 @@ def test_a_state_that_another_frozen_pattern_covers_is_told_with_that_pattern(st
     assert second.endswith("The frozen pattern network/e* covers it.")
 
 
-def test_a_frozen_state_that_no_answer_names_is_unfrozen_by_itself(stub: ApiStub) -> None:
-    """The API of 0.3.0 unfreezes the pattern alone."""
-    stub.reply(
-        *(freezes("network/*"), SOME, answer({"pattern": "network/*"})),
-        refusal(409, "lock_not_matched", "Another freeze is held now."),
-    )
+@pytest.mark.parametrize(
+    ("of_eu", "result"),
+    [
+        ((of_lock(None),), "not_frozen"),
+        ((of_lock(OTHER),), "other_freeze"),
+        ((of_lock(freeze()), answer({"name": "network/eu", "removed": True})), "unfrozen"),
+    ],
+)
+def test_the_outcome_for_a_frozen_state_that_no_answer_names_is_that_of_its_lock(
+    stub: ApiStub, of_eu: tuple[Reply, ...], result: str
+) -> None:
+    some = page("states", item("network/eu", freeze()), item("app"))
+    stub.reply(freezes("network/*"), some, lifted(), *of_eu)
 
-    done = run(stub, "state", "unfreeze", "network/*", "--json")
+    done = json.loads(output(stub, "state", "unfreeze", "network/*", "--json"))
 
-    assert done.returncode == 1
-    assert [one["result"] for one in json.loads(done.stdout)] == ["failed", "other_freeze", "unfrozen"]
-    assert stub.asked[-1].path == f"/manage/v1/freeze/network/eu?id={32 * 'a'}"
+    assert [one["result"] for one in done] == [result, "unfrozen"]
+
+
+def test_an_api_that_unfreezes_the_pattern_alone_is_too_old(stub: ApiStub) -> None:
+    stub.reply(freezes("network/*"), SOME, answer({"pattern": "network/*"}))
+
+    line = failure(stub, "state", "unfreeze", "network/*")
+
+    assert "its states stay frozen. Deploy it again, and unfreeze each state by its name." in line
 
 
 @pytest.mark.parametrize("listed", [freezes("app/*"), freezes("network/*", liftable=False)])

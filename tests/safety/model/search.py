@@ -540,7 +540,7 @@ class Search:
         judge(invariants.of_answered_role(request))
         if verb == "workspace-create":
             judge(invariants.of_created(request, bucket))
-        if verb == "freeze-pattern":
+        if verb == "freeze-pattern" and not self._is_unfreezing(change):
             change.acknowledged |= invariants.holding(reply, bucket)
         elif verb in invariants.WRITES or verb == "undelete":
             told = change.acknowledged | {request.body}
@@ -585,6 +585,12 @@ class Search:
             current = bucket.current(STATE_KEY)
             if current is not None and current.body is not None:
                 change.acknowledged |= {invariants.brought_back(current.body)}
+
+    def _is_unfreezing(self, change: Change) -> bool:
+        """Return whether an unfreeze of a pattern is under way, which may have lifted a freeze already."""
+        pending = [*change.clients, *change.strays]
+        points = [self._production.point(each.point) for each in pending if each.point >= 0]
+        return any(point.request.verb == "unfreeze-pattern" for point in points)
 
     def _with(self, known: tuple[int, ...], point: Point) -> tuple[int, ...]:
         """Add the cache that an invocation leaves to the known caches, in the order of their texts."""

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from holdfast.access import Action, Caller, check_pattern, matches
-from holdfast.errors import InvalidRequest, LockNotMatched, NotFrozen, RacedWriter
+from holdfast.errors import HoldfastError, InvalidRequest, LockNotMatched, NotFrozen, RacedWriter
 from holdfast.names import FROZEN_PATTERNS, LOCKS, MAX_SEGMENTS, RESERVED, STATES, Keys, StateName
 from holdfast.s3.store import Store
 from holdfast.state import catalog, walk
@@ -50,9 +50,9 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """An unfrozen state that another frozen pattern covers.
+    """A state that another frozen pattern covers, too.
 
-    `is_frozen`: it is frozen again, by that pattern's freeze. False if somebody acquired the lock in between.
+    `is_frozen`: that pattern's freeze freezes it now. False if somebody acquired the lock in between.
     """
 
     name: StateName
@@ -106,11 +106,14 @@ def freeze_matching(store: Store, at: At, pattern: PatternFreeze, place: Place, 
 
     All locks are listed before the first state: a first write that releases its lock after the list of locks
     has written a state for the second list.
+
+    Raises:
+        RacedWriter: the pattern was unfrozen meanwhile.
     """
     done: set[StateName] = set()
     left: set[StateName] = set()
 
-    def freeze(name: StateName) -> None:
+    def freeze(name: StateName, _: int) -> None:
         if name in done:
             return
         lock = states.place(at(name), pattern.freeze)
@@ -119,6 +122,8 @@ def freeze_matching(store: Store, at: At, pattern: PatternFreeze, place: Place, 
         (done if lock is None or lock.freeze == pattern.freeze else left).add(name)
 
     rest = _for_each(store, pattern.pattern, (LOCKS, STATES), place, freeze)
+    if _entry(record.entries(store.read(FROZEN_PATTERNS)), pattern.freeze.id) is None:
+        raise _lifted(pattern.pattern)
     fields = [pattern.freeze.id, pattern.pattern, rest[0], quote(rest[1])] if rest else []
     return Matching(done, left - done, cursors.encode("freeze", fields) if rest else None)
 
@@ -142,72 +147,93 @@ def unfreeze_pattern(
     """Unfreeze the states that a pattern's freeze froze, for `walk.SECONDS`, and at the end the pattern.
 
     Other freezes and locks stay. A state that another frozen pattern covers gets the freeze of that pattern.
+    All states are looked at for one version of the record, which the end replaces. So no retry misses such a
+    state, and no pattern is missed that is frozen meanwhile.
 
     Args:
         cursor: `next` of the request before.
     """
     caller.require_somewhere(Action.FREEZE)
     check_id(freeze_id)
+    number, after, etag = _continued(freeze_id, cursor)
     stored = store.read(FROZEN_PATTERNS)
     entries = record.entries(stored)
-    lifted = next((entry for entry in entries if entry.freeze.id == freeze_id), None)
+    lifted = _entry(entries, freeze_id)
     if stored is None or lifted is None:
         return Lifted(None)
     _require(lifted.pattern, caller)
-    others = [entry for entry in entries if entry != lifted and not entry.has_ended(stored.read_at)]
+    rest = [entry for entry in entries if entry is not lifted]
+    others = [entry for entry in rest if not entry.has_ended(stored.read_at)]
     unfrozen: list[StateName] = []
-    covered: list[Covered] = []
+    covered: dict[StateName, Covered] = {}
 
-    def unfreeze(name: StateName) -> None:
-        with suppress(NotFrozen, LockNotMatched):
-            removed = states.unfreeze(at(name), freeze_id)
-            if removed is None:
-                return
-            tell(name, removed)
-            covering = [entry for entry in others if matches(entry.pattern, name)]
-            if not covering:
-                unfrozen.append(name)
-                return
-            # The state had one lock for all freezes that cover it.
-            longest = max(covering, key=lambda entry: entry.freeze.until or _NEVER)
-            is_frozen = states.place(at(name), longest.freeze) is None
-            if is_frozen:
-                tell(name, longest.freeze)
-            covered.append(Covered(name, longest, is_frozen))
+    def unfreeze(name: StateName, number: int) -> None:
+        if number == 0:
+            with suppress(NotFrozen, LockNotMatched):
+                removed = states.unfreeze(at(name), freeze_id)
+                if removed:
+                    tell(name, removed)
+                    unfrozen.append(name)
+        covering = [entry for entry in others if matches(entry.pattern, name)]
+        if not covering:
+            return
+        # The state has one lock for all freezes that cover it.
+        longest = max(covering, key=lambda entry: entry.freeze.until or _NEVER)
+        lock = states.place(at(name), longest.freeze)
+        if lock is None:
+            tell(name, longest.freeze)
+        if lock is None or lock.freeze in (None, longest.freeze):
+            covered[name] = Covered(name, longest, lock is None or lock.freeze is not None)
 
-    begin = cursors.decode("unfreeze", cursor, str, str) if cursor else [freeze_id, ""]
-    if begin[0] != freeze_id:
-        raise cursors.invalid()
-    rest = _for_each(store, lifted.pattern, (LOCKS,), (0, unquote(begin[1])), unfreeze)
-    if rest is None:
-        _remove(store, lifted)
-    next_ = cursors.encode("unfreeze", [freeze_id, quote(rest[1])]) if rest else None
-    return Lifted(lifted, unfrozen, covered, next_)
+    if number and etag != stored.version.etag:
+        after = ""  # the record has changed
+    lists = (LOCKS, STATES) if others else (LOCKS,)
+    place: Place | None = (number, after) if number < len(lists) else None
+    if place:
+        place = _for_each(store, lifted.pattern, lists, place, unfreeze)
+    if place is None and not record.replace(store, stored, rest):
+        place = (1, "")
+    fields = [freeze_id, place[0], quote(place[1]), stored.version.etag] if place else []
+    next_ = cursors.encode("unfreeze", fields) if place else None
+    return Lifted(lifted, [name for name in unfrozen if name not in covered], list(covered.values()), next_)
 
 
 def _for_each(
-    store: Store, pattern: str, lists: Sequence[Keys], place: Place, do: Callable[[StateName], None]
+    store: Store, pattern: str, lists: Sequence[Keys], place: Place, do: Callable[[StateName, int], None]
 ) -> Place | None:
-    """Call `do` for names from a place on; return the place where the time has ended, None at the end."""
+    """Call `do` for names from a place on, with the number of their list.
+
+    Return the place where the time has ended; None at the end.
+    """
     ends = time.monotonic() + walk.SECONDS
     for name, here in catalog.matching(store, pattern, lists, place):
         if name is not None:
-            do(name)
+            try:
+                do(name, here[0])
+            except HoldfastError as error:
+                error.logged = {"state": name.value, **error.logged}
+                raise
         if time.monotonic() >= ends:
             return here
     return None
 
 
-def _remove(store: Store, lifted: PatternFreeze) -> None:
-    """Remove a frozen pattern from the record."""
-    for _ in range(_ATTEMPTS):
-        stored = store.read(FROZEN_PATTERNS)
-        entries = record.entries(stored)
-        others = [entry for entry in entries if entry.freeze.id != lifted.freeze.id]
-        # The attempt before took effect, or somebody else's did.
-        if len(others) == len(entries) or record.replace(store, stored, others):
-            return
-    raise _raced()
+def _continued(freeze_id: str, cursor: str | None) -> tuple[int, str, str]:
+    """Return the place where an unfreeze continues, and the ETag of the record that it has read."""
+    if cursor is None:
+        return 0, "", ""
+    begun_for, number, after, etag = cursors.decode("unfreeze", cursor, str, int, str, str)
+    if begun_for != freeze_id or number not in (0, 1):
+        raise cursors.invalid()
+    return number, unquote(after), etag
+
+
+def _entry(entries: Sequence[PatternFreeze], freeze_id: str) -> PatternFreeze | None:
+    return next((entry for entry in entries if entry.freeze.id == freeze_id), None)
+
+
+def _lifted(pattern: str) -> RacedWriter:
+    return RacedWriter(f"The freeze of {pattern} was lifted meanwhile. Run the command again.")
 
 
 def _begin(pattern: str, cursor: str | None) -> tuple[str | None, Place]:
@@ -236,7 +262,7 @@ def _recorded(store: Store, wanted: PatternFreeze, begun_for: str | None) -> Pat
         ]
         there = next((entry for entry in entries if entry.pattern == wanted.pattern), None)
         if begun_for and (there is None or there.freeze.id != begun_for):
-            raise RacedWriter(f"The freeze of {wanted.pattern} was lifted meanwhile. Run the command again.")
+            raise _lifted(wanted.pattern)
         if there:
             return there
         if len(entries) >= MAX_PATTERNS:
