@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 HANGS: Final = 300.0
-"""Seconds after which a command, a response or an event counts as one that never comes."""
+"""Seconds after which a command or a wait for an event counts as hung."""
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = HANGS) -> None:

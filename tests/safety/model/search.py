@@ -588,7 +588,7 @@ class Search:
 
     def _is_unfreezing(self, change: Change) -> bool:
         """Return whether an unfreeze of a pattern is under way, which may have lifted a freeze already."""
-        pending = [*change.clients, *change.strays]
+        pending: list[Standing | Stray] = [*change.clients, *change.strays]
         points = [self._production.point(each.point) for each in pending if each.point >= 0]
         return any(point.request.verb == "unfreeze-pattern" for point in points)
 
