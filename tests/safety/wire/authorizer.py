@@ -69,7 +69,7 @@ def run(*, tokens: int, seed: int, say: Say, stack: Stack, hanging: bool = False
             after = list(together.map(lambda each: _sign_in(stack, each), good + bad))
             proxy.settle()
             if proxy.faults == before:
-                raise RuntimeError("no fault happened: the authorizer does not use the proxy")
+                raise RuntimeError(f"no fault happened in {phase}: {during}, then {after}")
             wrong = [
                 *_wrong(phase, "good token", _ACCEPTED, during[:tokens], after[:tokens]),
                 *_wrong(phase, "wrong secret", _DENIED, during[tokens:], after[tokens:]),
