@@ -703,12 +703,16 @@ def of_acknowledged(
 
 
 def holding(reply: Reply, bucket: Bucket) -> frozenset[bytes]:
-    """Return a mark if a freeze of a pattern left no name: it holds until somebody lifts it."""
+    """Return a mark if a freeze of a pattern left no name: it holds until somebody lifts it.
+
+    The mark has the number of versions: one of these may still be acknowledged.
+    """
     told, record = _document(reply.body.encode()), bucket.current(PATTERNS_KEY)
     until = told["freeze"]["until"]
     is_whole = not told["names"] and told["next"] is None
     holds = is_whole and record is not None and told["freeze"]["id"].encode() in (record.body or b"")
-    return frozenset({_FROZEN + str(seconds_of(until) if until else 10**9).encode()} if holds else ())
+    ends, count = seconds_of(until) if until else 10**9, len(bucket.key(STATE_KEY).entries)
+    return frozenset({_FROZEN + f"{ends} {count}".encode()} if holds else ())
 
 
 def without_holding(acknowledged: frozenset[bytes]) -> frozenset[bytes]:
@@ -732,7 +736,8 @@ def of_pattern(
     same = len(under) == 2 and under[0] == under[1]
     if verb != "undelete" and first and not _counts(first[0], acknowledged) and not same:
         return
-    if any(int(mark.removeprefix(_FROZEN)) > now for mark in acknowledged if mark.startswith(_FROZEN)):
+    marks = (mark.removeprefix(_FROZEN).split() for mark in acknowledged if mark.startswith(_FROZEN))
+    if any(int(ends) > now and len(entries) > int(count) for ends, count in marks):
         what = f"a {verb} by {writer.name} was acknowledged, and a freeze of its pattern was said to hold"
         yield Violation(Invariant.HELD, what)
 
