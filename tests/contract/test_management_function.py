@@ -12,7 +12,8 @@ import pytest
 from gateway.headers import JSON
 from holdfast import audit
 from holdfast.access import Caller, Grant, Role
-from holdfast.state import acquiring, held
+from holdfast.names import StateName
+from holdfast.state import acquiring, held, walk
 from holdfast.state.write import write
 from tests.contract.conftest import (
     ACCOUNT,
@@ -150,6 +151,43 @@ def test_a_pattern_is_frozen_listed_and_unfrozen_and_a_restore_under_the_freeze_
     ]
     assert lines[-1]["message"] == "state.unchanged"
     assert error(ask(manage, "DELETE", "freezes", query={"id": "zz"})) == (400, "invalid_request")
+
+
+def events_of(log: list[str]) -> list[tuple[str, str | None]]:
+    return [(line["message"], line.get("state")) for line in map(json.loads, log)]
+
+
+def test_the_trail_has_each_state_of_a_pattern_also_if_a_later_state_fails(
+    manage: Handle, bucket: Bucket, log: list[str]
+) -> None:
+    names = [StateName(f"network/{letter}") for letter in "ab"]
+    for name in names:
+        bucket.s3.put_object(Bucket=bucket.name, Key=name.state_key, Body=state(1))
+    bucket.proxy.fail("PUT", names[1].lock_key, Fault.DENIED)
+    assert error(ask(manage, "PUT", "freezes", {**frozen(), "pattern": "network/*"})) == (
+        500,
+        "storage_refused",
+    )
+    assert events_of(log) == [
+        ("state.frozen", "network/*"),
+        ("state.frozen", "network/a"),
+        ("request.refused", "network/b"),
+    ]
+
+
+def test_the_pattern_is_unfrozen_with_the_last_of_several_requests(
+    manage: Handle, bucket: Bucket, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(bucket, state(1))
+    done(ask(manage, "PUT", "freezes", {**frozen(), "pattern": "network/*"}))
+    log.clear()
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    told = done(ask(manage, "DELETE", "freezes", query={"id": COMMAND}))
+    while told["next"]:
+        told = done(ask(manage, "DELETE", "freezes", query={"id": COMMAND, "cursor": told["next"]}))
+    events = [event for event in events_of(log) if event[0] != "state.unchanged"]
+    assert events == [("state.unfrozen", "network/prod"), ("state.unfrozen", "network/*")]
+    assert events_of(log)[-1] == ("state.unfrozen", "network/*")
 
 
 def test_what_changed_nothing_is_not_in_the_audit_trail_as_a_change(manage: Handle, log: list[str]) -> None:

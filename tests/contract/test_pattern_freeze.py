@@ -74,9 +74,20 @@ def frozen(
     until: datetime | None = None,
     caller: Caller = OPERATOR,
 ) -> Done:
-    matching = step(bucket, None, pattern, freeze_id=freeze_id, until=until, caller=caller)
-    assert matching[1].next is None
-    return done(*matching)
+    frozen_names: set[str] = set()
+    left: set[str] = set()
+    told: list[str] = []
+    cursor: str | None = None
+    while True:  # several requests on a busy machine
+        placed, matching, more = step(
+            bucket, cursor, pattern, freeze_id=freeze_id, until=until, caller=caller
+        )
+        frozen_names |= set(map(str, matching.frozen))
+        left |= set(map(str, matching.left))
+        told += more
+        cursor = matching.next
+        if cursor is None:
+            return Done(placed, sorted(frozen_names), sorted(left - frozen_names), told)
 
 
 def step(
@@ -308,6 +319,7 @@ def test_what_has_a_state_is_frozen_and_what_is_locked_is_left(bucket: Bucket) -
     assert (first.frozen, first.left) == (["network/a/b", "network/eu"], ["network/prod"])
     assert sorted(first.told) == first.frozen
     assert [freeze_of(bucket, name) for name in STATE_NAMES] == [COMMAND, COMMAND, None, None]
+    assert sorted(frozen(bucket).told) == first.frozen  # each once, with a lock and a state
     other = replace(OPERATOR, principal="token:x")
     again = frozen(bucket, freeze_id=LATER_COMMAND, caller=other)  # keeps the freeze of before
     assert (again.frozen, again.left, again.told) == (first.frozen, first.left, [])
@@ -357,7 +369,7 @@ def test_an_unfreeze_lifts_what_the_freeze_of_the_pattern_froze_and_nothing_else
     states.freeze(of(bucket)(StateName("network/own")), Freeze(LATER_COMMAND, "r", None), now=NOW)
     frozen(bucket)
     locked(bucket)
-    lifted = unfrozen(bucket)
+    lifted = all_unfrozen(bucket)
     assert sorted(map(str, lifted.unfrozen)) == ["network/a/b", "network/eu"]
     assert (list(lifted.covered), lifted.next, entries(bucket)) == ([], None, [])
     assert [freeze_of(bucket, name) for name in ("network/eu", "network/own")] == [None, LATER_COMMAND]
@@ -406,7 +418,7 @@ def test_an_unfrozen_state_that_other_patterns_cover_gets_the_freeze_that_ends_l
         name = StateName("network/eu")
         acquire = partial(acquiring.acquire, work(bucket.direct_store(), name, ADA), ONE)
         bucket.proxy.before("PUT", name.lock_key, acquire)
-    lifted = unfrozen(bucket)
+    lifted = all_unfrozen(bucket)
     [covered] = lifted.covered
     expected = ("network/eu", "*/eu", not is_locked)
     assert (covered.name.value, covered.pattern.pattern, covered.is_frozen) == expected

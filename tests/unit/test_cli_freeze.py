@@ -274,6 +274,10 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     assert "not done for 1 of 3 states (network/eu)" in done.stderr
     assert "can be repeated" in done.stderr
 
+    stub.reply(left, LOCKED, of_lock(lock()))
+    printed = run(stub, *FREEZE, "network/*", *REASON, "--yes", "--json").stdout
+    assert [one["result"] for one in json.loads(printed)] == ["locked", "frozen", "frozen", "locked"]
+
 
 def test_what_is_locked_is_waited_for(stub: ApiStub) -> None:
     stub.reply(
