@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from holdfast.errors import (
     UnreadableRecord,
 )
 from holdfast.names import FROZEN_PATTERNS, StateName
+from holdfast.s3.store import Store
 from holdfast.state import acquiring, held, walk
 from holdfast.state import cursor as cursors
 from holdfast.state.document import Revision
@@ -394,14 +396,14 @@ def test_a_slow_unfreeze_is_continued_and_keeps_the_pattern_until_its_end(
     monkeypatch.setattr(walk, "SECONDS", 8.0)
     frozen(bucket)
     for cursor in (
-        cursors.encode("unfreeze", [LATER_COMMAND, ""]),
-        cursors.encode("unfreeze", [COMMAND, "a"]),
+        cursors.encode("unfreeze", [LATER_COMMAND, 0, "", ""]),
+        cursors.encode("unfreeze", [COMMAND, 0, "a", ""]),
     ):
         with pytest.raises(InvalidRequest, match="cursor"):
             unfrozen(bucket, cursor=cursor)
 
 
-OTHERS = {"network/e*": NOW + timedelta(days=36500), "*/eu": None, "n*/e*": ENDED}
+OTHERS = {"*/eu": None, "network/e*": NOW + timedelta(days=36500), "n*/e*": ENDED}
 """Other frozen patterns that cover `network/eu`, and their ends."""
 
 
@@ -422,7 +424,7 @@ def test_an_unfrozen_state_that_other_patterns_cover_gets_the_freeze_that_ends_l
     [covered] = lifted.covered
     expected = ("network/eu", "*/eu", not is_locked)
     assert (covered.name.value, covered.pattern.pattern, covered.is_frozen) == expected
-    assert freeze_of(bucket, "network/eu") == (None if is_locked else "1" * 32)
+    assert freeze_of(bucket, "network/eu") == (None if is_locked else "0" * 32)
     assert [name.value for name in lifted.unfrozen] == ["network/a/b"]
 
 
@@ -481,6 +483,48 @@ def test_a_state_that_somebody_else_freezes_with_the_other_pattern_is_covered(bu
     bucket.proxy.before("PUT", EU.lock_key, lambda: other_pattern(beside, somebody))
     [covered] = all_unfrozen(bucket).covered
     assert covered.is_frozen
+
+
+def test_a_pattern_that_has_ended_covers_no_state(bucket: Bucket) -> None:
+    of_states(bucket, *STATE_NAMES)
+    frozen(bucket)
+    freeze_pattern(bucket.store(), OPERATOR, "*/eu", Freeze(LATER_COMMAND, "r", ENDED), now=NOW)
+    assert (list(all_unfrozen(bucket).covered), freeze_of(bucket, "network/eu")) == ([], None)
+
+
+def test_an_unfreeze_looks_at_all_states_again_if_the_record_has_changed(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_states(bucket, "network/eu", "network/z")
+    frozen(bucket)
+    frozen(bucket, "app/*", freeze_id="3" * 32)  # another pattern, so that the states are listed, too
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    lifted = unfrozen(bucket)
+    while "network/z" not in map(str, lifted.unfrozen):
+        lifted = unfrozen(bucket, cursor=lifted.next)
+    lifted = unfrozen(bucket, cursor=lifted.next)  # the first of the list of states
+    assert lifted.next
+    freeze_pattern(bucket.store(), OPERATOR, "*/eu", Freeze(LATER_COMMAND, "r", None), now=NOW)
+    while lifted.next:
+        lifted = unfrozen(bucket, cursor=lifted.next)
+    assert (freeze_of(bucket, "network/eu"), len(entries(bucket))) == (LATER_COMMAND, 2)
+
+
+def test_a_name_that_one_request_freezes_is_not_left(bucket: Bucket) -> None:
+    of_states(bucket, NAME.value)
+    locked(bucket)
+    lists = iter([None, lambda: bucket.s3.delete_object(Bucket=bucket.name, Key=NAME.lock_key)])
+    keys_page = Store.keys_page
+
+    def page(*arguments: Any, **more: Any) -> Any:
+        if release := next(lists, None):
+            release()
+        return keys_page(*arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "keys_page", page)
+        _, matching, _ = step(bucket, None)
+    assert ([*map(str, matching.frozen)], [*matching.left]) == (["network/prod"], [])
 
 
 def test_a_freeze_whose_pattern_is_unfrozen_meanwhile_does_not_say_that_it_holds(bucket: Bucket) -> None:
