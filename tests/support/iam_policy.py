@@ -171,13 +171,13 @@ ACCOUNT: Final = "123456789012"
 REGION: Final = "eu-central-1"
 
 
-def resolved(template: Mapping[str, Any], value: Any) -> Any:
-    """Replace the CloudFormation functions in a part of a template, as a deployment does.
+def resolved(template: Mapping[str, Any], value: Any, region: str = REGION) -> Any:
+    """Replace the CloudFormation functions in a part of a template, as a deployment in a region does.
 
     A name that CloudFormation would make becomes the logical ID in lower case.
     UnsupportedTemplateError: a function, or an attribute of a resource, is not known.
     """
-    return resolve(value, template, lambda name: _name(template, name), account=ACCOUNT, region=REGION)
+    return resolve(value, template, lambda name: _name(template, name), account=ACCOUNT, region=region)
 
 
 _NAMED_BY: Final = {

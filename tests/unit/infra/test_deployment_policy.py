@@ -13,10 +13,13 @@ from typing import Any, Final
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # it ships no types
 
+from infra.alarm_settings import AlarmSettings
 from infra.config import AWS
+from infra.notify_settings import Notify
+from infra.team_settings import Replica
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
-from tests.support.pages import page, text
+from tests.support.pages import DOCS, page, text
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 # Actions that a schema lists for properties of no template, or for other AWS services.
@@ -42,9 +45,9 @@ UNUSED: Final = re.compile(
 
 
 @cache
-def policy(file: str) -> tuple[Statement, ...]:
-    """Return the statements of a policy beside the document."""
-    document = json.loads(text(page(file)))
+def policy(file: str, region: str = REGION) -> tuple[Statement, ...]:
+    """Return the statements of a policy beside the document, for a region."""
+    document = json.loads(text(page(file)).replace(REGION, region))
     # The limit of a managed policy; white space does not count.
     assert len(json.dumps(document, separators=(",", ":"))) <= 6144
     return tuple(document["Statement"])
@@ -59,42 +62,66 @@ def needed(resource_type: str) -> frozenset[str]:
     return frozenset(action for action in listed if not UNUSED.fullmatch(action))
 
 
-def arn(resource_type: str, name: str) -> str:
+def region_of(stack: Synthesized) -> str:
+    """Return the region of a stack; REGION if its team leaves the region to the credentials."""
+    region = stack.environment.rpartition("/")[2]
+    return REGION if region == "unknown-region" else region
+
+
+def arn(resource_type: str, name: str, region: str = REGION) -> str:
     """Return the ARN of a resource that CloudFormation would make."""
     of_type = {
-        "AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{REGION}::/domainnames/a/apimappings/b1",
-        "AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{REGION}::/domainnames/{name}",
-        "AWS::KMS::Alias": f"arn:aws:kms:{REGION}:{ACCOUNT}:{name}",
+        "AWS::ApiGatewayV2::ApiMapping": f"arn:aws:apigateway:{region}::/domainnames/a/apimappings/b1",
+        "AWS::ApiGatewayV2::DomainName": f"arn:aws:apigateway:{region}::/domainnames/{name}",
+        "AWS::KMS::Alias": f"arn:aws:kms:{region}:{ACCOUNT}:{name}",
     }
     of_service = {
-        "AWS::ApiGatewayV2": f"arn:aws:apigateway:{REGION}::/apis/a1b2c3d4e5/routes/f6g7",
-        "AWS::CloudWatch": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{name}",
-        "AWS::Events": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}",
+        "AWS::ApiGatewayV2": f"arn:aws:apigateway:{region}::/apis/a1b2c3d4e5/routes/f6g7",
+        "AWS::CloudWatch": f"arn:aws:cloudwatch:{region}:{ACCOUNT}:alarm:{name}",
+        "AWS::Events": f"arn:aws:events:{region}:{ACCOUNT}:rule/{name}",
         "AWS::IAM": f"arn:aws:iam::{ACCOUNT}:role/{name}",
-        "AWS::KMS": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
-        "AWS::Lambda": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}",
-        "AWS::Logs": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}",
+        "AWS::KMS": f"arn:aws:kms:{region}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
+        "AWS::Lambda": f"arn:aws:lambda:{region}:{ACCOUNT}:function:{name}",
+        "AWS::Logs": f"arn:aws:logs:{region}:{ACCOUNT}:log-group:{name}",
         "AWS::S3": f"arn:aws:s3:::{name}",
     }
     return of_type.get(resource_type) or of_service[resource_type.rpartition("::")[0]]
 
 
-# Actions on another resource.
-ELSEWHERE: Final = {
-    "iam:CreateServiceLinkedRole": (
-        f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/AWSServiceRoleForAPIGateway"
-    ),
-    "iam:PassRole": f"arn:aws:iam::{ACCOUNT}:role/Holdfast-ops-Role-1A2B",
-    "iam:GetRole": f"arn:aws:iam::{ACCOUNT}:role/Holdfast-ops-Role-1A2B",
-    "kms:DescribeKey": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
-    "s3:GetObject": f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/code.zip",
-    "s3:GetObjectVersion": f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/code.zip",
-    "s3:getObject": f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/code.zip",
-}
+def elsewhere(action: str, region: str) -> str | None:
+    """Return the ARN of the resource of an action that is on another resource than the one that is made."""
+    role = f"arn:aws:iam::{ACCOUNT}:role/Holdfast-ops-Role-1A2B"
+    code = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{region}/code.zip"
+    return {
+        "iam:CreateServiceLinkedRole": (
+            f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.apigateway.amazonaws.com/"
+            "AWSServiceRoleForAPIGateway"
+        ),
+        "iam:PassRole": role,
+        "iam:GetRole": role,
+        "kms:DescribeKey": f"arn:aws:kms:{region}:{ACCOUNT}:key/1a2b3c4d-1111-4222-8333-444455556666",
+        "s3:GetObject": code,
+        "s3:GetObjectVersion": code,
+        "s3:getObject": code,
+    }.get(action)
+
+
 CONTEXT: Final = {
     "iam:PassedToService": "lambda.amazonaws.com",
     "iam:AWSServiceName": "ops.apigateway.amazonaws.com",
 }
+
+# Whatever the documents name is another one here: the region, the topic, the team and the buckets.
+IN_ANOTHER_REGION: Final = replace(
+    EVERY_SETTING,
+    name="data",
+    region="us-west-2",
+    key="kms",
+    replica=Replica(region="ca-central-1"),
+    notify=Notify(topic="arn:aws:sns:us-west-2:123456789012:platform", events=("state.written",)),
+    alarms=AlarmSettings(topic="arn:aws:sns:us-west-2:123456789012:pager"),
+    domain=None,
+)
 
 
 def name_of(stack: Synthesized, logical_id: str) -> str:
@@ -115,9 +142,15 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
             case None:
                 pass
             case given:
-                return str(resolved(stack.template, given))
+                return str(resolved(stack.template, given, region_of(stack)))
     made_up = f"{stack.stack_name}-{logical_id}-1A2B3C4D5E6F"
     return made_up.lower() if resource["Type"] == "AWS::S3::Bucket" else made_up
+
+
+@pytest.fixture(scope="session")
+def every_setting_stacks(synthesize: Synthesize) -> dict[str, Synthesized]:
+    """The stacks of a team with every setting, and of such a team in another region."""
+    return synthesize([EVERY_SETTING, IN_ANOTHER_REGION], AWS)
 
 
 @pytest.fixture(
@@ -127,14 +160,18 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
         "Holdfast-payments",
         "Holdfast-ops",
         "HoldfastReplica-ops",
+        "Holdfast-data",
+        "HoldfastReplica-data",
     ],
 )
 def deployed(
-    request: pytest.FixtureRequest, stacks: dict[str, Synthesized], synthesize: Synthesize
+    request: pytest.FixtureRequest,
+    stacks: dict[str, Synthesized],
+    every_setting_stacks: dict[str, Synthesized],
 ) -> Synthesized:
-    """Each example team's stack, and those of a team with every setting: its own and the shared ones."""
+    """Each example team's stack, and those of teams with every setting, in two regions."""
     name: str = request.param
-    return (stacks if name in stacks else synthesize([EVERY_SETTING], AWS))[name]
+    return stacks[name] if name in stacks else every_setting_stacks[name]
 
 
 def test_the_document_leads_to_each_file_beside_it_and_replaces_account_and_region() -> None:
@@ -144,20 +181,30 @@ def test_the_document_leads_to_each_file_beside_it_and_replaces_account_and_regi
 
     assert set(re.findall(r"\]\(([\w-]+\.json)\)", text(document))) == {path.name for path in files}
     assert not re.search(f"{ACCOUNT}|{REGION}", subprocess.check_output(["sed", script, *files], text=True))
+    assert REGION not in text(page("functions-boundary.json"))
+    assert len(re.findall(r"holdfast-deployment-<region>", text(document))) == 2
+
+
+def test_the_document_says_the_capability_that_the_roles_of_a_stack_need(settled: Synthesized) -> None:
+    is_named = any("RoleName" in role["Properties"] for role in settled.resources("AWS::IAM::Role").values())
+    said = re.findall(r"CAPABILITY_\w+", "".join(map(text, DOCS.rglob("*.md"))))
+
+    assert set(said) == {"CAPABILITY_NAMED_IAM" if is_named else "CAPABILITY_IAM"}
 
 
 def test_the_deployment_policy_allows_what_cloudformation_needs_for_each_resource(
     deployed: Synthesized,
 ) -> None:
+    region = region_of(deployed)
     denied = {
         (logical_id, action)
         for logical_id, resource in deployed.template["Resources"].items()
         for action in needed(resource["Type"])
         if evaluate(
-            policy("deployment-policy.json"),
+            policy("deployment-policy.json", region),
             Request(
                 action,
-                ELSEWHERE.get(action) or arn(resource["Type"], name_of(deployed, logical_id)),
+                elsewhere(action, region) or arn(resource["Type"], name_of(deployed, logical_id), region),
                 context=CONTEXT,
             ),
         )
@@ -208,7 +255,8 @@ def test_the_deployment_policy_cannot_schedule_the_deletion_of_a_key() -> None:
 
 
 def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized) -> None:
-    context = {"kms:ViaService": f"s3.{REGION}.amazonaws.com", "cloudwatch:namespace": "Holdfast"}
+    region = region_of(deployed)
+    context = {"kms:ViaService": f"s3.{region}.amazonaws.com", "cloudwatch:namespace": "Holdfast"}
 
     def as_deployed(resource: str) -> str:
         # By its logical ID alone, where a deployment has the stack's name in front.
@@ -221,7 +269,7 @@ def test_the_functions_boundary_allows_what_each_role_has(deployed: Synthesized)
         (action, resource)
         for role in deployed.resources("AWS::IAM::Role").values()
         for inline in role["Properties"]["Policies"]
-        for statement in resolved(deployed.template, inline["PolicyDocument"]["Statement"])
+        for statement in resolved(deployed.template, inline["PolicyDocument"]["Statement"], region)
         for action in _listed(statement["Action"])
         for resource in map(as_deployed, _listed(statement["Resource"]))
         if evaluate(policy("functions-boundary.json"), Request(action, resource, context=context)) != "allow"
