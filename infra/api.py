@@ -148,7 +148,6 @@ ACCESS_LOG_LINE = {
     # Where a 5xx comes from: API Gateway itself, the authorizer, or the function behind the route.
     "error": "$context.error.message",
     "authorizerError": "$context.authorizer.error",
-    "authorizerLatency": "$context.authorizer.latency",
     "integrationError": "$context.integrationErrorMessage",
     "integrationStatus": "$context.integration.status",
     "integrationLatency": "$context.integration.latency",
@@ -171,7 +170,8 @@ class Api(Construct):
             api_name=f"holdfast-{team.name}",
             description=f"Holdfast: Terraform states of team {team.name}",
             create_default_stage=False,
-            disable_execute_api_endpoint=bool(team.domain and not team.domain.keep_default_endpoint) or None,
+            # Always written: API Gateway keeps a value that an update leaves out.
+            disable_execute_api_endpoint=bool(team.domain and not team.domain.keep_default_endpoint),
         )
         access_log = audit_log(self, "AccessLog", audit.access_log_group(team.name), days=team.log_retention)
         stage = apigatewayv2.HttpStage(
@@ -221,7 +221,7 @@ class Api(Construct):
             "iam": HttpIamAuthorizer(),
         }
         settings = {}
-        for route in (route for route in ROUTES if route.function in to):
+        for route in ROUTES:
             # The IDs must not change: CloudFormation would create a route anew while the old one has its key.
             is_default = route.path == "$default"
             resource = apigatewayv2.HttpRoute(
@@ -229,7 +229,9 @@ class Api(Construct):
                 "OtherPaths" if is_default else f"ANY{route.path}",
                 http_api=api,
                 route_key=route.key,
-                integration=to[route.function],
+                # Without the console its routes stay, and lead nowhere. API Gateway keeps the limits of a removed
+                # route, and then refuses every change of the stage.
+                integration=to.get(route.function, to["health"]),
                 authorizer=authorizers[route.authorizer] if route.authorizer else None,
             )
             # Requests get 500 while a new route of a running API lacks its permission.

@@ -47,5 +47,5 @@ def test_other_verbs_and_other_paths_get_neither_a_page_nor_what_reads_as_succes
 
 def test_a_team_can_do_without_it(loose: Team) -> None:
     for path in ("/console", "/console/", "/console/index.html"):
-        assert loose.client(None).request("GET", path).status == 401
-        assert loose.client("maintainer").request("GET", path).error == (400, "unknown_route")
+        for role in (None, "maintainer"):
+            assert loose.client(role).request("GET", path).error == (400, "unknown_route")

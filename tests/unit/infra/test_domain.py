@@ -37,5 +37,5 @@ def test_both_addresses_work_while_a_team_changes_from_one_to_the_other(synthesi
     team = TeamConfig(name="plain", domain=replace(DOMAIN, keep_default_endpoint=True))
     [stack] = synthesize([team], AWS).values()
 
-    assert "DisableExecuteApiEndpoint" not in stack.only("AWS::ApiGatewayV2::Api")["Properties"]
+    assert stack.only("AWS::ApiGatewayV2::Api")["Properties"]["DisableExecuteApiEndpoint"] is False
     assert stack.template["Outputs"]["ApiAddress"]["Value"] == "https://states.example.com"

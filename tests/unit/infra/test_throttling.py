@@ -84,6 +84,19 @@ def test_a_route_has_the_limits_of_what_it_is_for_and_exists_before_they_are_set
     assert {route.resource for route in of_api if route.key in throttle.own} <= set(awaited)
 
 
+def test_a_team_without_the_console_has_the_same_routes_and_limits(
+    synthesize: Synthesize, default: Synthesized
+) -> None:
+    [without] = synthesize([TeamConfig(name="plain", console=False)], AWS).values()
+
+    def shape(stack: Synthesized) -> tuple[set[str], dict[str, Limits]]:
+        return {route.key for route in routes(stack)}, Throttle(stack.template).own
+
+    assert shape(without) == shape(default)
+    handlers = {route.handler for route in routes(without) if "/console" in route.key}
+    assert handlers == {"health.handler.handle"}
+
+
 def test_a_bucket_is_full_at_first_and_fills_at_the_rate_to_the_burst_and_not_above(
     default: Synthesized,
 ) -> None:
