@@ -229,8 +229,8 @@ class Api(Construct):
                 "OtherPaths" if is_default else f"ANY{route.path}",
                 http_api=api,
                 route_key=route.key,
-                # Without the console its routes stay, and lead nowhere. API Gateway keeps the limits of a removed
-                # route, and then refuses every change of the stage.
+                # Without the console its routes stay, and lead nowhere. API Gateway keeps the limits of a
+                # removed route, and then refuses every change of the stage.
                 integration=to.get(route.function, to["health"]),
                 authorizer=authorizers[route.authorizer] if route.authorizer else None,
             )

@@ -16,11 +16,15 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from holdfast import team as names
+from infra import keys
 from infra.config import Target
 from infra.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
 from infra.team_settings import Replica, TeamConfig
 
-_EVERY_OBJECT = "S3 copies every object of the bucket."
+_EVERY_OBJECT = "S3 copies every object of these folders."
+_COPIED = (keys.STATES, keys.TOKENS, keys.TRUST, keys.WORKSPACES, keys.FREEZES)
+"""What a recovery needs. Sessions and the doctor's probes pass, and the credentials of the probe of `watch`
+are for one function alone."""
 
 
 class ReplicaStack(Stack):
@@ -57,7 +61,8 @@ class ReplicaStack(Stack):
                 reason="Only S3 writes to it; with the team's stack it gets an access log.",
             )
         )
-        bucket.add_to_resource_policy(_refuse_other_writes(bucket, _role_arn(source)))
+        for statement in _refuse_to_others(bucket, _role_arn(source)):
+            bucket.add_to_resource_policy(statement)
         if key:
             kms.Alias(self, "Alias", alias_name=_alias(team), target_key=key)
         role = iam.Role(
@@ -85,29 +90,33 @@ def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
     that a released lock stays in the replica: `holdfast recover` removes it.
     """
     there = replace(team, region=replica.region)
-    rule = s3.CfnBucket.ReplicationRuleProperty(
-        id="everything",
-        priority=0,
-        status="Enabled",
-        filter=s3.CfnBucket.ReplicationRuleFilterProperty(prefix=""),
-        delete_marker_replication=s3.CfnBucket.DeleteMarkerReplicationProperty(status="Enabled"),
-        source_selection_criteria=s3.CfnBucket.SourceSelectionCriteriaProperty(
-            sse_kms_encrypted_objects=s3.CfnBucket.SseKmsEncryptedObjectsProperty(status="Enabled")
+    destination = s3.CfnBucket.ReplicationDestinationProperty(
+        bucket=_bucket_arn(there),
+        encryption_configuration=s3.CfnBucket.EncryptionConfigurationProperty(
+            replica_kms_key_id=f"arn:{Aws.PARTITION}:kms:{there.region}:{there.account}:{_alias(there)}"
         )
         if store.keys
         else None,
-        destination=s3.CfnBucket.ReplicationDestinationProperty(
-            bucket=_bucket_arn(there),
-            encryption_configuration=s3.CfnBucket.EncryptionConfigurationProperty(
-                replica_kms_key_id=f"arn:{Aws.PARTITION}:kms:{there.region}:{there.account}:{_alias(there)}"
+    )
+    rules = [
+        s3.CfnBucket.ReplicationRuleProperty(
+            id=prefix.removesuffix("/"),
+            priority=priority,
+            status="Enabled",
+            filter=s3.CfnBucket.ReplicationRuleFilterProperty(prefix=prefix),
+            delete_marker_replication=s3.CfnBucket.DeleteMarkerReplicationProperty(status="Enabled"),
+            source_selection_criteria=s3.CfnBucket.SourceSelectionCriteriaProperty(
+                sse_kms_encrypted_objects=s3.CfnBucket.SseKmsEncryptedObjectsProperty(status="Enabled")
             )
             if store.keys
             else None,
-        ),
-    )
+            destination=destination,
+        )
+        for priority, prefix in enumerate(map(keys.folder, _COPIED))
+    ]
     bucket = cast("s3.CfnBucket", store.bucket.node.default_child)
     bucket.replication_configuration = s3.CfnBucket.ReplicationConfigurationProperty(
-        role=_role_arn(team), rules=[rule]
+        role=_role_arn(team), rules=rules
     )
 
 
@@ -181,15 +190,27 @@ def _by_s3(team: TeamConfig) -> dict[str, Any]:
     }
 
 
-def _refuse_other_writes(bucket: s3.IBucket, role_arn: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(
-        sid="RefuseWritesButReplication",
-        effect=iam.Effect.DENY,
-        principals=[iam.StarPrincipal()],
-        actions=["s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"],
-        resources=[bucket.arn_for_objects("*")],
-        conditions={"StringNotEquals": {"aws:PrincipalArn": role_arn}},
-    )
+def _refuse_to_others(bucket: s3.IBucket, role_arn: str) -> Sequence[iam.PolicyStatement]:
+    """Return statements that let S3 alone write to the replica and change what is there.
+
+    A tag would let the lifecycle rule of locks remove a version, and another encryption could lose it.
+    """
+    return [
+        iam.PolicyStatement(
+            sid=sid,
+            effect=iam.Effect.DENY,
+            principals=[iam.StarPrincipal()],
+            actions=[f"s3:{action}" for action in actions],
+            resources=[bucket.arn_for_objects("*")],
+            conditions={"StringNotEquals": {"aws:PrincipalArn": role_arn}},
+        )
+        for sid, actions in {
+            "RefuseWritesButReplication": ("PutObject", "DeleteObject", "DeleteObjectVersion"),
+            "RefuseToTag": ("PutObjectTagging", "PutObjectVersionTagging"),
+            "RefuseToChangeEncryption": ("UpdateObjectEncryption",),
+            "RefuseRetention": ("PutObjectRetention", "BypassGovernanceRetention"),
+        }.items()
+    ]
 
 
 def _bucket_arn(team: TeamConfig) -> str:

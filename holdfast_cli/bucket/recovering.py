@@ -62,8 +62,8 @@ LATELY: Final = timedelta(hours=1)
 _AT_ONCE: Final = 8
 """Locks that are read or removed in parallel; the SDK keeps ten connections."""
 _REPLICA: Final = "REPLICA"
-_PASSING: Final = ("sessions/", "probes/")
-"""The lifecycle removes such objects within days."""
+NOT_COPIED: Final = ("sessions/", "probes/", "watch/")
+"""Sessions and probes pass within days, and `holdfast watch enable` makes new credentials of its probe."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -213,7 +213,7 @@ def late(old: Side, new: Side, there: Listing, here: Listing) -> list[Late]:
     not_current = []
     for key, entry in sorted(there.current.items()):
         own = here.current.get(key)
-        if key.endswith(LOCKS.suffix) or key.startswith(_PASSING):
+        if key.endswith(LOCKS.suffix) or key.startswith(NOT_COPIED):
             continue
         below, state = "", _state_of(key)
         is_written_here = own is not None and _id_of(key, own) not in there.ids

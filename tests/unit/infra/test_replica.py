@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from holdfast import team as names
+from holdfast_cli.bucket import recovering
+from infra import keys
 from infra.config import AWS
+from infra.functions import ROLES, STATE_BUCKET
 from infra.team_settings import History, Replica, TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import Synthesize, Synthesized
@@ -50,31 +53,62 @@ def test_the_replica_is_what_a_stack_of_the_team_in_that_region_imports(
         assert (ours["Type"], ours["DeletionPolicy"]) == (theirs["Type"], theirs["DeletionPolicy"])
 
 
-def test_everything_is_copied_with_the_deletions(made: dict[str, Synthesized]) -> None:
+COPIED = ["states", "tokens", "trust", "workspaces", "freezes"]
+
+
+def test_what_a_recovery_needs_is_copied_with_the_deletions(made: dict[str, Synthesized]) -> None:
     role = ROLE.replace("arn:aws", "arn:<AWS::Partition>")
     target: dict[str, Any] = {"Bucket": f"arn:<AWS::Partition>:s3:::{THERE_BUCKET}"}
     alias = f"arn:<AWS::Partition>:kms:{THERE}:{ACCOUNT}:alias/holdfast-copied-replica"
-    rule = {
-        "Id": "everything",
-        "Priority": 0,
-        "Status": "Enabled",
-        "Filter": {"Prefix": ""},
-        "DeleteMarkerReplication": {"Status": "Enabled"},
-    }
-    with_key = rule | {
+    rules = [
+        {
+            "Id": folder,
+            "Priority": priority,
+            "Status": "Enabled",
+            "Filter": {"Prefix": f"{folder}/"},
+            "DeleteMarkerReplication": {"Status": "Enabled"},
+        }
+        for priority, folder in enumerate(COPIED)
+    ]
+    with_key = {
         "SourceSelectionCriteria": {"SseKmsEncryptedObjects": {"Status": "Enabled"}},
         "Destination": target | {"EncryptionConfiguration": {"ReplicaKmsKeyID": alias}},
     }
-    assert bucket(made["Holdfast-copied"])["ReplicationConfiguration"] == {"Role": role, "Rules": [with_key]}
-    [plain] = bucket(made["Holdfast-plain"])["ReplicationConfiguration"]["Rules"]
-    assert plain == rule | {"Destination": {"Bucket": target["Bucket"].replace("copied", "plain")}}
+    assert bucket(made["Holdfast-copied"])["ReplicationConfiguration"] == {
+        "Role": role,
+        "Rules": [rule | with_key for rule in rules],
+    }
+    without = {"Destination": {"Bucket": target["Bucket"].replace("copied", "plain")}}
+    plain = bucket(made["Holdfast-plain"])["ReplicationConfiguration"]["Rules"]
+    assert plain == [rule | without for rule in rules]
     named = made["HoldfastReplica-copied"].only("AWS::KMS::Alias")["Properties"]["AliasName"]
     assert alias.endswith(f":{named}")
     assert not made["HoldfastReplica-plain"].resources("AWS::KMS::Key")
     assert "Replication" not in str(made["Holdfast-moved"].template)
 
 
-@pytest.mark.parametrize("action", ["s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"])
+def test_each_folder_of_the_state_bucket_is_copied_or_a_recovery_leaves_it_out() -> None:
+    patterns = [
+        place.keys
+        for spec in ROLES
+        for grant in spec.grants
+        for place in grant.on
+        if place.resource == STATE_BUCKET.resource and place.keys
+    ]
+    assert {keys.folder(pattern) for pattern in patterns} == {
+        *(f"{folder}/" for folder in COPIED),
+        *recovering.NOT_COPIED,
+    }
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        *("s3:PutObject", "s3:DeleteObject", "s3:DeleteObjectVersion"),
+        *("s3:PutObjectTagging", "s3:PutObjectVersionTagging", "s3:UpdateObjectEncryption"),
+        *("s3:PutObjectRetention", "s3:BypassGovernanceRetention"),
+    ],
+)
 def test_nobody_but_s3_writes_to_a_replica(made: dict[str, Synthesized], action: str) -> None:
     policy = bucket_policy(made["HoldfastReplica-copied"].template)
     secure = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
@@ -84,6 +118,22 @@ def test_nobody_but_s3_writes_to_a_replica(made: dict[str, Synthesized], action:
         return evaluate(policy, Request(action, f"arn:aws:s3:::{THERE_BUCKET}/states/a", principal, context))
 
     assert (effect(f"arn:aws:iam::{ACCOUNT}:root"), effect(ROLE)) == ("deny", "nothing")
+
+
+def refused(stack: Synthesized) -> set[str]:
+    """Return the actions that the policy of a state bucket denies for a state, to whomever."""
+    actions: set[str] = set()
+    for statement in bucket_policy(stack.template):
+        if statement["Effect"] == "Deny" and statement["Action"] != "s3:*":
+            actions |= (
+                {statement["Action"]} if isinstance(statement["Action"], str) else {*statement["Action"]}
+            )
+    return actions
+
+
+def test_a_replica_refuses_what_the_state_bucket_refuses(made: dict[str, Synthesized]) -> None:
+    of_readers = {"s3:GetObject", "s3:GetObjectVersion"}  # of the probe's credentials, which are not copied
+    assert refused(made["Holdfast-copied"]) - of_readers <= refused(made["HoldfastReplica-copied"])
 
 
 @pytest.mark.parametrize(
