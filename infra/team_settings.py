@@ -364,7 +364,7 @@ class TeamConfig:
             AlarmSettings,
             '{ topic = "arn:aws:sns:eu-central-1:123456789012:operations" }',
         ),
-        "[Alarms](watching.md#alarms), for at most 2.50 dollars a month.",
+        "[Alarms](watching.md#alarms), which [AWS bills](cost.md#what-raises-it).",
         unset="none",
         default=None,
     )

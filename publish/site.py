@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / ".build"
@@ -29,6 +31,7 @@ _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
 _FETCHED: Final = re.compile(
     r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*>"""
 )
+_HREF: Final = re.compile(r"""<a\b[^>]*\bhref=["']?(?!\w+:|//)([^"'\s>]+)""")
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _NAVIGATION: Final = ("canonical", "prev", "next")
 
@@ -75,7 +78,10 @@ def navigation(index: str) -> str:
     """Return the navigation of the site, in TOML, from the sections and links of `docs/index.md`."""
     sections = [("Holdfast", [("Holdfast", '"README.md"'), ("Documents", '"docs/index.md"')])]
     for section in index.split("\n## ")[1:]:
-        links = [(title, json.dumps(f"docs/{path}")) for title, path in _LISTED.findall(section)]
+        # Without `..`, which the generator would leave in its links.
+        links = [
+            (title, json.dumps(os.path.normpath(f"docs/{path}"))) for title, path in _LISTED.findall(section)
+        ]
         sections.append((section.partition("\n")[0], links))
     shown = ", ".join(
         _table(title, f"[{', '.join(_table(*link) for link in links)}]") for title, links in sections
@@ -93,6 +99,16 @@ def fetched(site: Path) -> Iterator[str]:
         for tag in _FETCHED.findall(page.read_text(encoding="utf-8")):
             if not any(f'rel="{relation}"' in tag for relation in _NAVIGATION):
                 yield f"{page.relative_to(site)}: {tag}"
+
+
+def dead(site: Path) -> Iterator[str]:
+    """Yield each link of a page to a file that the site lacks. The generator does not check its own links."""
+    for page in sorted(site.rglob("*.html")):
+        for link in sorted(set(_HREF.findall(page.read_text(encoding="utf-8")))):
+            path = unquote(urlsplit(html.unescape(link)).path)
+            target = site / path.removeprefix("/") if path.startswith("/") else page.parent / path
+            if path and not (target / "index.html" if target.is_dir() else target).is_file():
+                yield f"{page.relative_to(site)}: {link}"
 
 
 def build(root: Path, folder: Path) -> Path:
@@ -124,6 +140,8 @@ def build(root: Path, folder: Path) -> Path:
     for page in site.rglob("*.html"):
         own = "../" * (len(page.relative_to(site).parts) - 1) + "iframe-worker.js"
         page.write_text(page.read_text(encoding="utf-8").replace(_SHIM, own), encoding="utf-8")
+    if links := list(dead(site)):
+        raise SiteError("\n".join(("These links lead nowhere:", *links)))
     if tags := list(fetched(site)):
         raise SiteError("\n".join(("These tags fetch from another host:", *tags)))
     return site

@@ -23,6 +23,7 @@ Access to one state: test_every_route_gives_a_role_what_its_table_says_and_every
 Access to one state: test_a_token_with_two_grants_writes_its_own_states_and_reads_anothers_outputs
 Read only outputs: test_a_configuration_with_cloud_reads_outputs_that_its_own_token_does_not
 Force-unlock: test_a_writer_cannot_force_anothers_lock
+Force-unlock: test_who_removes_whose_lock_by_which_request
 History: test_every_version_of_a_state_is_kept_for_as_long_as_the_team_says
 History: test_a_version_under_retention_is_deleted_by_nobody_but_who_bypasses_it
 Undo: test_a_state_goes_back_and_a_plan_shows_the_difference
@@ -44,6 +45,7 @@ Leaving: test_it_takes_over_a_state_where_it_is_and_overwrites_the_next_holder_o
 Workspaces: test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw
 Workspaces: test_a_workspace_of_an_earlier_backend_is_found
 Runs, UI, policies: test_every_deployed_route_is_described_and_no_other
+Runs, UI, policies: test_a_state_is_found_by_a_few_letters_and_locked_ones_come_first
 """
 """The tests that show what the column of Holdfast says, each behind its row."""
 

@@ -23,6 +23,7 @@ from holdfast.state.document import Revision, StateDocument
 from holdfast.state.held import CommandLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
 from infra import keys
+from infra.functions import FUNCTIONS
 from tests.conftest import GeneratedFile
 from tests.support import errors_document, import_contracts, metadata_document, roles_document
 from tests.support.pages import DOCS, ROOT, page, text
@@ -142,6 +143,18 @@ def test_every_prefix_of_a_key_is_in_the_design_and_no_other() -> None:
 
     assert {pattern.removesuffix("*") for pattern in patterns} - named == set()
     assert {keys.folder(key) for key in listed} <= {keys.folder(pattern) for pattern in patterns}
+
+
+def test_the_times_after_which_lambda_stops_a_verb_are_in_the_page_about_retries() -> None:
+    said = re.search(
+        r"Lambda stops the function after (\d+), that of the management API after (\d+)",
+        one_line(page("fencing.md")),
+    )
+    seconds = {spec.name: spec.seconds for spec in FUNCTIONS}
+
+    assert said
+    assert said.groups() == (str(seconds["backend"]), str(seconds["management"]))
+    assert seconds["cloud"] == seconds["backend"]
 
 
 def test_every_metric_of_the_watch_is_in_its_page_and_no_other() -> None:

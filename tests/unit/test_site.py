@@ -47,3 +47,21 @@ def test_a_page_that_fetches_from_another_host_is_named(tmp_path: Path, tag: str
     (tmp_path / "a.html").write_text(f'<link rel="canonical" href="https://example.com/">{tag}')
 
     assert list(site.fetched(tmp_path)) == [f"a.html: {tag}"]
+
+
+@pytest.mark.parametrize(
+    "link", ["absent.html", "../a.html", "b/../../a.html#part", "docs/", "/absent.html", "b%20c.html"]
+)
+def test_a_link_of_a_built_page_to_a_file_that_is_not_there_is_named(tmp_path: Path, link: str) -> None:
+    (tmp_path / "docs").mkdir()
+    there = [
+        "a.html",
+        "/a.html#part",
+        "#part",
+        "docs/../a.html",
+        "https://example.com/",
+        "mailto:a@b.example",
+    ]
+    (tmp_path / "a.html").write_text("".join(f'<a class="b" href="{each}">' for each in [*there, link]))
+
+    assert list(site.dead(tmp_path)) == [f"a.html: {link}"]

@@ -89,7 +89,7 @@ def arn(resource_type: str, name: str, region: str = REGION) -> str:
 
 
 def elsewhere(action: str, region: str) -> str | None:
-    """Return the ARN of the resource of an action that is on another resource than the one that is made."""
+    """Return the ARN of the resource of an action that is on another resource than the new one."""
     role = f"arn:aws:iam::{ACCOUNT}:role/Holdfast-ops-Role-1A2B"
     code = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{region}/code.zip"
     return {

@@ -121,7 +121,7 @@ def test_nobody_but_s3_writes_to_a_replica(made: dict[str, Synthesized], action:
 
 
 def refused(stack: Synthesized) -> set[str]:
-    """Return the actions that the policy of a state bucket denies for a state, to whomever."""
+    """Return the actions that the policy of a state bucket denies for a state."""
     actions: set[str] = set()
     for statement in bucket_policy(stack.template):
         if statement["Effect"] == "Deny" and statement["Action"] != "s3:*":
