@@ -23,8 +23,8 @@ from infra.team_settings import Replica, TeamConfig
 
 _EVERY_OBJECT = "S3 copies every object of these folders."
 _COPIED = (keys.STATES, keys.TOKENS, keys.TRUST, keys.WORKSPACES, keys.FREEZES)
-"""The keys that a recovery needs. Sessions and the doctor's probes pass, and the credentials of the probe of `watch`
-are for one function alone."""
+"""The keys that a recovery needs. Sessions and the doctor's probes pass, and the credentials of the probe of
+`watch` are for one function alone."""
 
 
 class ReplicaStack(Stack):
