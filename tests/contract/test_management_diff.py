@@ -15,7 +15,7 @@ from holdfast import names
 from holdfast.access import Action, Caller
 from holdfast.audit import Event
 from holdfast.s3.budget import Budget
-from holdfast.state import diff
+from holdfast.state import diff, tracked
 from holdfast.state.delete import delete
 from management import differences, documents
 from management.requests import Request
@@ -238,6 +238,15 @@ def test_versions_above_the_limit_are_refused_with_both_sizes_and_not_read(
         assert f"{len(large)}" in message
         assert f"{len(small)}" in message or f"{len(state(3))}" in message
         assert "holdfast state get" in message
+
+
+def test_a_version_of_more_values_than_are_parsed_is_refused(bucket: Bucket) -> None:
+    put(bucket, state(1))
+    put(bucket, state(2).replace(b'"resources": []', b'"resources": [' + b"0," * tracked.MAX_VALUES + b"0]"))
+
+    status, code, message = refused(bucket)
+    assert (status, code) == (413, "too_large")
+    assert "at most 3,000,000" in message
 
 
 def test_a_large_difference_is_compressed_or_refused(bucket: Bucket) -> None:

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import pytest
 
-from holdfast import audit, names
+from holdfast import audit, json_object, names
 from holdfast.access import Caller, Grant, Role
 from holdfast.errors import InvalidRequest
 from holdfast.state import find as searching
+from holdfast.state import tracked
 from holdfast.state.description import LARGEST_READ
 from holdfast.state.find import By, Wanted
 from tests.contract.conftest import (
@@ -191,6 +192,12 @@ def test_a_page_of_resources_with_long_texts_ends_early_and_the_texts_are_cut(ap
     assert {len(each["address"]) for page in pages for each in page["resources"]} == {500}
 
 
+def dense(instances: str) -> bytes:
+    """Return a state with such instances, which no client writes."""
+    resource_ = '{"mode":"managed","type":"a","name":"b","instances":[' + instances + "]}"
+    return ('{"version":4,"serial":1,"lineage":"x","resources":[' + resource_ + "]}").encode()
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -201,6 +208,8 @@ def test_a_page_of_resources_with_long_texts_ends_early_and_the_texts_are_cut(ap
         (b'{"version": 4, "resources": [{"mode": 1}]}', (409, "unreadable_version")),
         (b'{"version": 4, "resources": ' + b"[" * 9_000 + b"]" * 9_000 + b"}", (409, "unreadable_version")),
         (document(resource()) + b" " * LARGEST_READ, (413, "too_large")),
+        (dense("{}," * 1_500_000 + "{}"), (413, "too_large")),
+        (dense('{"attributes":{"a":[' + "0," * tracked.MAX_VALUES + "0]}}"), (413, "too_large")),
     ],
 )
 def test_the_refusal_says_why_there_are_no_resources_to_list(
@@ -363,6 +372,41 @@ def test_a_state_whose_addresses_are_longer_than_itself_is_skipped_in_time(api: 
 
     assert [(each["name"], each["why"]) for each in page["skipped"]] == [("a/wide", "too_large")]
     assert addresses(page) == [("b/prod", ["aws_instance.web"])]
+
+
+def test_a_state_of_millions_of_empty_values_is_skipped_before_it_is_parsed(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.put("a/dense", dense("{}," * 1_500_000 + "{}"))
+    api.put("b/prod", document(resource()))
+    parsed: list[int] = []
+    elements = json_object.elements
+
+    def noted(array: bytes) -> Iterator[bytes]:
+        parsed.append(len(array))
+        return elements(array)
+
+    monkeypatch.setattr(json_object, "elements", noted)
+
+    page = api.found(address="web")
+
+    assert [(each["name"], each["why"]) for each in page["skipped"]] == [("a/dense", "too_large")]
+    assert addresses(page) == [("b/prod", ["aws_instance.web"])]
+    assert [length < 1_000 for length in parsed] == [True]
+
+
+def test_an_instance_counts_as_much_as_a_client_writes_for_one(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "_MAX_ADDRESSES", 160 * 100)
+    many = resource(instances=[{"attributes": {}}] * 101)
+    api.put("a/many", document(many))
+    api.put("b/as-many", document(resource(instances=[{"attributes": {}}] * 100)))
+
+    page = api.found(address="web")
+
+    assert [(each["name"], each["why"]) for each in page["skipped"]] == [("a/many", "too_large")]
+    assert [each["matches"] for each in page["states"]] == [100]
 
 
 def test_of_a_state_with_many_matches_the_first_are_shown_and_all_are_counted(api: Api) -> None:

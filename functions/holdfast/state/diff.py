@@ -81,6 +81,7 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
 
     Raises:
         UnreadableVersion: a document is not of format version 4; the message says which document it is.
+        TooLarge: a document has too many values.
     """
     with _reading("from"):
         head_before = document.parse(before)

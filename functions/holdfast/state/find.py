@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from holdfast.access import Action, Caller
-from holdfast.errors import InvalidRequest, InvalidState
+from holdfast.errors import InvalidRequest, InvalidState, TooLarge
 from holdfast.names import StateName
 from holdfast.s3.objects import Larger, Object
 from holdfast.s3.store import Store
@@ -41,6 +41,11 @@ _AT_ONCE: Final = 8
 """The number of states that are read in parallel."""
 _MAX_ADDRESSES: Final = 2 * MAX_STATE
 """Characters of all addresses of a state that is searched: a long name counts for each of its instances."""
+_LEAST: Final = 160
+"""The least characters that an instance counts, so that at most 200,000 instances are searched.
+
+An instance that a client writes takes more of the state.
+"""
 
 
 class By(StrEnum):
@@ -205,13 +210,15 @@ def _search(
         if objects is None:
             return SkippedState(name, Skipped.ENCRYPTED, size)
         for address, resource in objects:
-            left -= address.characters
+            left -= max(address.characters, _LEAST)
             if left < 0:
                 return SkippedState(name, Skipped.TOO_LARGE, size)
             if wanted.matches(address, resource):
                 matches += 1
                 if len(shown) < SHOWN:
                     shown.append(Resource.of(address, resource))
+    except TooLarge:
+        return SkippedState(name, Skipped.TOO_LARGE, size)
     except (InvalidState, RecursionError):
         return SkippedState(name, Skipped.UNREADABLE, size)
     return SearchedState(name, matches, tuple(shown))

@@ -85,7 +85,7 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page:
 
     Raises:
         NoState, NoSuchVersion: the state, or the version of a later page, does not exist.
-        TooLarge: the version is larger than `LARGEST_READ`.
+        TooLarge: the version is larger than `LARGEST_READ`, or has too many values.
         UnreadableVersion: the version is not a state document of version 4 of the format.
     """
     work.require(Action.READ)

@@ -13,11 +13,18 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 from holdfast import json_object
-from holdfast.errors import InvalidState
+from holdfast.errors import InvalidState, TooLarge
 from holdfast.json_object import Member
 from holdfast.state import document, number, sensitivity
 from holdfast.state.number import Number
 from holdfast.state.sensitivity import Marks
+
+MAX_VALUES: Final = 3_000_000
+"""The most values of a parsed document.
+
+A value needs as few as two bytes of a document, and up to 100 bytes of memory. In documents of clients it
+has 20 bytes or more.
+"""
 
 _MANAGED: Final = "managed"
 _DATA: Final = "data"
@@ -119,6 +126,7 @@ def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
     """Return the exact bytes of each resource of a state document, and its outputs.
 
     `InvalidState` is raised also if the format's version is not 4, or the resources are not a list.
+    `TooLarge` is raised if the document has more than `MAX_VALUES` values.
     """
     members = _members(body)
     _require_known_format(members)
@@ -132,6 +140,7 @@ def objects(body: bytes) -> Iterator[tuple[Address, Tracked]] | None:
 
     One resource after the other is parsed, so few objects are in memory. `InvalidState` is raised as by
     `outline` and `tracking`, also during the iteration, but not for an address that occurs twice.
+    `TooLarge` is raised as by `outline`.
     """
     members = _members(body)
     if "encrypted_data" in members:
@@ -141,6 +150,13 @@ def objects(body: bytes) -> Iterator[tuple[Address, Tracked]] | None:
 
 
 def _members(body: bytes) -> Mapping[str, Member]:
+    # Counted in the bytes, which is quick: at least as many as there are, because texts have commas, too.
+    values = sum(map(body.count, (b",", b"[", b"{")))
+    if values > MAX_VALUES:
+        raise TooLarge(
+            f"The state has about {values:,} values; one of at most {MAX_VALUES:,} is read here. Save it "
+            "with 'holdfast state get', and read it there."
+        )
     try:
         return json_object.members(body)
     except ValueError as error:
