@@ -1,37 +1,24 @@
-"""Looks at the KMS keys of a team: whether they can be used, who administers them, and what is under them."""
+"""Looks at the KMS keys of a team: whether they can be used, and who administers them."""
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
-from holdfast import watching
-from holdfast_cli.bucket.aws_errors import code_of
-from holdfast_cli.doctor.checks import attempt, existing, is_denied, judge
+from holdfast_cli.doctor.checks import attempt, existing, judge
 from holdfast_cli.doctor.deployed import compare, policy_differences
-from holdfast_cli.doctor.findings import REVERT, Finding, Level, Outcome, note, ok, problem
+from holdfast_cli.doctor.findings import REVERT, Finding, Level, Outcome, problem
 from holdfast_cli.doctor.template import DeployedTemplate
-from holdfast_cli.terminal.output import Progress
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
 
 _NEEDED: Final = frozenset({"kms:Decrypt", "kms:GenerateDataKey"})
-_LEFT_OUT: Final = ("probes/", "sessions/", watching.SECRETS)
-"""Prefixes whose objects S3 removes within days, or that no operator may read."""
-_AT_ONCE: Final = 10
 _UNIQUE_ID: Final = re.compile(r"\bA(?:RO|ID)A[A-Z0-9]{8,}\b")
 """The ID of a role or user, which KMS shows in place of an ARN once that role or user is deleted."""
 _STALE: Final = (
     f"A new role or user of the same name has another ID. {REVERT} If CloudFormation may not put the policy, "
     "an administrator of the key writes it with `aws kms put-key-policy`: docs/operate/keys.md."
 )
-_SHOWN: Final = 5
 
 
 def of_functions(template: DeployedTemplate) -> list[str]:
@@ -48,13 +35,11 @@ def of_functions(template: DeployedTemplate) -> list[str]:
     )
 
 
-def check(kms: Any, s3: "S3Client", bucket: str, template: DeployedTemplate) -> Iterator[Finding]:
-    """Yield whether each key can be used, has its policy, and whether all objects are under such keys."""
-    keys = of_functions(template)
-    for key in keys:
+def check(kms: Any, template: DeployedTemplate) -> Iterator[Finding]:
+    """Yield whether each key can be used, and has its policy."""
+    for key in of_functions(template):
         yield from judge("keys.usable", partial(usable, kms, key, template.account))
     yield from attempt("keys.policy", lambda: _policies(kms, template))
-    yield from attempt("keys.objects", lambda: _objects(s3, bucket, template.account, keys))
 
 
 def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
@@ -121,60 +106,6 @@ def _explained(difference: Finding) -> Finding:
         return difference
     text = f"{difference.text} {stale[0]} is the unique ID of a role or user that was deleted."
     return problem(difference.check, text, _STALE)
-
-
-def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> Iterator[Finding]:
-    """Yield under which keys the current objects are, and which of them the functions cannot read."""
-    where: Any = {"Bucket": bucket, "ExpectedBucketOwner": owner}
-    listed = [
-        found["Key"]
-        for page in s3.get_paginator("list_objects_v2").paginate(**where)
-        for found in page.get("Contents", [])
-        if not found["Key"].startswith(_LEFT_OUT)
-    ]
-
-    denied: list[str] = []
-
-    def key_of(name: str) -> str | None:
-        try:
-            return s3.head_object(**where, Key=name).get("SSEKMSKeyId", "")
-        except ClientError as error:
-            if code_of(error) == "404":
-                return None  # removed after it was listed
-            if is_denied(error):
-                denied.append(name)
-                return None
-            raise
-
-    under: dict[str, list[str]] = {key: [] for key in keys}
-    progress = Progress()
-    pool = ThreadPoolExecutor(_AT_ONCE)
-    try:
-        for count, (name, key) in enumerate(zip(listed, pool.map(key_of, listed), strict=True), start=1):
-            progress.show(f"Looking at the keys of objects: {count} of {len(listed)}")
-            if key is not None:
-                under.setdefault(key, []).append(name)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, do not wait for the requests
-        progress.end()
-    strange = under.keys() - {*keys, ""}
-    for key in sorted(strange):
-        yield problem(
-            "keys.objects",
-            f"The functions may not use the key {key} of {_first(under[key])}.",
-            f'Add "{key}" to previous_keys, and deploy.',
-        )
-    if denied:
-        yield note("keys.objects", f"Could not look at {_first(sorted(denied))}: AWS denies it.")
-    if not strange:
-        counts = [f"{len(found)} under {key or 'keys of S3'}" for key, found in sorted(under.items())]
-        which = "every other current object" if denied else "every current object"
-        yield ok("keys.objects", f"The functions may read {which}: {', '.join(counts) or 'none'}.")
-
-
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _listed(value: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from holdfast import team as names
 from holdfast.s3.sdk import connect
 from holdfast_cli.bucket import records, stack
-from holdfast_cli.doctor import api_probe, clock, deployed, kms_keys, s3_probe
+from holdfast_cli.doctor import api_probe, clock, deployed, kms_keys, objects, s3_probe
 from holdfast_cli.doctor.checks import attempt, is_denied, judge
 from holdfast_cli.doctor.findings import Finding, Level, Outcome, note, ok, problem
 from holdfast_cli.doctor.template import DeployedTemplate
@@ -82,7 +82,9 @@ def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Ite
         gateway = session.client("apigatewayv2", config=stack.CLIENT_CONFIG)
         yield from attempt("domain", lambda: deployed.domain(gateway, template))
     kms = session.client("kms", config=stack.CLIENT_CONFIG)
-    yield from attempt("keys", lambda: kms_keys.check(kms, s3, found.bucket, template))
+    yield from attempt("keys", lambda: kms_keys.check(kms, template))
+    keys = kms_keys.of_functions(template)
+    yield from attempt("keys.objects", lambda: objects.check(s3, found.bucket, template, keys))
 
 
 def stack_findings(described: "StackTypeDef") -> Iterator[Finding]:

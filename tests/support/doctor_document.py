@@ -16,7 +16,7 @@ TABLE: Final = re.compile(
 )
 MODES: Final = {
     "account": (),
-    "team": ("deployed", "kms_keys", "s3_probe", "api_probe"),
+    "team": ("deployed", "kms_keys", "objects", "s3_probe", "api_probe"),
     "configuration": ("cloud_block", "state_access"),
 }
 """The module of each mode, and those that it uses."""

@@ -1,14 +1,13 @@
-"""The findings of `holdfast doctor` about the KMS keys of a deployed stack, and the key of each object."""
+"""The findings of `holdfast doctor` about the KMS keys of a deployed stack."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from holdfast import watching
 from holdfast_cli.doctor import kms_keys
 from holdfast_cli.doctor.checks import judge
-from holdfast_cli.doctor.findings import Finding, Level
+from holdfast_cli.doctor.findings import Level
 from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.test_doctor_team import Client, refusal
 
@@ -67,68 +66,6 @@ def fake_kms(policy: Any = POLICY, **changed: str) -> Any:
     )
 
 
-class Listing:
-    """The one page of a list of objects."""
-
-    def __init__(self, *names: str) -> None:
-        self._names = names
-
-    def paginate(self, **_: str) -> list[dict[str, Any]]:
-        return [{"Contents": [{"Key": name} for name in self._names]}]
-
-
-def found(objects: dict[str, Any], kms: Any = None) -> list[Finding]:
-    """Look at a bucket with these objects: name -> its key, or what HeadObject raises."""
-
-    def head(*, Key: str, **_: object) -> Any:  # noqa: N803 the SDK's name
-        if callable(objects[Key]):
-            objects[Key]()
-        return {"SSEKMSKeyId": objects[Key]} if objects[Key] else {}
-
-    s3 = Client(head_object=head, get_paginator=lambda _: Listing(*objects))
-    return list(kms_keys.check(kms or fake_kms(), cast("Any", s3), "b", TEMPLATE))
-
-
-def problems(findings: list[Finding]) -> dict[str, str]:
-    return {one.check: f"{one.text} {one.do}" for one in findings if one.level is Level.PROBLEM}
-
-
-def test_objects_are_counted_under_each_key_that_the_functions_may_use() -> None:
-    findings = found(
-        {"states/a": OWN, "states/b": OWN, "tokens/c": None, "gone": refusal("404", 404), "probes/d": STRANGE}
-        | {watching.secret_key("e"): refusal("403", 403)}
-    )
-
-    assert problems(findings) == {}
-    [said] = [one.text for one in findings if one.check == "keys.objects"]
-    assert (
-        said
-        == f"The functions may read every current object: 1 under keys of S3, 0 under {GIVEN}, 2 under {OWN}."
-    )
-
-
-def test_a_state_under_another_key_is_named_with_the_key_to_write() -> None:
-    said = problems(found({"states/a": OWN, **{f"states/b{number}": STRANGE for number in range(7)}}))
-
-    assert said == {
-        "keys.objects": f"The functions may not use the key {STRANGE} of states/b0, states/b1, states/b2, "
-        f'states/b3, states/b4 and 2 more. Add "{STRANGE}" to previous_keys, and deploy.'
-    }
-
-
-def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_other_object() -> None:
-    denied = {f"states/a{number}": refusal("403", 403) for number in range(6)}
-    strange, hidden = [one for one in found({**denied, "states/b": STRANGE}) if one.check == "keys.objects"]
-    _, others = [one for one in found({**denied, "states/b": OWN}) if one.check == "keys.objects"]
-
-    assert (strange.level, hidden.level) == (Level.PROBLEM, Level.NOTE)
-    assert "states/b" in strange.text
-    assert hidden.text == (
-        "Could not look at states/a0, states/a1, states/a2, states/a3, states/a4 and 1 more: AWS denies it."
-    )
-    assert others.text.startswith("The functions may read every other current object: ")
-
-
 @pytest.mark.parametrize(
     ("kms", "says"),
     [
@@ -162,7 +99,7 @@ def test_a_key_whose_policy_leaves_its_use_to_iam_is_ok(principal: Any, actions:
 
 
 def test_a_key_that_says_nothing_to_the_operator_is_a_note() -> None:
-    findings = found({}, Client())
+    findings = list(kms_keys.check(Client(), TEMPLATE))
 
     assert [one.level for one in findings[:3]] == [Level.NOTE] * 3
 
@@ -172,7 +109,9 @@ def test_another_administrator_in_the_policy_of_the_key_is_named() -> None:
         "Statement": [*POLICY["Statement"], {**allow({"AWS": f"{ROOT[:-4]}role/a"}, "kms:*"), "Sid": "More"}]
     }
 
-    assert "the statement More is additional" in problems(found({}, fake_kms(more)))["keys.policy"]
+    [difference] = [one for one in kms_keys.check(fake_kms(more), TEMPLATE) if one.level is Level.PROBLEM]
+    assert difference.check == "keys.policy"
+    assert "the statement More is additional" in difference.text
 
 
 @pytest.mark.parametrize("stale", ["AROAEXAMPLEOFADELETEDROLE", "AIDAEXAMPLEOFADELETEDUSER"])
@@ -191,11 +130,7 @@ def test_the_unique_id_of_a_deleted_role_or_user_is_explained_with_what_to_do(st
         *("aws", "eu-central-1", ACCOUNT),
     )
     kms = fake_kms({"Statement": allow({"AWS": stale}, "kms:PutKeyPolicy")})
-    missing, named = [
-        one
-        for one in kms_keys.check(kms, cast("Any", Client(get_paginator=lambda _: Listing())), "b", template)
-        if one.check == "keys.policy"
-    ]
+    missing, named = [one for one in kms_keys.check(kms, template) if one.check == "keys.policy"]
 
     assert f"lacks Principal AWS {role}" in missing.text
     assert f"{stale} is the unique ID of a role or user that was deleted." in named.text
