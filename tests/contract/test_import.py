@@ -552,6 +552,47 @@ def test_a_state_that_another_journal_imported_and_people_use_is_in_use(move: Mo
     assert [move.check().word, move.run().word, move.close().word] == ["in use", "in use", "closed"]
 
 
+def test_a_state_in_use_whose_imported_version_is_gone_is_not_closed(move: Move) -> None:
+    move.run()
+    [(_, imported)] = move.bucket.history(NAME.state_key)
+    move.apply_here()
+    move.bucket.s3.delete_object(Bucket=CLOUD_BUCKET, Key=NAME.state_key, VersionId=imported)
+
+    outcome = move.close()
+
+    assert (outcome.word, outcome.is_problem) == ("left open", True)
+    assert f"the history of {NAME} does not have the imported version" in outcome.text
+    assert move.shelf.locks == {}
+
+
+def test_what_announces_a_request_is_on_the_disk_before_the_request(move: Move) -> None:
+    journal = move.folder / "move.toml.journal"
+    on_disk = 0
+
+    def events() -> list[str]:
+        lines = journal.read_text().splitlines() if journal.exists() else []
+        return [json.loads(line)["event"] for line in lines]
+
+    def sync(_: int) -> None:
+        nonlocal on_disk
+        on_disk = len(events())
+
+    def look(_: int) -> None:
+        announced = [
+            number
+            for number, event in enumerate(events(), 1)
+            if event in ("begin", "hold", "close", "refuse")
+        ]
+        assert max(announced, default=0) <= on_disk
+
+    move.patch.setattr("holdfast_cli.importing.journal.os.fsync", sync)
+    move.at_step = look
+    move.run()
+    move.close(refuse_writes=True)
+
+    assert {"begin", "hold", "close", "refuse"} <= set(events())
+
+
 def test_another_state_that_an_import_wrote_is_not_replaced_by_a_higher_serial(move: Move) -> None:
     move.run("another.toml")
     move.shelf.contents[OLD] = state(9, lineage="another")

@@ -58,7 +58,9 @@ class GitLab:
             parts = urlsplit(target)
             if parts.path == "/api/graphql":
                 return 200, json.dumps(self._graphql(document)).encode(), {}
-            return *self._rest(method, parts.path, dict(parse_qsl(parts.query)) | document), {}
+            # A proxy may drop the body of a DELETE.
+            sent = dict(parse_qsl(parts.query)) | ({} if method == "DELETE" else document)
+            return *self._rest(method, parts.path, sent), {}
 
     def _rest(self, method: str, path: str, sent: Mapping[str, Any]) -> tuple[int, bytes]:
         match [unquote(segment) for segment in path.removeprefix("/api/v4/projects/").split("/")]:
