@@ -613,6 +613,13 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
             "freeze-pattern-two",
             Replaced(_FREEZE_MATCHING, _FOR_EACH, _FOR_EACH.replace("LOCKS, STATES", "STATES, LOCKS")),
         ),
+        "a freeze of a pattern lists locks alone": _at(
+            "freeze-pattern-written",
+            Replaced(_FREEZE_MATCHING, _FOR_EACH, _FOR_EACH.replace(", STATES", ",")),
+        ),
+        "a freeze of a pattern takes each lock for its freeze": _at(
+            "freeze-pattern-written", Calls(_FREEZE_MATCHING, "place", "None")
+        ),
         "a first write does not look for frozen patterns": _at(
             "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable")
         ),
