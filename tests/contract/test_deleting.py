@@ -76,14 +76,29 @@ def somebody_elses_delete(team: Team) -> None:
     a_delete_that_leaves_its_lock(team, ANOTHER)
 
 
+def a_copy_of_the_callers_delete(team: Team) -> None:
+    team.write_unlocked(state(1))
+    a_delete_that_leaves_its_lock(team)
+    document = team.held_lock().info.to_json()
+    assert delete_as(team) == Removed(None)
+    assert team.held() is None
+    team.lock(document, ANOTHER)
+
+
 @pytest.mark.parametrize(
     "theirs",
     [
         somebody_elses_delete,
+        a_copy_of_the_callers_delete,
         lambda team: team.lock(ONE, OPERATOR),
         lambda team: team.lock(lock_info("one", operation="delete"), OPERATOR),
     ],
-    ids=["somebody else's delete", "the caller's, for something else", "a lock info that only says delete"],
+    ids=[
+        "somebody else's delete",
+        "somebody else's copy of the caller's delete",
+        "the caller's, for something else",
+        "a lock info that only says delete",
+    ],
 )
 def test_a_delete_of_nothing_leaves_every_other_lock(team: Team, theirs: Callable[[Team], object]) -> None:
     theirs(team)

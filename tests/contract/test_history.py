@@ -205,6 +205,17 @@ def test_what_was_deleted_undeleted_and_restored_was_acknowledged(bucket: Bucket
         assert restored.metadata["reason"] == "it was better"
 
 
+def test_a_first_state_that_was_refused_is_told_so_though_the_next_was_deleted_later(bucket: Bucket) -> None:
+    write_too_late(bucket, state(1, content="ada's"))
+    write(work(bucket.direct_store(), NAME, BOB, require_lock=True), state(1, content="bob's"), "two")
+    release(work(bucket.direct_store(), NAME, BOB), TWO)
+    time.sleep(1.1)  # within a second, S3 does not tell the order of a version and a delete marker
+    delete(work(bucket.direct_store(), NAME, OPERATOR))
+    for page_size in (1, 2, 20):
+        statuses = [each.status for each in every_page(bucket, page_size)]
+        assert statuses == [None, "acknowledged", "never_acknowledged"], page_size
+
+
 def test_a_deleted_state_has_a_history_and_its_last_version_was_acknowledged(bucket: Bucket) -> None:
     put(bucket, state(1))
     delete(work(bucket.direct_store(), NAME, OPERATOR))

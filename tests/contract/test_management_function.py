@@ -190,6 +190,20 @@ def test_the_pattern_is_unfrozen_with_the_last_of_several_requests(
     assert events_of(log)[-1] == ("state.unfrozen", "network/*")
 
 
+def test_the_trail_has_a_pattern_that_several_requests_freeze_once(
+    manage: Handle, bucket: Bucket, log: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(bucket, state(1))
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    placed = {**frozen(), "pattern": "network/*"}
+    told = done(ask(manage, "PUT", "freezes", placed))
+    assert told["next"]
+    while told["next"]:
+        told = done(ask(manage, "PUT", "freezes", {**placed, "cursor": told["next"]}))
+    events = [event for event in events_of(log) if event[0] == "state.frozen"]
+    assert events == [("state.frozen", "network/*"), ("state.frozen", "network/prod")]
+
+
 def test_what_changed_nothing_is_not_in_the_audit_trail_as_a_change(manage: Handle, log: list[str]) -> None:
     for _ in range(2):
         done(ask(manage, "POST", "create/network/new"))

@@ -196,6 +196,29 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
         assert error.code == "no_state"  # noqa: PT017 what is read has no state
 
 
+def recorded(bucket: Bucket, *patterns: tuple[str, datetime | None]) -> None:
+    freezes = [
+        PatternFreeze(pattern, Freeze(f"{number:032x}", "an incident", until), "token:x", NOW)
+        for number, (pattern, until) in enumerate(patterns, 1)
+    ]
+    assert record.replace(bucket.direct_store(), None, freezes)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_each_pattern_of_the_record_holds_wherever_it_is_in_it(bucket: Bucket, place: int) -> None:
+    patterns: list[tuple[str, datetime | None]] = [("app/*", None), ("network/*", NOW - timedelta(days=1))]
+    patterns.insert(place, ("network/prod*", None))
+    recorded(bucket, *patterns)
+    with pytest.raises(Frozen, match=r"matches network/prod\* may be created"):
+        unlocked_write(bucket)
+    assert bucket.bodies(KEY) == []
+
+    assert unfrozen(bucket, f"{place + 1:032x}").next is None
+    left = [entry.pattern for entry in entries(bucket)]
+    assert left == ["app/*", "network/*"]
+    unlocked_write(bucket)
+
+
 def test_an_undelete_brings_nothing_back_that_matches_a_frozen_pattern(team: Team) -> None:
     team.deleted()
     frozen(team.bucket)
@@ -296,7 +319,9 @@ def test_a_freeze_whose_answer_was_lost_is_there_once(bucket: Bucket) -> None:
     assert frozen(bucket).pattern.freeze.id == COMMAND
     assert len(entries(bucket)) == 1
     bucket.proxy.fail("PUT", FROZEN_PATTERNS, Fault.ANSWER_LOST)
-    assert unfrozen(bucket).pattern is not None
+    lifted = unfrozen(bucket)
+    assert lifted.pattern is not None
+    assert lifted.next is None
     assert unfrozen(bucket).pattern is None
     assert entries(bucket) == []
 

@@ -130,6 +130,16 @@ def test_the_limits_of_a_search_are_those_of_the_code() -> None:
     assert f"above {LARGEST_READ // 1_000_000} MB" in resources["description"]
 
 
+def test_each_operation_describes_what_the_gateway_responds_before_it_looks_for_a_route() -> None:
+    lacking = {
+        (path, verb, status)
+        for path in DOCUMENT["paths"]
+        for verb, operation in described(path).items()
+        for status in {"400", "413", "429", "431"} - operation["responses"].keys()
+    }
+    assert lacking == set()
+
+
 def test_every_status_of_an_error_is_described_and_no_other() -> None:
     in_document = {
         status

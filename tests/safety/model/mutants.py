@@ -100,6 +100,7 @@ _FREEZE: Final = "holdfast.state.freezing.states:freeze"
 _UNFREEZE: Final = "holdfast.state.freezing.states:unfreeze"
 _FREEZE_PATTERN: Final = "holdfast.state.freezing.patterns:freeze_pattern"
 _FREEZE_MATCHING: Final = "holdfast.state.freezing.patterns:freeze_matching"
+_UNFREEZE_PATTERN: Final = "holdfast.state.freezing.patterns:unfreeze_pattern"
 _PLACE: Final = "holdfast.state.freezing.states:place"
 _REQUIRE_NOT_FROZEN: Final = "holdfast.state.freezing.record:require_not_frozen"
 _IS_OLDER: Final = "holdfast.state.freezing.record:_is_older"
@@ -116,6 +117,7 @@ _RELEASES_ANYWAY: Final = Before(_OWN_LOCK, "add_note", "_release(work, acquired
 _KEEPS_ITS_LOCK: Final = Returns("holdfast.state.fence:_release", "None")
 _REMOVES_WHAT_IS_THERE: Final = Before(_REMOVE, "_remove_version", "lock = read(store, name) or lock")
 _FOR_EACH: Final = "rest = _for_each(store, pattern.pattern, (LOCKS, STATES), place, freeze)"
+_IS_LIFTED: Final = "is_lifted = _entry(record.entries(store.read(FROZEN_PATTERNS)), freeze_id) is None"
 _MARK: Final = 'mark = Freeze(metadata["freeze"], lock_info.reason_of_freeze(identity.info), until)'
 _FREEZE_IS_A_LOCK: Final = Condition(_CHECK_REMOVAL, "CommandLock", "False")
 
@@ -462,6 +464,10 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         ),
     },
     Invariant.REPEATED: {
+        "an unfreeze of a pattern takes its own first try for another change of the record": _at(
+            "unfreeze-pattern-alone 100",
+            Replaced(_UNFREEZE_PATTERN, _IS_LIFTED, "is_lifted = False"),
+        ),
         "an acquire whose 412 is always somebody else's lock": _at(
             "two-applies 100", Condition(_ACQUIRE, "was_acquired_with", "False")
         ),
@@ -612,6 +618,13 @@ _BY_INVARIANT: Final[Mapping[Invariant, Mapping[str, tuple[str, tuple[Edit, ...]
         "a freeze of a pattern lists states before locks": _at(
             "freeze-pattern-two",
             Replaced(_FREEZE_MATCHING, _FOR_EACH, _FOR_EACH.replace("LOCKS, STATES", "STATES, LOCKS")),
+        ),
+        "a freeze of a pattern lists locks alone": _at(
+            "freeze-pattern-written",
+            Replaced(_FREEZE_MATCHING, _FOR_EACH, _FOR_EACH.replace(", STATES", ",")),
+        ),
+        "a freeze of a pattern takes each lock for its freeze": _at(
+            "freeze-pattern-written", Calls(_FREEZE_MATCHING, "place", "None")
         ),
         "a first write does not look for frozen patterns": _at(
             "freeze-pattern-read-before", WithoutCall(_WRITE, "require_creatable")

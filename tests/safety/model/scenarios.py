@@ -613,6 +613,18 @@ PLANS: Final = (
         "001 100",
         before=Bucket,
     ),
+    _plan(
+        "unfreeze-pattern-written",
+        [_A, _PATTERN_FREEZER, Client("U", clients.unfreeze_pattern)],
+        "000",
+        "001",
+    ),
+    _plan(
+        "unfreeze-pattern-alone",
+        [_PATTERN_FREEZER, Client("U", clients.unfreeze_pattern)],
+        "100 010",
+        "110 101",
+    ),
     _plan("frozen-almost-over", [_WRITER], "001", "111", before=_frozen_for_a_while, tick=9),
     _plan(
         "writer-tries",

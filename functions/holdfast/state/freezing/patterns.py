@@ -192,7 +192,9 @@ def unfreeze_pattern(
     if place:
         place = _for_each(store, lifted.pattern, lists, place, unfreeze)
     if place is None and not record.replace(store, stored, rest):
-        place = (1, "")
+        # Our own first attempt, whose response was lost, or another change of the record.
+        is_lifted = _entry(record.entries(store.read(FROZEN_PATTERNS)), freeze_id) is None
+        place = None if is_lifted else (1, "")
     fields = [freeze_id, place[0], quote(place[1]), stored.version.etag] if place else []
     next_ = cursors.encode("unfreeze", fields) if place else None
     return Lifted(lifted, [name for name in unfrozen if name not in covered], list(covered.values()), next_)
