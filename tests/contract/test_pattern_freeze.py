@@ -196,6 +196,17 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
         assert error.code == "no_state"  # noqa: PT017 what is read has no state
 
 
+@pytest.mark.parametrize("verb", BEGINNINGS)
+def test_no_verb_begins_a_state_where_s3_refuses_to_show_the_frozen_patterns(
+    bucket: Bucket, verb: str
+) -> None:
+    bucket.proxy.fail("GET", FROZEN_PATTERNS, Fault.DENIED)
+    with pytest.raises(StorageRefused):
+        BEGINNINGS[verb](bucket)
+    assert bucket.bodies(KEY) == []
+    assert bucket.history(NAME.record_key) == []
+
+
 def test_an_undelete_brings_nothing_back_that_matches_a_frozen_pattern(team: Team) -> None:
     team.deleted()
     frozen(team.bucket)
