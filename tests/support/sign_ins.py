@@ -274,6 +274,12 @@ _SESSIONS: Final[Mapping[str, Mapping[str, Sent]]] = {
         ),
     },
 }
+_NO_TIMES: Final[tuple[object, ...]] = ("soon", [], {}, inf)
+_EXTENSIONS: Final[tuple[Mapping[str, Any], ...]] = (
+    {"crit": ["exp"], "exp": 1},
+    {"crit": ["b64"], "b64": False},
+    {"crit": []},
+)
 _ID_TOKENS: Final[Mapping[str, Mapping[str, Sent]]] = {
     "": {
         "an ID token": of_claims(),
@@ -319,7 +325,7 @@ _ID_TOKENS: Final[Mapping[str, Mapping[str, Sent]]] = {
         **{
             f"an ID token with {name} {value}": of_claims(**{name: value})
             for name in ("exp", "nbf", "iat")
-            for value in ("soon", [], {}, inf)
+            for value in _NO_TIMES
         },
         "claims that stand twice": _twice,
         "a header without an algorithm": unsigned(alg=None),
@@ -327,10 +333,7 @@ _ID_TOKENS: Final[Mapping[str, Mapping[str, Sent]]] = {
     "wrong_algorithm": {
         **{f"an unsigned ID token, alg {alg}": unsigned(alg=alg) for alg in ("none", "None", "nOnE", "")},
         **{f"an HMAC over the public key, alg {alg}": of_hmac(alg) for alg in ("HS256", "HS384", "HS512")},
-        **{
-            f"a header that must be understood, {header}": unsigned(**header)
-            for header in ({"crit": ["exp"], "exp": 1}, {"crit": ["b64"], "b64": False}, {"crit": []})
-        },
+        **{f"a header that must be understood, {header}": unsigned(**header) for header in _EXTENSIONS},
     },
     "unknown_key": {
         "an ID token under nobody's key": of_header(kid="x"),

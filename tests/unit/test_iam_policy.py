@@ -1,6 +1,6 @@
 """The evaluator of IAM policies decides as IAM's documents say.
 
-`infra/test_bucket_policy.py` has a table for each condition of the policies.
+`infra/test_bucket_policy.py` tries each condition of the policies, with values and without.
 """
 
 from typing import Any
@@ -59,6 +59,31 @@ def test_a_wildcard_stays_within_its_part_of_an_arn_but_for_the_last() -> None:
 def test_a_statement_applies_to_the_principals_that_it_names(principal: Any, applies: bool) -> None:
     request = Request(GET.action, GET.resource, "arn:aws:iam::123456789012:role/backend")
     assert evaluate([allow(Principal=principal)], request) == ("allow" if applies else "nothing")
+
+
+ROLE = "arn:aws:iam::1:role/backend"
+
+
+@pytest.mark.parametrize(
+    ("operator", "wanted", "found", "applies"),
+    [
+        ("StringEquals", "a*", "ab", False),
+        ("StringEquals", ["a", "b"], "b", True),
+        ("StringNotEquals", ["a", "b"], "b", False),
+        ("StringNotEquals", ["a", "b"], "c", True),
+        ("StringLike", "a*", "ab", True),
+        ("ArnNotEquals", ROLE, ROLE, False),
+        ("ArnNotEquals", ROLE, f"{ROLE}s", True),
+        ("NotIpAddress", "203.0.113.0/24", "203.0.113.5", False),
+        ("NotIpAddress", "203.0.113.0/24", "203.0.112.5", True),
+    ],
+)
+def test_a_condition_compares_the_requests_value_with_the_policys(
+    operator: str, wanted: Any, found: str, applies: bool
+) -> None:
+    statement = allow(Condition={operator: {"s3:key": wanted}})
+    request = Request(GET.action, GET.resource, context={"s3:Key": found})
+    assert evaluate([statement], request) == ("allow" if applies else "nothing")
 
 
 @pytest.mark.parametrize(
