@@ -20,7 +20,7 @@ from holdfast.identity.authentication import Authenticated, AuthMethod, DenialRe
 from holdfast.identity.oidc.fetch import IssuerUnreachable
 from holdfast.identity.oidc.keys import Issuers
 from holdfast.identity.oidc.verify import LEEWAY, verify
-from holdfast.identity.trust import Records, parse
+from holdfast.identity.trust import Records
 from local_aws import loopback
 from local_aws.server import Certificates
 from tests.support.free_port import free_port
@@ -107,17 +107,6 @@ def tampered(jwt: str, part: int) -> str:
     content[len(content) // 2] ^= 1
     parts[part] = base64.urlsafe_b64encode(content).decode().rstrip("=")
     return ".".join(parts)
-
-
-def test_a_token_whose_best_match_is_not_understood_is_denied_for_that(published: Issuer) -> None:
-    strict = record("strict", claims={"repository": "acme/network", "ref": "main"})
-    document = json.loads(Records((*RECORDS, strict)).to_json())
-    document["records"][1]["role"] = "king"
-    records = parse(json.dumps(document).encode())
-
-    assert published.verify(signed(RSA, claims(ref="main")), records) == Denied(DenialReason.TRUST_UNREADABLE)
-    assert published.asked == []
-    assert is_verified(published.verify(signed(RSA, claims(ref="next")), records))
 
 
 def test_a_long_subject_is_a_short_principal(published: Issuer) -> None:
