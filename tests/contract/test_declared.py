@@ -22,6 +22,7 @@ from tests.contract.conftest import NAME, PROBE, Answer, Bucket, Handle, Server,
 from tests.support.documents import ADA, OPERATOR, lock_info, state
 from tests.support.events import Context, cloud_request, manage_request, request
 from tests.support.request_budget import ACQUIRE, FIRST_WRITE, LOOK, READ, WRITE
+from tests.support.s3_fault_proxy import Fault
 from tests.support.work import work
 
 BUCKET = "holdfast-declared"
@@ -114,6 +115,12 @@ def test_a_state_or_a_record_declares_a_name(api: Api, declared_by: str) -> None
     body = state(2).decode()
     assert api.http("POST", "states", "network/prod", body=body, lock_id="one")["statusCode"] == 200
     assert api.http("GET", "outputs", "network/prod")["statusCode"] == 200
+
+
+def test_a_record_that_s3_refuses_to_show_declares_nothing(api: Api) -> None:
+    api.bucket.proxy.fail("GET", RECORD, Fault.DENIED)
+    refused = api.http("GET", "states", "network/prod")
+    assert (refused["statusCode"], json.loads(refused["body"])["error"]) == (500, "storage_refused")
 
 
 def test_a_probe_of_the_doctor_needs_no_declaration(api: Api) -> None:

@@ -219,6 +219,17 @@ def test_each_pattern_of_the_record_holds_wherever_it_is_in_it(bucket: Bucket, p
     unlocked_write(bucket)
 
 
+@pytest.mark.parametrize("verb", BEGINNINGS)
+def test_no_verb_begins_a_state_where_s3_refuses_to_show_the_frozen_patterns(
+    bucket: Bucket, verb: str
+) -> None:
+    bucket.proxy.fail("GET", FROZEN_PATTERNS, Fault.DENIED)
+    with pytest.raises(StorageRefused):
+        BEGINNINGS[verb](bucket)
+    assert bucket.bodies(KEY) == []
+    assert bucket.history(NAME.record_key) == []
+
+
 def test_an_undelete_brings_nothing_back_that_matches_a_frozen_pattern(team: Team) -> None:
     team.deleted()
     frozen(team.bucket)

@@ -233,43 +233,12 @@ def test_what_holds_no_credentials_is_denied_without_a_request(functions: Functi
         assert "token" not in counted(log, "malformed", "authorizer")
 
 
-def _no_trust_record(functions: Functions) -> str:
-    session, secret = stored_session(functions, deployers())
-    return basic(session.id, secret)
-
-
-def _id_token_without_trust_record(_: Functions) -> str:
-    return jwt_of()
-
-
-def _record_of_tomorrow(functions: Functions) -> str:
-    functions.trust(record())
-    stored = json.loads(functions.get(trust.KEY))
-    stored["records"][0]["role"] = "king"
-    functions.put(trust.KEY, json.dumps({**stored, "schema": 7}).encode())
-    return jwt_of()
-
-
-@pytest.mark.parametrize(
-    ("credentials", "reason", "requests"),
-    [
-        (_no_trust_record, "trust_removed", 2),
-        (_id_token_without_trust_record, "unknown_issuer", 1),
-        (_record_of_tomorrow, "trust_unreadable", 1),
-    ],
-)
 @pytest.mark.usefixtures("issuer")
-def test_other_trust_records_than_the_tables_are_a_denial_of_their_own(
-    functions: Functions,
-    log: list[str],
-    credentials: Callable[[Functions], str],
-    reason: str,
-    requests: int,
-) -> None:
-    header = credentials(functions)
-    sent = functions.sent("authorizer", lambda: functions.authorize(header))
-    assert sent == (DENIED, ["GET"] * requests)
-    counted(log, reason, "authorizer")
+def test_without_a_trust_record_in_the_bucket_nobody_is_trusted(functions: Functions, log: list[str]) -> None:
+    session, secret = stored_session(functions, deployers())
+    for header, reason in ((basic(session.id, secret), "trust_removed"), (jwt_of(), "unknown_issuer")):
+        assert functions.authorize(header) == DENIED
+        counted(log, reason, "authorizer")
 
 
 def counted(log: list[str], reason: str, function: str) -> dict[str, Any]:
@@ -335,17 +304,7 @@ def test_a_fault_of_s3_is_raised_and_logged_by_the_name_that_scripts_read_and_is
     assert functions.authorize(sent)["isAuthorized"]
 
 
-def test_a_damaged_record_is_raised_and_is_not_a_denial(functions: Functions, log: list[str]) -> None:
-    token, secret = stored_token(functions)
-    functions.put(token.key, b"{}")
-    with pytest.raises(ValueError, match="not a valid token record"):
-        functions.authorize(basic(token.id, secret))
-    assert json.loads(log[-1])["message"] == "sign_in.failed"
-
-
-def test_a_token_has_all_its_grants_unless_they_are_too_large_which_is_a_denial_with_its_reason(
-    functions: Functions, log: list[str]
-) -> None:
+def test_a_token_has_all_its_grants(functions: Functions, log: list[str]) -> None:
     grants = (Grant(Role.WRITER, ("apps/*",)), Grant(Role.OUTPUTS, ("network/*",)))
     token, secret = stored_token(functions)
     functions.put(token.key, replace(token, grants=grants).to_json())
@@ -353,12 +312,8 @@ def test_a_token_has_all_its_grants_unless_they_are_too_large_which_is_a_denial_
     caller = authorizer_context.decode(accepted["context"])
     assert caller is not None
     assert caller.caller.grants == grants
-    long = (*grants, Grant(Role.READER, ("x" * 200,) * 20))
-    functions.put(token.key, replace(token, grants=long).to_json())
-    assert functions.authorize(basic(token.id, secret)) == DENIED
-    [first, last] = [json.loads(line) for line in log]
-    assert (first["message"], first["role"]) == ("sign_in.accepted", "writer, outputs")
-    assert (last["message"], last["reason"]) == ("sign_in.refused", "too_large")
+    line = json.loads(log[-1])
+    assert (line["message"], line["role"]) == ("sign_in.accepted", "writer, outputs")
 
 
 @pytest.mark.usefixtures("issuer")

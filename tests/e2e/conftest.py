@@ -45,7 +45,7 @@ LONGEST_FIRST = (
     *("test_local_aws_front_door", "test_cloud_commands", "test_cloud_moving", "test_cloud_locking"),
     *("test_benchmarks", "test_operate", "test_access_revocation", "test_speed_and_size"),
     "test_terraform_locking",
-    *("test_permissions_enforced", "test_terraform_commands", "test_doctor", "test_isolation"),
+    *("test_terraform_commands", "test_doctor", "test_isolation"),
     "test_documented_blocks",
 )
 """The files with which the two workers begin. The others take some seconds each, and fill the rest."""

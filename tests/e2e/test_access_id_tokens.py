@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from local_aws.issuer import ALGORITHMS, DISCOVERY
+from local_aws.issuer import ALGORITHMS
 from tests.support.access_records import add_oidc_trust, new_token, with_header
 from tests.support.audit_trail import wait_for_events
 from tests.support.oidc import (
@@ -108,12 +108,3 @@ def test_an_issuer_that_fails_is_an_error_that_is_not_remembered_and_takes_nobod
                 seconds=FAULT_REMEMBERED + 3,
             )
         print(f"all work {time.monotonic() - repaired:.1f} s after their issuers did")
-
-
-def test_good_tokens_ask_the_issuer_once_and_go_on_while_it_is_gone(strict: Team) -> None:
-    with Issuer() as issuer:
-        add_oidc_trust(strict, issuer, "ci/*")
-        assert [status(strict, bearer(issuer.token())) for _ in range(10)] == [204] * 10
-        assert issuer.asked == [DISCOVERY, "/keys"]
-        with issuer.unreachable():
-            assert status(strict, bearer(issuer.token())) == 204

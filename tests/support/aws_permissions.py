@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Any, Final
 
 from holdfast import watching
@@ -368,27 +369,14 @@ def missing(needed: Iterable[Demand], statements: Sequence[Statement]) -> set[Pe
     }
 
 
-def superfluous(needed: Iterable[Demand], statements: Sequence[Statement]) -> set[Permission]:
-    """Return what a role's policy allows and no call demands.
-
-    An action or a resource that is wider than the calls demand is superfluous as a whole.
-    """
-    return {*allowed(statements)} - {(demand.request.action, demand.pattern) for demand in needed}
-
-
 def allowed(statements: Sequence[Statement]) -> Iterator[Permission]:
     """Yield each action with each resource pattern that the statements allow.
 
-    ValueError: a statement allows by exclusion, which is never least privilege.
+    KeyError: a statement allows by exclusion, which is never least privilege.
     """
     for statement in statements:
-        if statement["Effect"] != "Allow":
-            continue
-        if "NotAction" in statement or "NotResource" in statement:
-            raise ValueError(f"a statement allows everything but something: {statement}")
-        for action in _list(statement["Action"]):
-            for resource in _list(statement["Resource"]):
-                yield action, resource
+        if statement["Effect"] == "Allow":
+            yield from product(_list(statement["Action"]), _list(statement["Resource"]))
 
 
 def without(statements: Sequence[Statement], action: str, resource: str) -> list[dict[str, Any]]:

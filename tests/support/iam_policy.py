@@ -87,16 +87,12 @@ def _text(value: Any) -> str:
 
 # --- patterns -------------------------------------------------------------------------------------
 
-_ESCAPED: Final = {"${*}": r"\*", "${?}": r"\?", "${$}": r"\$"}
-_WILDCARDS: Final = {"*": ".*", "?": "."}
-
 
 def _like(pattern: str, text: str, flags: int = 0) -> bool:
-    """Match a pattern: `*` is any number of characters, `?` is one character."""
-    parts = re.findall(r"\$\{[^}]*\}|.", pattern, re.DOTALL)
-    expression = "".join(_ESCAPED.get(part) or _WILDCARDS.get(part) or re.escape(part) for part in parts)
-    if variables := [part for part in parts if len(part) > 1 and part not in _ESCAPED]:
-        raise ValueError(f"a policy variable: {variables[0]}")
+    """Match a pattern, in which `*` is any number of characters."""
+    if "?" in pattern or "${" in pattern:
+        raise ValueError(f"a wildcard or variable that no policy has: {pattern}")
+    expression = ".*".join(re.escape(part) for part in pattern.split("*"))
     return re.fullmatch(expression, text, flags | re.DOTALL) is not None
 
 
@@ -115,19 +111,17 @@ def _arn(pattern: str, arn: str) -> bool:
 def _principal(wanted: Any, principal: str) -> bool:
     if wanted == "*":
         return True
-    if not isinstance(wanted, Mapping) or (unknown := wanted.keys() - {"AWS", "Service", "Federated"}):
-        raise ValueError(f"unknown principal {wanted if not isinstance(wanted, Mapping) else unknown}")
-    return any(_is_principal(one, principal, kind) for kind, ones in wanted.items() for one in _listed(ones))
+    if not isinstance(wanted, Mapping) or wanted.keys() != {"AWS"}:
+        raise ValueError(f"unknown principal {wanted}")
+    return any(_is_principal(one, principal) for one in _listed(wanted["AWS"]))
 
 
-def _is_principal(wanted: str, principal: str, kind: str) -> bool:
-    if wanted == principal:
-        return True
-    if kind != "AWS":
-        return False
-    # An account as principal matches every principal in that account.
-    account = re.fullmatch(r"(?:arn:[^:]+:iam::)?([0-9]{12})(?::root)?", wanted)
-    return wanted == "*" or (account is not None and principal.split(":")[4:5] == [account[1]])
+def _is_principal(wanted: str, principal: str) -> bool:
+    if not wanted.startswith("arn:"):
+        raise ValueError(f"unknown principal {wanted}")
+    # The root of an account as principal matches every principal in that account.
+    account = re.fullmatch(r"arn:[^:]+:iam::([0-9]{12}):root", wanted)
+    return principal.split(":")[4:5] == [account[1]] if account else wanted == principal
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -138,7 +132,6 @@ _OPERATORS: Final[Mapping[str, Callable[[str, str], bool]]] = {
     "StringNotEquals": operator.ne,
     "StringLike": _like,
     "ArnEquals": _arn,
-    "ArnLike": _arn,
     "NotIpAddress": lambda wanted, found: ip_address(found) not in ip_network(wanted),
     "ArnNotEquals": lambda wanted, found: not _arn(wanted, found),
     "NumericLessThan": lambda wanted, found: float(found) < float(wanted),

@@ -52,7 +52,7 @@ def drive(team: Team, name: str, *, require_lock: bool, locks_retained: bool, de
     workspace(team, f"{name}/workspace", declared=declared)
     management(team, f"{name}/managed")
     download(team, f"{name}/large")
-    probe(team, name)
+    probe(team)
     _expect(team.client(None).request("GET", "/health"), 200)
     # A team can leave the console out.
     assert team.client(None).request("GET", "/console/").status in (200, 401)
@@ -254,7 +254,7 @@ def retained_freeze(team: Team, state: str) -> None:
     _expect(manage(client, "DELETE", f"freeze/{state}?id={'f' * 32}"), 200)
 
 
-def probe(team: Team, _: str) -> None:
+def probe(team: Team) -> None:
     """Write and delete a probe, which has a reserved name."""
     state = f"{RESERVED}/{uuid4().hex}"
     maintainer, info = new_client(team), documents.lock_info()

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Any, Final
 
 from joserfc.jwk import RSAKey
@@ -273,6 +274,12 @@ _SESSIONS: Final[Mapping[str, Mapping[str, Sent]]] = {
         ),
     },
 }
+_NO_TIMES: Final[tuple[object, ...]] = ("soon", [], {}, inf)
+_EXTENSIONS: Final[tuple[Mapping[str, Any], ...]] = (
+    {"crit": ["exp"], "exp": 1},
+    {"crit": ["b64"], "b64": False},
+    {"crit": []},
+)
 _ID_TOKENS: Final[Mapping[str, Mapping[str, Sent]]] = {
     "": {
         "an ID token": of_claims(),
@@ -313,21 +320,20 @@ _ID_TOKENS: Final[Mapping[str, Mapping[str, Sent]]] = {
         },
         **{
             f"an ID token with {name} {value}": of_claims(**{name: value})
-            for name, value in (
-                ("jti", 7),
-                ("aud", ["holdfast", 7]),
-                ("exp", None),
-                ("exp", "x"),
-                ("nbf", []),
-            )
+            for name, value in (("jti", 7), ("aud", ["holdfast", 7]), ("exp", None))
+        },
+        **{
+            f"an ID token with {name} {value}": of_claims(**{name: value})
+            for name in ("exp", "nbf", "iat")
+            for value in _NO_TIMES
         },
         "claims that stand twice": _twice,
         "a header without an algorithm": unsigned(alg=None),
     },
     "wrong_algorithm": {
         **{f"an unsigned ID token, alg {alg}": unsigned(alg=alg) for alg in ("none", "None", "nOnE", "")},
-        "an HMAC over the public key": of_hmac("HS256"),
-        "a header that must be understood": unsigned(crit=["exp"], exp=1),
+        **{f"an HMAC over the public key, alg {alg}": of_hmac(alg) for alg in ("HS256", "HS384", "HS512")},
+        **{f"a header that must be understood, {header}": unsigned(**header) for header in _EXTENSIONS},
     },
     "unknown_key": {
         "an ID token under nobody's key": of_header(kid="x"),
@@ -337,6 +343,8 @@ _ID_TOKENS: Final[Mapping[str, Mapping[str, Sent]]] = {
         "an HMAC that names the key's algorithm": of_hmac("RS256"),
         "an ID token under a foreign key": of_header(FOREIGN),
         "a foreign key that the token points to": of_header(FOREIGN, jku=_ELSEWHERE),
+        "a foreign key whose certificate the token points to": of_header(FOREIGN, x5u=_ELSEWHERE),
+        "a foreign key whose certificate the token brings": of_header(FOREIGN, x5c=["MIIB"]),
         "a foreign key that the token brings": of_header(FOREIGN, jwk=FOREIGN.as_dict(private=False)),
         "other claims under a signature": _swapped,
     },

@@ -1,28 +1,22 @@
-"""The judgment of roles: what it does not know, and what is missing or superfluous.
+"""The judgment of roles: what it does not know, and calls that differ.
 
-The table itself is right if `test_permissions.py` succeeds: what its rows demand is what the roles have.
+`test_permissions.py` tests with the calls of the deployed functions what is missing and what is superfluous.
 """
-
-from typing import Any
 
 import pytest
 
 from tests.support.aws_permissions import (
     TABLE,
-    WRITES_LOG,
     Call,
-    Demand,
     Reach,
     UnknownCallError,
     demands,
     distinct,
     missing,
-    superfluous,
 )
 
 BUCKET = "holdfast-team"
 STAGING = "holdfast-team-staging"
-ARN = f"arn:aws:s3:::{BUCKET}"
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/1"
 LOG = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/backend:*"
 AUDIT = "arn:aws:logs:eu-central-1:123456789012:log-group:/holdfast/team/audit:*"
@@ -90,77 +84,20 @@ def test_every_row_names_a_document_of_aws() -> None:
     assert {row.source.split("/")[2] for row in TABLE} == {"docs.aws.amazon.com"}
 
 
-# --- a role beside what its calls demand -----------------------------------------------------------
-
-CALLS = [
-    call("GetObject", STATE),
-    call("GetObject", STATE, status=404),
-    call("PutObject", STATE, "if-none-match"),
-    WRITES_LOG,
-]
-
-
-def needed(calls: list[Call]) -> list[Demand]:
-    return [demand for one in calls for demand in demands(one, KMS, "arn:aws:iam::123456789012:role/r")]
-
-
-def allow(actions: str | list[str], resources: str | list[str]) -> dict[str, Any]:
-    return {"Effect": "Allow", "Action": actions, "Resource": resources}
-
-
-EXACT = [
-    allow(["s3:GetObject", "s3:PutObject"], f"{ARN}/states/*.tfstate"),
-    allow("s3:ListBucket", ARN),
-    allow(["kms:Decrypt", "kms:GenerateDataKey"], KEY),
-    allow(["logs:CreateLogStream", "logs:PutLogEvents"], LOG),
-]
-
-
-@pytest.mark.parametrize(
-    ("statement", "found"),
-    [
-        (None, set()),
-        *(
-            (allow(action, resource), {(action, resource)})
-            for action, resource in (
-                ("s3:DeleteObject", f"{ARN}/states/*.tfstate"),
-                ("s3:GetObject", f"{ARN}/states/*.tfstate.tflock"),
-                ("s3:GetObject", f"{ARN}/*"),
-                ("s3:Get*", f"{ARN}/states/*.tfstate"),
-                ("kms:Decrypt", "*"),
-            )
-        ),
-    ],
-)
-def test_a_permission_that_no_call_demands_or_that_is_wider_is_superfluous(
-    statement: dict[str, Any] | None, found: set[tuple[str, str]]
-) -> None:
-    role = [*EXACT, *([statement] if statement else [])]
-    assert superfluous(needed(CALLS), role) == found
-    assert missing(needed(CALLS), role) == set()
-
-
-def test_what_the_bucket_denies_is_missing_whatever_the_role_allows() -> None:
-    deny = {"Effect": "Deny", "Action": "s3:PutObject", "Resource": f"{ARN}/*"}
-
-    assert missing(needed(CALLS), [*EXACT, deny]) == {("s3:PutObject", f"{ARN}/states/*.tfstate")}
-
-
 def retained(time: float, until: str) -> Call:
     headers = {"x-amz-object-lock-mode": "GOVERNANCE", "x-amz-object-lock-retain-until-date": until}
     return Call("PutObject", BUCKET, f"states/{time}.tfstate", headers=headers, time=time)
 
 
-def test_a_later_call_for_a_longer_retention_or_another_mode_is_judged_too() -> None:
+def test_a_later_call_for_a_longer_retention_is_judged_too() -> None:
     first, longer = retained(0, "1970-01-02T00:00:10Z"), retained(60, "1970-01-31T00:00:10Z")
     too_long = {"NumericGreaterThan": {"s3:object-lock-remaining-retention-days": "2"}}
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     deny = {"Effect": "Deny", "Action": "s3:PutObjectRetention", "Resource": "*", "Condition": too_long}
-    role = [allow("s3:*", f"{ARN}/*"), allow("kms:*", KEY), deny]
 
-    assert missing(distinct(needed([first])), role) == set()
-    assert len(missing(distinct(needed([first, longer])), role)) == 1
+    def lacking(*calls: Call) -> set[tuple[str, str]]:
+        needed = distinct(demand for one in calls for demand in demands(one, KMS, ROLE))
+        return missing(needed, [everything, deny])
 
-
-def test_a_statement_that_allows_by_exclusion_is_refused() -> None:
-    with pytest.raises(ValueError, match="everything but something"):
-        superfluous([], [{"Effect": "Allow", "NotAction": "s3:DeleteBucket", "Resource": "*"}])
+    assert lacking(first) == set()
+    assert lacking(first, longer) == {("s3:PutObjectRetention", f"arn:aws:s3:::{BUCKET}/states/*.tfstate")}

@@ -29,7 +29,7 @@ from holdfast.cloud.names import require_organization
 from holdfast.cloud.workspaces import Workspace
 from holdfast.errors import NotAllowed
 from holdfast.identity import records, tokens, trust
-from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
+from holdfast.identity.authentication import Authenticated, AuthMethod
 from holdfast.identity.tokens import Token
 from holdfast.names import parse
 from holdfast.s3.object_metadata import VALUE_LIMIT
@@ -100,32 +100,6 @@ def permissions(name: str, who: Caller = caller(*ONE)) -> dict[str, bool]:  # no
 @given(some_grants)
 def test_several_grants_allow_exactly_what_each_alone_allows(grants: tuple[Grant, ...]) -> None:
     check_union(grants)
-
-
-def may_crosswise(self: Caller, action: Action, name: Any) -> bool:
-    return any(grant.allows(action) for grant in self.grants) and any(
-        grant.covers(name) for grant in self.grants
-    )
-
-
-def everywhere_crosswise(self: Caller, action: Action) -> bool:
-    return self.somewhere(action) and any("*" in grant.scope for grant in self.grants)
-
-
-def every_pattern(self: Caller, _: Action) -> tuple[str, ...]:
-    return tuple(pattern for grant in self.grants for pattern in grant.scope)
-
-
-@pytest.mark.parametrize(
-    ("method", "wrong"),
-    [("may", may_crosswise), ("everywhere", everywhere_crosswise), ("patterns", every_pattern)],
-)
-def test_a_role_of_one_grant_with_the_scope_of_another_is_found(
-    method: str, wrong: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Caller, method, wrong)
-    with pytest.raises(AssertionError):
-        check_union((Grant(Role.MAINTAINER, ("dns",)), Grant(Role.OUTPUTS, ("*",))))
 
 
 @pytest.mark.parametrize(
@@ -256,15 +230,6 @@ def test_a_record_with_grants_of_another_form_is_rejected(members: dict[str, Any
         Token.from_json(json.dumps(body).encode())
 
 
-def test_grants_of_several_trust_records_are_never_added_up() -> None:
-    loose = record("loose", role=Role.MAINTAINER, scope=["*"])
-    strict = record("strict", claims={"repository": "acme/network", "ref": "main"}, role=Role.OUTPUTS)
-    claims = {"iss": loose.issuer, "aud": loose.audience, "repository": "acme/network", "ref": "main"}
-    found = trust.Records((loose, strict)).for_claims(claims)
-    assert isinstance(found, trust.OidcTrust)
-    assert found.grants == strict.grants
-
-
 # --- the authorizer's context ------------------------------------------------------------------------
 
 
@@ -290,24 +255,12 @@ def test_a_context_says_whose_grants_it_has_in_exactly_one_form(
         {"role": "writer", "scope": '["*"]'},
         {"role": "writer"},
         {"scope": '["*"]'},
-        *(
-            {"grants": text}
-            for text in ("", "[]", "{}", "null", "7", '["writer"]', "[[]]", '[["king", "a"]]')
-        ),
         *({"grants": text} for text in ("", "[]", "{}", "null", "7", '["writer"]', "[[]]", "[" * 100_000)),
         *({"grants": text} for text in ('[["king", "a"]]', '[["writer", 7]]', '[["writer", ["a"]]]')),
     ],
 )
 def test_a_context_with_both_forms_or_garbled_grants_stands_for_nobody(changed: dict[str, str]) -> None:
     assert decode(encode(bearer(SEVERAL)) | changed) is None
-
-
-def test_a_context_that_is_too_large_is_a_denial_with_its_reason() -> None:
-    for grants in (ONE, SEVERAL):
-        assert authorizer_context.bounded(bearer(grants)) == bearer(grants)
-        long = (*grants[:-1], Grant(Role.OUTPUTS, ("x" * 200,) * 20))
-        assert authorizer_context.bounded(bearer(long)) == Denied(DenialReason.TOO_LARGE)
-    assert authorizer_context.bounded(Denied(DenialReason.EXPIRED)) == Denied(DenialReason.EXPIRED)
 
 
 def test_what_a_record_may_hold_fits_into_a_context_with_the_longest_identity() -> None:

@@ -15,7 +15,6 @@ from infra import team_settings as settings
 from infra.functions import FUNCTIONS, FunctionSpec
 from infra.sources import SourceError, fields_read, sources_of
 from infra.team_policy import policy_of
-from tests.support import policy_reads
 from tests.support.environment import SETTINGS
 from tests.support.every_setting import DEFAULT, EVERY_SETTING
 
@@ -237,74 +236,6 @@ def test_only_one_module_reads_variables_and_others_read_those_of_aws() -> None:
 @pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
 def test_each_field_that_a_function_reads_exists(spec: FunctionSpec) -> None:
     assert fields_read(sources_of(SOURCES, spec.folder)) <= VARIABLES.keys()
-
-
-# --- the policy that a function hands over to the library ----------------------------------------------
-
-
-ALL_THE_SAME: Final = {"cloud": {"require_lock"}, "management": {"declared_only"}}
-"""Fields that a function's code reaches and does not have, or the other way round.
-
-`guards.check_lock` reads `require_lock` for a write that names no lock, and an upload always names its lock.
-Management has `declared_only`, and restores and declares names without looking at it.
-"""
-
-
-def fields_handed_over(code: str) -> set[str]:
-    """Return the fields of the policy with which code starts a function; the library reads them from it."""
-    policies = [
-        call.args[0]
-        for call in ast.walk(ast.parse(code))
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "function.start" and call.args
-    ]
-    return {name for policy in policies for name in fields_read({READER: ast.unparse(policy).encode()})}
-
-
-@pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
-def test_a_function_hands_over_the_fields_that_the_library_can_read_there_and_no_other(
-    spec: FunctionSpec,
-) -> None:
-    sources = sources_of(SOURCES, spec.folder)
-    handed_over = fields_handed_over(sources[Path(spec.folder, "handler.py")].decode())
-    read = policy_reads.fields_read(policy_reads.modules_of(sources))
-    assert handed_over ^ read == ALL_THE_SAME.get(spec.name, set())
-
-
-def test_no_code_reads_a_field_of_the_policy_in_another_way_than_by_its_name() -> None:
-    uses = {
-        (str(path.relative_to(SOURCES)), use)
-        for path in SOURCES.rglob("*.py")
-        for use in policy_reads.other_uses(path.read_text(encoding="utf-8"))
-    }
-    assert uses == {("gateway/requests.py", "self.function.policy")}  # it makes the `Work` of each verb
-
-
-@pytest.mark.parametrize(
-    ("handler", "library", "fields"),
-    [
-        ("from holdfast import a\na.run(w)", "def run(w): w.policy.x", {"x"}),
-        ("from holdfast.a import run as go\ngo(w)", "def run(w): w.policy.x", {"x"}),
-        ("import holdfast.a\nholdfast.a.run(w)", "def run(w): w.policy.x", {"x"}),
-        ("def f(w):\n from holdfast.a import run\n run(w)", "def run(w): w.policy.x", {"x"}),
-        ("from holdfast.a import run\nROUTES = [run]", "def run(w): w.policy.x", {"x"}),
-        ("from holdfast.a import run", "def run(w): w.policy.x", set()),
-        ("from holdfast.a import run\nrun(w)", "def run(w): pass\ndef other(w): w.policy.x", set()),
-        ("from holdfast.a import run\nrun(w)", "def run(w): _in(w)\ndef _in(w): w.policy.x", {"x"}),
-        ("from holdfast.a import A\nA()", "class A:\n def f(self, w): w.policy.x", {"x"}),
-        ("from holdfast.a import run\nrun(w)", "def run(w): pass\nREAD = lambda w: w.policy.x", {"x"}),
-        ("from holdfast.a import run\nrun(w)", "from holdfast.b import run", {"y"}),
-        ("def f(request): request.function.policy.x", "", {"x"}),
-    ],
-)
-def test_the_library_reads_what_a_function_reaches(handler: str, library: str, fields: set[str]) -> None:
-    codes = {"f/handler": handler, "holdfast/a": library, "holdfast/b": "def run(w): w.policy.y"}
-    modules = policy_reads.modules_of({Path(f"{name}.py"): code.encode() for name, code in codes.items()})
-    assert policy_reads.fields_read(modules) == fields
-
-
-@pytest.mark.parametrize("code", ["f(w.policy)", "getattr(w.policy, name)", "policy = w.policy"])
-def test_each_other_use_of_a_policy_is_noticed(code: str) -> None:
-    assert policy_reads.other_uses(code) == {"w.policy"}
 
 
 @pytest.mark.parametrize(

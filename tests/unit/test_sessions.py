@@ -44,18 +44,6 @@ def test_a_session_has_the_role_and_scope_that_its_trust_record_has_now() -> Non
         assert outcome == replace(bearer(record_now, AuthMethod.SESSION), expires=ends)
 
 
-def test_a_session_whose_trust_record_is_not_understood_is_denied_for_that() -> None:
-    one = record()
-    session, secret = new_session(one)
-    document = json.loads(Records((one, record("other", aws_role="Other"))).to_json())
-    document["records"][0]["role"] = "king"
-    records = trust.parse(json.dumps(document).encode())
-
-    outcome = authenticate(SessionCredentials(session.id, secret), session, records, now=NOW)
-
-    assert outcome == Denied(DenialReason.TRUST_UNREADABLE)
-
-
 def test_the_record_holds_no_secret() -> None:
     session, secret = new_session(record())
     assert secret.encode() not in session.to_json()

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -58,3 +58,15 @@ def test_a_look_with_a_probe_writes_every_metric(
     handler.handle({}, Context())
 
     assert {name for metrics in put for name in metrics} == set(watching.Metric)
+
+
+def test_metrics_that_are_refused_fail_the_run(handler: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError("AccessDenied")
+
+    monkeypatch.setattr(handler, "_cloudwatch", SimpleNamespace(put_metric_data=refuse))
+    monkeypatch.setattr(watching, "look", lambda *_: Seen([], 0, [], [], enabled=True, probe=None))
+    monkeypatch.setattr(watching, "read_secret", lambda _: None)
+
+    with pytest.raises(PermissionError):
+        handler.handle({}, Context())
