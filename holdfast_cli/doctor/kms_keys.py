@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from functools import partial
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from holdfast import watching
+from holdfast.template import DeployedTemplate
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.doctor.checks import attempt, existing, is_denied, judge
 from holdfast_cli.doctor.deployed import compare, policy_differences
 from holdfast_cli.doctor.findings import REVERT, Finding, Level, Outcome, note, ok, problem
-from holdfast_cli.doctor.template import DeployedTemplate
-from holdfast_cli.terminal.output import Progress
+from holdfast_cli.terminal.output import Progress, some
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -161,20 +161,15 @@ def _objects(s3: "S3Client", bucket: str, owner: str, keys: Collection[str]) -> 
     for key in sorted(strange):
         yield problem(
             "keys.objects",
-            f"The functions may not use the key {key} of {_first(under[key])}.",
+            f"The functions may not use the key {key} of {some(under[key], _SHOWN)}.",
             f'Add "{key}" to previous_keys, and deploy.',
         )
     if denied:
-        yield note("keys.objects", f"Could not look at {_first(sorted(denied))}: AWS denies it.")
+        yield note("keys.objects", f"Could not look at {some(sorted(denied), _SHOWN)}: AWS denies it.")
     if not strange:
         counts = [f"{len(found)} under {key or 'keys of S3'}" for key, found in sorted(under.items())]
         which = "every other current object" if denied else "every current object"
         yield ok("keys.objects", f"The functions may read {which}: {', '.join(counts) or 'none'}.")
-
-
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _listed(value: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Any, Final, Literal
 
-from local_aws.template import resolve
+from holdfast.template import DeployedTemplate
 
 Statement = Mapping[str, Any]
 Value = str | list[str]
@@ -175,9 +175,9 @@ def resolved(template: Mapping[str, Any], value: Any) -> Any:
     """Replace the CloudFormation functions in a part of a template, as a deployment does.
 
     A name that CloudFormation would make becomes the logical ID in lower case.
-    UnsupportedTemplateError: a function, or an attribute of a resource, is not known.
+    UnresolvedError: a function, or an attribute of a resource, is not known.
     """
-    return resolve(value, template, lambda name: _name(template, name), account=ACCOUNT, region=REGION)
+    return DeployedTemplate(template, _Names(template), "aws", REGION, ACCOUNT).resolve(value)
 
 
 _NAMED_BY: Final = {
@@ -187,10 +187,17 @@ _NAMED_BY: Final = {
 }
 
 
-def _name(template: Mapping[str, Any], logical_id: str) -> str:
-    resource = template["Resources"][logical_id]
-    given = resource.get("Properties", {}).get(_NAMED_BY.get(resource["Type"], ""))
-    return str(resolved(template, given)) if given else logical_id.lower()
+class _Names(dict[str, str]):
+    """The physical IDs of a template that is not deployed, made when they are asked for."""
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._template = template
+
+    def __missing__(self, logical_id: str) -> str:
+        resource = self._template["Resources"][logical_id]
+        given = resource.get("Properties", {}).get(_NAMED_BY.get(resource["Type"], ""))
+        return str(resolved(self._template, given)) if given else logical_id.lower()
 
 
 def bucket_policy(template: Mapping[str, Any], bucket: str = "StateBucket") -> list[dict[str, Any]]:
