@@ -20,7 +20,6 @@ from holdfast.state.number import Number
 from holdfast.state.sensitivity import Marks
 
 _MANAGED: Final = "managed"
-_DATA: Final = "data"
 _PROVIDER: Final = re.compile(r'provider\["([^"]*)"\]')
 _NO_ID: Final = frozenset({"", "-", "none"})
 """Values of `id` that providers store for a resource without an ID. They do not identify a resource."""
