@@ -1,6 +1,5 @@
 """Measure cold functions until their first response and, for comparison, the start of an S3 client alone."""
 
-import base64
 import importlib
 import json
 import os
@@ -21,6 +20,7 @@ from benchmarks.tiny_s3 import BUCKET, tiny_s3
 from gateway.function import WARM_UP
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity import tokens
+from holdfast.identity.credentials import basic
 from local_aws.server import ROOT
 from tests.support import events
 from tests.support.certificates import create_certificates
@@ -91,13 +91,12 @@ def _first_requests() -> tuple[dict[str, Asked], dict[str, bytes]]:
     token, secret = tokens.create(
         [writer], description="", created_by="benchmark", now=datetime.now(UTC), expires=None
     )
-    basic = base64.b64encode(f"{token.id}:{secret}".encode()).decode()
     lock = json.dumps({"ID": "c0ffee", "Operation": "OperationTypePlan", "Who": "ada@laptop"})
     acquire = events.request(
         "PUT", "/locks/{name+}", "network/prod", caller=Caller("ada", (writer,)), body=lock
     )
     asked: dict[str, Asked] = {
-        "authorizer": ("authorizer", events.sign_in(f"Basic {basic}")),
+        "authorizer": ("authorizer", events.sign_in(basic(token.id, secret))),
         "backend": ("terraform_http", acquire),
     }
     return asked, {token.key: token.to_json()}

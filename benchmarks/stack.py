@@ -1,6 +1,5 @@
 """A deployed team for the benchmark, and a client for it."""
 
-import base64
 import gzip
 import http.client
 import json
@@ -19,6 +18,7 @@ from benchmarks import latency
 from benchmarks.relay import Relay
 from holdfast.access import Grant, Role
 from holdfast.identity import tokens
+from holdfast.identity.credentials import basic
 from local_aws.deploy import bootstrap, deploy
 from local_aws.server import LocalAws
 from tests.support.deployed import client, function_name, route_through
@@ -106,9 +106,8 @@ class Stack:
 
     def api(self) -> Client:
         """Return a client of the API that authenticates with the stack's token."""
-        token = f"{self._token['TF_HTTP_USERNAME']}:{self._token['TF_HTTP_PASSWORD']}"
-        basic = f"Basic {base64.b64encode(token.encode()).decode()}"
-        return self.client(Authorization=basic, **{"Content-Type": "application/json"})
+        authorization = basic(self._token["TF_HTTP_USERNAME"], self._token["TF_HTTP_PASSWORD"])
+        return self.client(Authorization=authorization, **{"Content-Type": "application/json"})
 
     def client(self, **headers: str) -> Client:
         """Return a client of the API that accepts compressed responses, and sends these headers."""

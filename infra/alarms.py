@@ -1,4 +1,4 @@
-"""The alarms of a team, at most eight: what they watch, when they ring, and what they cost.
+"""The alarms of a team, at most eight: what they watch, and when they ring.
 
 CloudWatch bills each metric of an alarm. So no alarm has the errors and throttles of a function behind the
 API, which are 5xx of the API. And an alarm has the throttles of the audit function, not `DeliveryThrottling`
@@ -22,10 +22,6 @@ from infra.config import Target
 from infra.functions import FUNCTIONS
 from infra.lambdas import SUBSCRIPTION, Functions
 from infra.team_settings import TeamConfig
-
-ALARM_METRIC_PRICE: Final = 0.10
-"""Dollars a month for each metric of an alarm."""
-CUSTOM_METRIC_PRICE: Final = 0.30
 
 _MINUTES: Final = 60
 _HOUR: Final = 60 * _MINUTES
@@ -157,18 +153,6 @@ def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpe
             # A probe that was not enabled writes nothing. If the function is dead, "attention" rings.
         ),
     ]
-
-
-def price(team: TeamConfig) -> float:
-    """Return the dollars a month of a team's alarms and of the metrics that exist for them.
-
-    >>> price(TeamConfig(name="team"))
-    0.0
-    """
-    named = {spec.name: spec.name for spec in FUNCTIONS if team.has(spec)}
-    metrics = [metric for alarm in alarms_of(team, "", named) for metric in alarm.metrics]
-    own = [metric for metric in metrics if metric.namespace == watching.NAMESPACE]
-    return len(metrics) * ALARM_METRIC_PRICE + len(own) * CUSTOM_METRIC_PRICE
 
 
 def _delivery_errors(team: TeamConfig, function: str) -> Metric:

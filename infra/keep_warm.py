@@ -39,13 +39,18 @@ class KeepWarm(Construct):
             ],
         )
         for spec in kept:
-            # Without `source_account`: the rule's ARN contains the account, and AWS's pages contradict each
-            # other on whether a rule's invocation has it.
-            lambda_.CfnPermission(
-                self,
-                spec.construct_id,
-                action="lambda:InvokeFunction",
-                function_name=functions.live[spec.name].function_arn,
-                principal="events.amazonaws.com",
-                source_arn=rule.attr_arn,
-            )
+            let_invoke(self, spec.construct_id, rule, functions.live[spec.name])
+
+
+def let_invoke(scope: Construct, construct_id: str, rule: events.CfnRule, function: lambda_.Alias) -> None:
+    """Let a rule invoke a function."""
+    # Without `source_account`: the rule's ARN contains the account, and AWS's pages contradict each other on
+    # whether a rule's invocation has it.
+    lambda_.CfnPermission(
+        scope,
+        construct_id,
+        action="lambda:InvokeFunction",
+        function_name=function.function_arn,
+        principal="events.amazonaws.com",
+        source_arn=rule.attr_arn,
+    )

@@ -1,13 +1,13 @@
-"""The policy of the stack's KMS key for a team with `key_administrators`.
+"""The policy of the stack's KMS key for a team with `key_administrators`, and a condition of other policies.
 
 KMS's default policy lets IAM decide about everything, so each administrator of the account may delete the
 key.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from aws_cdk import Stack
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_iam as iam
 
 _READ: Final = ("DescribeKey", "GetKeyPolicy", "GetKeyRotationStatus", "ListResourceTags")
@@ -58,6 +58,18 @@ def key_policy(stack: Stack, administrators: Sequence[str]) -> iam.PolicyDocumen
             _allow("Administer", [*_ADMINISTER, *_DEPLOY], only(*administrators)),
         ]
     )
+
+
+def by_s3(region: str, bucket_arn: str) -> dict[str, Any]:
+    """Return the condition that S3 of a region uses the key, in requests for a role and for a bucket."""
+    # AWS KMS documents the first value. The second is S3's name in China and in isolated partitions, and AWS
+    # does not document which of the two KMS uses there. Elsewhere both are the same.
+    services = [f"s3.{region}.amazonaws.com", f"s3.{region}.{Aws.URL_SUFFIX}"]
+    return {
+        "StringEquals": {"kms:ViaService": services},
+        # With a bucket key S3 names the bucket, otherwise the object.
+        "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, f"{bucket_arn}/*"]},
+    }
 
 
 def _allow(sid: str, actions: Sequence[str], principal: iam.IPrincipal) -> iam.PolicyStatement:

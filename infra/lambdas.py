@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Stack, Validations
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -33,6 +33,7 @@ from infra.functions import (
     Grant,
     RoleSpec,
 )
+from infra.key_policy import by_s3
 from infra.state_store import Staging, StateStore, audit_archive, fix_logical_id
 from infra.team_policy import policy_of, retention_of_each_write
 from infra.team_settings import TeamConfig
@@ -244,17 +245,7 @@ class Functions(Construct):
         arns += self._key_arns if grant.of_bucket else ()
         conditions: dict[str, Any] | None = None
         if grant.of_bucket:
-            # Only in requests that S3 of this region makes for the role. AWS KMS documents the first value.
-            # The second is S3's name in China and in isolated partitions, and AWS does not document which of
-            # the two KMS uses there. Elsewhere both are the same.
-            s3_here = f"s3.{Stack.of(self).region}"
-            services = [f"{s3_here}.amazonaws.com", f"{s3_here}.{Aws.URL_SUFFIX}"]
-            # With a bucket key S3 names the bucket, otherwise the object.
-            bucket = self._arns[grant.of_bucket.resource]
-            conditions = {
-                "StringEquals": {"kms:ViaService": services},
-                "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
-            }
+            conditions = by_s3(Stack.of(self).region, self._arns[grant.of_bucket.resource])
         elif grant.actions[0].startswith("s3:"):
             # The name of a deleted bucket is free for other accounts. The functions' own requests name the
             # owner that they expect, but an address that they sign does not.

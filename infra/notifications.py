@@ -9,13 +9,13 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from holdfast import watching
 from holdfast.audit import Event
 from infra import keys
 from infra.lambdas import Functions
 from infra.state_store import StateStore, bucket_name
 from infra.team_settings import TeamConfig
 
-NAMESPACE: Final = "Holdfast"
 REFUSED: Final = 10
 """Refused sign-ins of a minute, of all sources together, at which the alarm rings."""
 _QUIET_MINUTES: Final = 5
@@ -72,7 +72,7 @@ class RefusedSignIns(Construct):
             filter_pattern=f'{{ $.event = "{Event.SIGN_IN_REFUSED}" }}',
             metric_transformations=[
                 logs.CfnMetricFilter.MetricTransformationProperty(
-                    metric_namespace=NAMESPACE, metric_name=metric, metric_value="1"
+                    metric_namespace=watching.NAMESPACE, metric_name=metric, metric_value="1"
                 )
             ],
         )
@@ -81,7 +81,7 @@ class RefusedSignIns(Construct):
             "ManyRefusedSignIns",
             alarm_description=f"Team {team.name}: {REFUSED} sign-ins were refused within a minute. "
             f"holdfast audit --team {team.name} --event {Event.SIGN_IN_REFUSED} shows them.",
-            namespace=NAMESPACE,
+            namespace=watching.NAMESPACE,
             metric_name=metric,
             statistic="Sum",
             period=60,

@@ -7,7 +7,7 @@ that region, so that a stack there can import bucket and key.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from aws_cdk import Acknowledgment, Aws, Environment, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
@@ -18,6 +18,7 @@ from constructs import Construct
 from holdfast import team as names
 from infra import keys
 from infra.config import Target
+from infra.key_policy import by_s3
 from infra.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
 from infra.team_settings import Replica, TeamConfig
 
@@ -161,7 +162,10 @@ def _permissions(
         encrypt = ["kms:Encrypt", "kms:GenerateDataKey"]
         statements.append(
             iam.PolicyStatement(
-                sid="Encrypt", actions=encrypt, resources=[key.key_arn], conditions=_by_s3(replica)
+                sid="Encrypt",
+                actions=encrypt,
+                resources=[key.key_arn],
+                conditions=by_s3(str(replica.region), there),
             )
         )
     if source.kms_keys:
@@ -170,7 +174,10 @@ def _permissions(
         keys = [_own_keys(source) if name == "kms" else name for name in source.kms_keys]
         statements.append(
             iam.PolicyStatement(
-                sid="Decrypt", actions=["kms:Decrypt"], resources=keys, conditions=_by_s3(source)
+                sid="Decrypt",
+                actions=["kms:Decrypt"],
+                resources=keys,
+                conditions=by_s3(str(source.region), here),
             )
         )
     return statements
@@ -178,16 +185,6 @@ def _permissions(
 
 def _own_keys(team: TeamConfig) -> str:
     return f"arn:{Aws.PARTITION}:kms:{team.region}:{team.account}:key/*"
-
-
-def _by_s3(team: TeamConfig) -> dict[str, Any]:
-    """Return the condition that S3 of a team's region uses the key for the team's bucket."""
-    bucket = _bucket_arn(team)
-    services = [f"s3.{team.region}.amazonaws.com", f"s3.{team.region}.{Aws.URL_SUFFIX}"]
-    return {
-        "StringEquals": {"kms:ViaService": services},
-        "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{bucket}/*"]},
-    }
 
 
 def _refuse_to_others(bucket: s3.IBucket, role_arn: str) -> Sequence[iam.PolicyStatement]:

@@ -3,12 +3,12 @@
 from typing import Final
 
 from aws_cdk import aws_events as events
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from holdfast.policy import VARIABLES
 from infra.bucket_policy import deny_to_others
+from infra.keep_warm import let_invoke
 from infra.lambdas import Functions
 
 # At a fixed minute, so that each hour has exactly one look. One look of the day sends every finding.
@@ -23,20 +23,13 @@ class Watch(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         functions.made["watch"].add_environment(VARIABLES["probed_api"], api_address)
-        function_arn = functions.live["watch"].function_arn
+        function = functions.live["watch"]
         rule = events.CfnRule(
             self,
             "Rule",
             description="Looks at a team of Holdfast",
             schedule_expression=SCHEDULE,
-            targets=[events.CfnRule.TargetProperty(id="Watch", arn=function_arn)],
+            targets=[events.CfnRule.TargetProperty(id="Watch", arn=function.function_arn)],
         )
-        lambda_.CfnPermission(
-            self,
-            "Permission",
-            action="lambda:InvokeFunction",
-            function_name=function_arn,
-            principal="events.amazonaws.com",
-            source_arn=rule.attr_arn,
-        )
+        let_invoke(self, "Permission", rule, function)
         bucket.add_to_resource_policy(deny_to_others(bucket, functions.roles["watch"].role_arn))

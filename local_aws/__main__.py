@@ -48,7 +48,6 @@ examples:
   python -m local_aws up
   python -m local_aws up --port 4600
   python -m local_aws up --teams 'platform payments'
-  python -m local_aws status
   python -m local_aws --folder /tmp/second up --port 4601
   python -m local_aws issuer
   python -m local_aws id-token --claim repository=acme/network --claim ref=refs/heads/main
@@ -76,7 +75,6 @@ examples:
         help="deploy these too, or `all`; later runs keep them up to date (default: the first of teams.toml)",
     )
     command("down", _down, "stop it; everything is kept")
-    command("status", _status, "say whether it runs and where")
     command("demo", _demo, "run examples/hello on it with a real Terraform")
     command("clean", _clean, "stop it and remove it, its states and all caches")
     issuer = command("issuer", _issuer, "run an OpenID Connect issuer until Ctrl-C, to try sign-in")
@@ -128,21 +126,6 @@ def _down(home: Home, _: argparse.Namespace) -> None:
     with home.alone(), step("Stopping the local AWS"):
         LocalAws(running.port, home.aws_data).stop()
     print(f"States, locks and the token are kept in {home.folder}; `make up` goes on with them.")
-
-
-def _status(home: Home, _: argparse.Namespace) -> None:
-    running = find_running(home.aws_data)
-    deployment = home.deployment()
-    if running is None:
-        print("Nothing is running." + (" `make up` goes on with what is kept." if deployment else ""))
-        return
-    aws = LocalAws(running.port, home.aws_data)
-    print(f"The local AWS runs on {aws.endpoint} (process {running.pid}, log {aws.log}).")
-    if deployment is None:
-        print("Holdfast is not deployed yet: `make up`.")
-        return
-    for team in deployment.teams:
-        print(f"Holdfast-{team.name}: {team.api_address}")
 
 
 def _issuer(home: Home, arguments: argparse.Namespace) -> None:

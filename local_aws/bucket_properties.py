@@ -9,13 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from local_aws.server import REGION
-from local_aws.template import Template, UnsupportedTemplateError, resolve
+from holdfast.template import DeployedTemplate, UnresolvedError
+from local_aws.failure import LocalAwsError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 Properties = Mapping[str, Any]
+
+
+class UnsupportedTemplateError(LocalAwsError):
+    """The template has a property or a reference that this code does not know."""
+
 
 _SET_BY_CLOUDFORMATION: Final = frozenset(
     {
@@ -25,14 +30,9 @@ _SET_BY_CLOUDFORMATION: Final = frozenset(
 )
 
 
-def apply(
-    template: Template, physical_ids: Mapping[str, str], s3: "S3Client", *, region: str = REGION
-) -> None:
-    """Set the properties of every bucket in a stack's template.
-
-    `physical_ids` maps logical IDs to the deployed stack's physical IDs.
-    """
-    for bucket, wanted in list(_buckets(template, physical_ids, region)):
+def apply(template: DeployedTemplate, s3: "S3Client") -> None:
+    """Set the properties of every bucket in a stack's template; `UnsupportedTemplateError` before any."""
+    for bucket, wanted in list(_buckets(template)):
         for setting in _SETTINGS:
             if setting.name in wanted:
                 getattr(s3, f"put_{setting.api}")(Bucket=bucket, **{setting.parameter: wanted[setting.name]})
@@ -40,16 +40,13 @@ def apply(
                 getattr(s3, setting.delete)(Bucket=bucket)
 
 
-def _buckets(
-    template: Template, physical_ids: Mapping[str, str], region: str
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _buckets(template: DeployedTemplate) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each bucket's name, and its settings in the form of the S3 API."""
-    for logical_id, resource in template["Resources"].items():
-        if resource["Type"] == "AWS::S3::Bucket":
-            properties = resolve(
-                resource.get("Properties", {}), template, physical_ids.__getitem__, region=region
-            )
-            yield physical_ids[logical_id], _wanted(logical_id, properties)
+    try:
+        for logical_id, properties in template.resources("AWS::S3::Bucket"):
+            yield template.physical_ids[logical_id], _wanted(logical_id, properties)
+    except UnresolvedError as error:
+        raise UnsupportedTemplateError(str(error)) from error
 
 
 def _wanted(logical_id: str, properties: Properties) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.team import replica_stack_name, stack_name
+from holdfast.template import DeployedTemplate, physical_ids
 from infra.config import load_teams
 from local_aws import bucket_properties
 from local_aws.clients import cloudformation_client, s3_client, said_plainly
@@ -61,24 +62,15 @@ def deploy(
     _cdk(aws, ["deploy", *stacks.values(), *arguments], folder=ROOT)
     with said_plainly(aws):
         for stack, region in {**replicas, **regions}.items():  # S3 looks for a replica before it copies
-            template = json.loads((assembly / f"{stack}.template.json").read_text())
-            names = _physical_ids(aws, stack, region)
-            bucket_properties.apply(template, names, s3_client(aws, region), region=region)
+            document = json.loads((assembly / f"{stack}.template.json").read_text())
+            ids = physical_ids(cloudformation_client(aws, region), stack)
+            template = DeployedTemplate(document, ids, "aws", region, ACCOUNT)
+            bucket_properties.apply(template, s3_client(aws, region))
     told = json.loads(outputs.read_text())
     return tuple(
         DeployedTeam(team, told[stack]["ApiAddress"], told[stack]["BucketName"])
         for team, stack in stacks.items()
     )
-
-
-def _physical_ids(aws: LocalAws, stack: str, region: str) -> dict[str, str]:
-    pages = cloudformation_client(aws, region).get_paginator("list_stack_resources").paginate(StackName=stack)
-    return {
-        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
-        for page in pages
-        for resource in page["StackResourceSummaries"]
-        if "PhysicalResourceId" in resource
-    }
 
 
 def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:

@@ -1,6 +1,5 @@
 """`make up`: the local AWS with Holdfast on it, and everything that Terraform needs to use it."""
 
-import base64
 import http.client
 import json
 import os
@@ -16,6 +15,7 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from holdfast.identity.credentials import basic
 from holdfast.names import RESERVED
 from infra.config import ConfigError, load_teams, team_named
 from infra.team_settings import TeamConfig
@@ -36,7 +36,6 @@ _DEPLOYED = [
         *("app.py", "cdk.json", "teams.toml", "infra", "functions", "requirements.txt"),
         *("console", "package-lock.json", "local_aws/requirements.txt"),
         *("local_aws/deploy.py", "local_aws/bucket_properties.py", "local_aws/server.py"),
-        "local_aws/template.py",
     )
 ]
 _BOOTSTRAPPED = [ROOT / "package-lock.json"]
@@ -272,11 +271,11 @@ def _connect(home: Home, aws: LocalAws, team: DeployedTeam) -> Connection:
 def _is_taken(connection: Connection, aws: LocalAws) -> bool:
     """Return whether the API accepts the token: read an absent state through authorizer, backend and S3."""
     address = urlsplit(f"{connection.address}/states/{_NO_STATE}")
-    basic = base64.b64encode(f"{connection.username}:{connection.password}".encode()).decode()
     request = http.client.HTTPConnection(address.netloc, timeout=_REQUEST_TIME_LIMIT)
     with step("Asking it for a state"), closing(request):
         try:
-            request.request("GET", address.path, headers={"Authorization": f"Basic {basic}"})
+            authorization = basic(connection.username, connection.password)
+            request.request("GET", address.path, headers={"Authorization": authorization})
             status = request.getresponse().status
         except OSError as error:
             raise LocalAwsError(f"Holdfast does not answer ({error}); see {aws.log}") from error
@@ -386,4 +385,4 @@ The team {team.name} has tokens and a backend block of its own:
 
 
 def _display(path: Path) -> str:
-    return f"'{path}'" if any(character in str(path) for character in " '$") else str(path)
+    return shlex.quote(str(path))

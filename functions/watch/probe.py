@@ -3,13 +3,13 @@
 import json
 import os
 import ssl
-from base64 import b64encode
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 from urllib.parse import urlsplit
 
 from holdfast import __version__
+from holdfast.identity.credentials import basic
 from holdfast.watching import Probe
 
 OUTSIDE: Final = "not probed: 403, as the team's networks leave the function out"
@@ -46,9 +46,8 @@ def run(address: str, probe: Probe, *, outside: bool = False) -> str:
 def _send(address: str, probe: Probe, method: str, route: str) -> tuple[str, bool]:
     """Send a request, and return why it failed, and whether a client would repeat it."""
     parts, credentials = urlsplit(address), probe.credentials
-    authorization = b64encode(f"{credentials.token_id}:{credentials.secret}".encode()).decode()
     headers = {
-        "Authorization": f"Basic {authorization}",
+        "Authorization": basic(credentials.token_id, credentials.secret),
         "Content-Type": "application/json",
         "User-Agent": f"holdfast/{__version__}",
     }

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
@@ -38,15 +38,6 @@ _LONGEST: Final = 10.0
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
 """The prefix of urllib3's error texts. It may name `HTTPConnection` for an https address, or the reverse."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
-
-
-def basic(username: str, password: str) -> str:
-    """Return the Authorization header for a user name and a password (RFC 7617)."""
-    import base64
-
-    # Bytes of an environment variable that are not UTF-8 are sent unchanged.
-    pair = f"{username}:{password}".encode(errors="surrogateescape")
-    return f"Basic {base64.b64encode(pair).decode()}"
 
 
 def send(
@@ -144,8 +135,7 @@ def _pause(retry: int, response: Response | None) -> float | None:
         if response.status not in _TRANSIENT:
             return None
         is_throttled = response.status == HTTPStatus.TOO_MANY_REQUESTS
-        with suppress(ValueError):  # it may be a date
-            wanted = float(response.headers.get("retry-after", 0))
+        wanted = response.retry_after
     pauses = _THROTTLED if is_throttled else _PAUSES
     if retry >= len(pauses):
         return None
@@ -242,6 +232,8 @@ def _pool(certificates: str, proxy: str | None, size: int = 1) -> "PoolManager":
 
 def _proxy_credentials(proxy: str) -> dict[str, str]:
     from urllib3.util import parse_url
+
+    from holdfast.identity.credentials import basic
 
     user, colon, password = (parse_url(proxy).auth or "").partition(":")
     if not colon:

@@ -12,7 +12,6 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.api import form
 from holdfast.api.form import Document
-from holdfast.networks import LOOPBACK
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.clock import Clock
@@ -104,6 +103,8 @@ class Api:
         A redirect to an https address or to this machine is followed without the credentials. Any other
         redirect raises `CommandError`.
         """
+        from holdfast.identity.trust import is_web_address
+
         found = self._send("GET", _path("content", name, {"version": version}), redirects=True)
         version_id = plain(found.headers.get("holdfast-version", ""))
         if not HTTPStatus.MULTIPLE_CHOICES <= found.status < HTTPStatus.BAD_REQUEST:
@@ -111,7 +112,7 @@ class Api:
                 raise self._refusal(found, name)
             return found.body, version_id
         location = found.headers.get("location", "")
-        if not _may_be_fetched(location):
+        if not is_web_address(location):
             raise CommandError(
                 f"{self.host} responds with {found.status}, which leads to an address that is not https://: "
                 "it is not followed."
@@ -192,7 +193,6 @@ class Api:
 
     def _refusal(self, response: Response, name: object) -> CommandError:
         status, code = response.status, response.text("error")
-        said = plain(response.text("message")) if code else ""
         match status:
             case _ if code == "unknown_route" or (
                 not code and status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED)
@@ -209,7 +209,7 @@ class Api:
                     f"it starts again.{http.version_skew(self.address)}"
                 )
             case HTTPStatus.LOCKED:
-                return ApiError(f"{said} {self._holder(response, name)}".strip(), response)
+                return ApiError(f"{response.message} {self._holder(response, name)}".strip(), response)
             case HTTPStatus.TOO_MANY_REQUESTS:
                 return ApiUnavailableError(
                     f"{self.host} responds with {status}, after retries too: the management API has a "
@@ -218,9 +218,9 @@ class Api:
                 )
             case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 line = f"{self.host} responds with {status}, after retries too: run the command again."
-                return ApiUnavailableError(f"{line} {said}".rstrip(), response)
-            case _ if said:
-                return ApiError(said, response)
+                return ApiUnavailableError(f"{line} {response.message}".rstrip(), response)
+            case _ if response.message:
+                return ApiError(response.message, response)
             case _:
                 return CommandError(f"{self.host} responds with {status}. {self._not_understood()}")
 
@@ -242,17 +242,6 @@ class Api:
             "Wait until it is released; or, if nobody uses it any more, `holdfast lock break "
             f"{name} {shlex.quote(lock_id)}` breaks it."
         )
-
-
-def _may_be_fetched(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        host = parts.hostname
-    except ValueError:
-        return False
-    if not host or parts.username is not None:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)
 
 
 def _path(route: str, name: object, query: Mapping[str, str | None]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast import json_object
 from holdfast.access import described
+from holdfast.identity.credentials import basic
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast.identity.trust import is_web_address
 from holdfast_cli import private_file
@@ -23,6 +24,7 @@ from holdfast_cli.api.management import WHO_AM_I
 from holdfast_cli.config import cloud_config, profiles, settings
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.errors import UsageError
+from holdfast_cli.terminal import output
 
 if TYPE_CHECKING:
     from holdfast_cli.api.sessions import Session
@@ -90,7 +92,7 @@ def reuse(args: Namespace, chosen: Settings, address: str) -> "Session":
 
 def _is_refused(session: "Session", address: str) -> bool:
     """Ask the API that created a session, to which it is sent anyhow. Without an answer it is not refused."""
-    headers = {"Authorization": http.basic(session.id, session.secret)}
+    headers = {"Authorization": basic(session.id, session.secret)}
     return http.try_once(f"{address}{WHO_AM_I}", headers) in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -115,7 +117,7 @@ def to_json(session: "Session", **more: object) -> str:
     """Return a session as JSON, which `sessions.parse` reads."""
     written = {"expires": session.expires.isoformat(timespec="seconds")}
     document = asdict(session) | described(session.grants) | written | more
-    return json.dumps(document, indent=2)
+    return output.as_json(document)
 
 
 # --- files ---------------------------------------------------------------------------------------

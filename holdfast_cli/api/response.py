@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast_cli.terminal.output import plain
+
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -26,3 +28,16 @@ class Response:
         """Return a string member of the JSON object in the body; empty if the member is not a string."""
         value = self.json().get(name)
         return value if isinstance(value, str) else ""
+
+    @property
+    def message(self) -> str:
+        """Return the message of an error of Holdfast; empty for a response of another form."""
+        return plain(self.text("message")) if self.text("error") else ""
+
+    @property
+    def retry_after(self) -> float:
+        """Return the seconds of `Retry-After`; 0 without the header, or if it is a date."""
+        try:
+            return float(self.headers.get("retry-after", 0))
+        except ValueError:
+            return 0.0

@@ -26,7 +26,6 @@ from holdfast_cli.api.http import Sign
 from holdfast_cli.api.response import Response
 from holdfast_cli.bucket.aws_errors import SIGN_IN, as_command_errors
 from holdfast_cli.errors import CommandError
-from holdfast_cli.terminal.output import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,9 +117,8 @@ def _signing(signer: SigV4Auth) -> Sign:
 def _aws_denial(response: Response, address: str, region: str) -> str:
     if response.text("error") == NotSigned.code:
         return f"AWS does not know these credentials: check AWS_ACCESS_KEY_ID and AWS_PROFILE, or {SIGN_IN}."
-    message = _message(response)
-    if message is not None:
-        return f"The API denies these AWS credentials a session: {message}"
+    if response.message:
+        return f"The API denies these AWS credentials a session: {response.message}"
     return (
         "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
         "allowed execute-api:Invoke on POST /sessions/aws (docs/use/access.md#permissions); the clock must "
@@ -143,14 +141,11 @@ def _read(response: Response, address: str) -> Session:
             f"{host} responds with {response.status}: check the address, and deploy the team's stack again "
             f"if it is older than `holdfast login`.{http.version_skew(address)}"
         )
-    message = _message(response)
     transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if transient or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-        reason = f" {message}" if message else ""
-        raise CommandError(
-            f"{host} responds with {response.status}, after retries too: run the command again.{reason}"
-        )
-    reason = message or "check the address."
+        line = f"{host} responds with {response.status}, after retries too: run the command again."
+        raise CommandError(f"{line} {response.message}".rstrip())
+    reason = response.message or "check the address."
     raise CommandError(f"{host} responds with {response.status}: {reason}{http.version_skew(address)}")
 
 
@@ -172,13 +167,3 @@ def parse(body: bytes) -> Session:
         expires=record_fields.time(document["expires"]),
         seconds=seconds,
     )
-
-
-def _message(response: Response) -> str | None:
-    """Return the message of Holdfast's error response; None if the response is of another form."""
-    try:
-        document = json_object.parse(response.body)
-        record_fields.text(document["error"])
-        return plain(record_fields.text(document["message"]))
-    except (KeyError, TypeError, ValueError):
-        return None

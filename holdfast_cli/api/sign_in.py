@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from holdfast.networks import LOOPBACK
-from holdfast_cli.api import http
 from holdfast_cli.api.management import HOW_TO_SIGN_IN, Api
 from holdfast_cli.config import cloud_config, rules, settings
 from holdfast_cli.errors import UsageError
@@ -41,10 +40,12 @@ def address_in(environment: Mapping[str, str]) -> str:
 
 def with_credentials(address: str, environment: Mapping[str, str]) -> Api | None:
     """Return an API with the environment's credentials for it; None without any."""
+    from holdfast.identity.credentials import basic
+
     username = environment.get("TF_HTTP_USERNAME", "")
     password = environment.get("TF_HTTP_PASSWORD", "")
     if username and password:
-        return Api(address, http.basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
+        return Api(address, basic(username, password), "TF_HTTP_USERNAME and TF_HTTP_PASSWORD")
     name, token = _tokens(environment).get(cloud_config.hostname(address), ("", ""))
     return Api(address, f"Bearer {token}", name) if token else None
 

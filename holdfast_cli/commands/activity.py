@@ -108,7 +108,7 @@ def _run(args: argparse.Namespace) -> None:
     limit = args.limit or _LIMIT
     shown = list(activity.newest(search, limit, output.Progress()).values())
     if args.json:
-        output.write(json.dumps(shown, indent=2))
+        output.write_json(shown)
     elif shown:
         output.write(audit.table(shown, activity.now()))
     else:

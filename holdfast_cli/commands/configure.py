@@ -1,17 +1,15 @@
 """`holdfast configure`: writes, lists and removes profiles, and installs the credentials helper."""
 
 import argparse
-import json
 import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 from holdfast.identity.sessions import MAX_SECONDS
 from holdfast_cli.api import own_sessions
 from holdfast_cli.config import arguments, cloud_config, profiles, rules, settings, terraform_cli
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, Option, option
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 _WORDS: Final = {"address": "API address", "team": "Team", "region": "AWS region"}
 """The name of each setting in the questions."""
-_NOTHING_CHANGED: Final = "Nothing was changed."
 
 COMMAND = Command()
 
@@ -72,14 +69,14 @@ def _configure(args: argparse.Namespace) -> None:
     name = settings.profile_name(args).value
     values = {setting: value for setting in profiles.RULES if (value := getattr(args, setting)) is not None}
     if not values:
-        if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+        if not asking.is_possible():
             raise UsageError(
                 "There is nothing to write: give --address, --team or --region; or run it in a "
                 "terminal, where it asks."
             )
         values = _ask(name, found.get(name, {}), file)
         if not values:
-            output.write(_NOTHING_CHANGED)
+            output.write(asking.NOTHING)
             return
     profiles.change(file, name, values)
     done = f"Wrote the profile {name} to {file}"
@@ -115,7 +112,7 @@ def _list(args: argparse.Namespace) -> None:
             no_region = str(error)
     names = sorted(profiles.read(file))
     if args.json:
-        output.write(_json(found, file, names))
+        output.write_json(_document(found, file, names))
     else:
         rows = [
             [setting, value.value, value.source]
@@ -158,9 +155,7 @@ def _remove(args: argparse.Namespace) -> None:
     else:
         profiles.remove(file, args.name)
     what = f"{', '.join(named)} of the profile" if named else "the profile"
-    done = f"Removed {what} {args.name} from {file}"
-    with output.after(f"{done}."):
-        output.write(f"{done}.")
+    output.outcome(f"Removed {what} {args.name} from {file}.")
 
 
 @COMMAND.add(
@@ -189,7 +184,7 @@ def _helper(args: argparse.Namespace) -> None:
         raise UsageError("Leave --profile out: the helper signs in at the addresses of all profiles.")
     if args.remove:
         removed = terraform_cli.remove(os.environ)
-        output.write(f"Removed {' and '.join(map(str, removed))}." if removed else _NOTHING_CHANGED)
+        output.write(f"Removed {' and '.join(map(str, removed))}." if removed else asking.NOTHING)
         return
     own_sessions.check(args)
     hosts = {host for _, address in settings.apis(os.environ) if (host := cloud_config.host(address))}
@@ -235,33 +230,23 @@ def _refuse_options(args: argparse.Namespace, command: str) -> None:
 # --- asking --------------------------------------------------------------------------------------
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty()
-
-
 def _ask(name: str, present: "Mapping[str, str]", file: Path) -> dict[str, str]:
     """Ask for each setting, and return the settings for which the answer is not empty."""
     output.tell(
         f"The profile {name} in {file}. `cdk deploy` and `make up` print the API's address. Enter keeps the "
         "value in brackets."
     )
-    try:
-        answers = {setting: _answer(setting, present.get(setting)) for setting in profiles.RULES}
-    except KeyboardInterrupt as interrupt:
-        output.tell("")  # ends the line of the question
-        interrupt.add_note(_NOTHING_CHANGED)
-        raise
+    answers = {setting: _answer(setting, present.get(setting)) for setting in profiles.RULES}
     return {setting: value for setting, value in answers.items() if value is not None}
 
 
 def _answer(setting: str, present: str | None) -> str | None:
     while True:
-        print(f"{_WORDS[setting]} [{present or 'none'}]: ", end="", file=sys.stderr, flush=True)
         try:
-            line = sys.stdin.readline()
+            line = asking.line(f"{_WORDS[setting]} [{present or 'none'}]: ")
             if not line:
                 output.tell("")
-                raise CommandError(f"The input ended. {_NOTHING_CHANGED}")
+                raise CommandError(f"The input ended. {asking.NOTHING}")
             return profiles.RULES[setting](answer) if (answer := line.strip()) else None
         except UnicodeDecodeError:
             output.tell("The answer is not valid text.")
@@ -290,9 +275,9 @@ def _without(setting: str, found: "Mapping[str, Found | None]") -> str:
             return ""
 
 
-def _json(found: "Mapping[str, Found | None]", file: Path | None, names: list[str]) -> str:
+def _document(found: "Mapping[str, Found | None]", file: Path | None, names: list[str]) -> dict[str, object]:
     document = {
         setting: {"value": value and value.value, "from": (value and value.source) or None}
         for setting, value in found.items()
     }
-    return json.dumps({**document, "file": None if file is None else str(file), "profiles": names}, indent=2)
+    return {**document, "file": None if file is None else str(file), "profiles": names}

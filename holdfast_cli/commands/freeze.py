@@ -1,7 +1,6 @@
 """`holdfast state freeze` and `unfreeze`, for one state or for all states that match a pattern."""
 
 import argparse
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -165,7 +164,7 @@ def _put(api: "Api", name: str, wanted: "v1.Freeze", args: argparse.Namespace) -
     _tell([_frozen(name, frozen.freeze)], args)
 
 
-def _freeze_one(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None = None) -> _Outcome:
+def _freeze_one(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None) -> _Outcome:
     try:
         return _frozen(name, _acquire(api, name, wanted, wait).freeze)
     except ApiError as error:
@@ -374,15 +373,14 @@ def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outc
                 }
                 for one in shown
             ]
-            output.write(json.dumps(documents, indent=2))
+            output.write_json(documents)
         else:
             output.write("\n".join(output.wrapped(output.plain(one.said), hanging=2) for one in shown))
     if left:
-        where = ", ".join(outcome.name for outcome in left[:5])
-        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        where = output.some([outcome.name for outcome in left], 5)
         raise CommandError(
-            f"It is not done for {len(left)} of {len(outcomes)} states ({where}{more}): see above. The "
-            "command can be repeated."
+            f"It is not done for {len(left)} of {len(outcomes)} states ({where}): see above. The command can "
+            "be repeated."
         )
 
 

@@ -1,7 +1,6 @@
 """`holdfast import`: moves states from another backend into Holdfast, and closes the other place."""
 
 import argparse
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -147,7 +146,7 @@ def _report(args: argparse.Namespace, outcomes: Sequence[Outcome], more: str = "
     """Print problems and a summary; raise `CommandError` with the summary if there are problems."""
     problems = [outcome for outcome in outcomes if outcome.is_problem]
     if args.json:
-        output.write(json.dumps([outcome.to_json() for outcome in outcomes], indent=2))
+        output.write_json([outcome.to_json() for outcome in outcomes])
     for outcome in outcomes:
         if outcome.text and not args.json:
             output.tell(f"holdfast: {outcome.line}")

@@ -1,7 +1,6 @@
 """`holdfast lock`: shows locks and their holders, and breaks a lock."""
 
 import argparse
-import json
 import shlex
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -62,7 +61,7 @@ def _list(args: argparse.Namespace) -> None:
         locks = [lock for lock in locks if lock.since and lock.since <= before]
     locks.sort(key=lambda lock: word(lock, "since"))
     if args.json:
-        output.write(json.dumps([lock.raw for lock in locks], indent=2))
+        output.write_json([lock.raw for lock in locks])
         return
     if not locks:
         output.write(
@@ -111,7 +110,7 @@ def _show(args: argparse.Namespace) -> None:
     api = sign_in(args)
     state = api.get(v1.LockOfState, "locks", args.state)
     if args.json:
-        output.write(json.dumps(state.raw, indent=2))
+        output.write_json(state.raw)
     elif state.lock:
         output.write(output.listed(lock_fields(state.lock, api.now())))
     else:
@@ -167,14 +166,11 @@ def _break(args: argparse.Namespace) -> None:
             )
         removed = api.change(v1.Removed, "DELETE", "locks", args.state, id=lock.id, version=lock.version)
     is_removed = removed.removed is True
-    done = (
+    done = output.plain(
         f"The lock {lock.id} of the state {args.state} is removed."
         if lock and is_removed
         else f"The state {args.state} is not locked any more: nothing was removed."
     )
+    plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""
     with output.after(done):
-        if args.json:
-            output.write(json.dumps(removed.raw, indent=2))
-        else:
-            plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""
-            output.write(output.wrapped(output.plain(f"{done}{plan}")))
+        output.write_either(f"{done}{plan}", removed.raw if args.json else None)

@@ -1,7 +1,6 @@
 """`holdfast recover`: turns the replica of a team's state bucket into the team's state bucket."""
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from holdfast import team as names
@@ -72,9 +71,7 @@ def _recover(args: argparse.Namespace) -> None:
     changed = here.changed_lately()
     if args.json:
         locks = sorted([*stale, *staying], key=lambda lock: lock.name.value)
-        output.write(
-            json.dumps(_document(deployed, old, locks, late, changed, is_fenced=is_fenced), indent=2)
-        )
+        output.write_json(_document(deployed, old, locks, late, changed, is_fenced=is_fenced))
     else:
         _write_after(stale, staying, late, here, changed, is_fenced=is_fenced)
     if missing := [entry for entry in late if not entry.below]:

@@ -1,7 +1,6 @@
 """`holdfast state`: lists, shows and changes states without Terraform."""
 
 import argparse
-import json
 import os
 import sys
 from datetime import datetime
@@ -104,7 +103,7 @@ def _list(args: argparse.Namespace) -> None:
         listed = _without_state(listed, api.pages(v1.StateItem, "states", "states", prefix=prefix))
     states = [item for item in listed if _is_wanted(item, args, api.now())]
     if args.json:
-        output.write(json.dumps([item.raw for item in states], indent=2))
+        output.write_json([item.raw for item in states])
     elif states:
         heading = "DELETED" if args.deleted else "DECLARED" if args.declared else "MODIFIED"
         output.write(_table_of_states(states, heading, api.now()))
@@ -166,7 +165,10 @@ def _show(args: argparse.Namespace) -> None:
 
     api = sign_in(args)
     state = api.get(v1.StateDescription, "states", args.state)
-    output.write(json.dumps(state.raw, indent=2) if args.json else output.listed(_fields(state, api.now())))
+    if args.json:
+        output.write_json(state.raw)
+    else:
+        output.write(output.listed(_fields(state, api.now())))
 
 
 def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]]:
@@ -232,7 +234,7 @@ def _history(args: argparse.Namespace) -> None:
     versions = list(islice(history, None if args.all else args.limit))
     history.close()
     if args.json:
-        output.write(json.dumps([version.raw for version in versions], indent=2))
+        output.write_json([version.raw for version in versions])
     elif versions:
         output.write(_table_of_versions(versions, api.now()))
     else:
@@ -308,7 +310,7 @@ def _diff(args: argparse.Namespace) -> None:
         v1.Differences, "diff", args.state, **{"from": older, "to": newer or current}, values=values
     )
     if args.json:
-        output.write(json.dumps(differences.raw, indent=2))
+        output.write_json(differences.raw)
     else:
         output.write(state_diff.text(differences.raw))
 
@@ -358,7 +360,7 @@ def _get(args: argparse.Namespace) -> None:
                 "size": len(content),
                 "file": str(args.output),
             }
-            output.write(json.dumps(written, indent=2))
+            output.write_json(written)
         else:
             output.tell(f"holdfast: {done}")
 

@@ -1,7 +1,6 @@
 """`holdfast state restore`, `delete`, `undelete`, `create`, `undeclare`: change a state or declare a name."""
 
 import argparse
-import json
 
 from holdfast.api import form
 from holdfast_cli.api import state_versions, version_reference
@@ -261,5 +260,4 @@ def _undeclare(args: argparse.Namespace) -> None:
 
 
 def _tell(args: argparse.Namespace, document: form.Document, done: str) -> None:
-    with output.after(output.plain(done)):
-        output.write(json.dumps(document.raw, indent=2) if args.json else output.wrapped(output.plain(done)))
+    output.outcome(output.plain(done), document.raw if args.json else None)

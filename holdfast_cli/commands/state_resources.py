@@ -1,7 +1,6 @@
 """`holdfast state resources` and `find`: show the resources of a state, and the state of a resource."""
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from holdfast_cli.api.sign_in import sign_in
@@ -72,7 +71,7 @@ def _resources(args: argparse.Namespace) -> None:
             found += (resource for resource in page.resources if _is_wanted(resource, args))
             progress.show(f"{len(found)} resources read")
     if args.json:
-        output.write(json.dumps([resource.raw for resource in found], indent=2))
+        output.write_json([resource.raw for resource in found])
     elif found:
         rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
         output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
@@ -141,7 +140,7 @@ def _find(args: argparse.Namespace) -> None:
             "skipped": [state.raw for state in skipped],
             "searched": searched,
         }
-        output.write(json.dumps(found, indent=2))
+        output.write_json(found)
         return
     rows = [[state.name, each.address, _note(each)] for state in states for each in state.resources]
     if rows:

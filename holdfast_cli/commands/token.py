@@ -1,7 +1,6 @@
 """`holdfast token`: creates, lists, rotates and revokes access tokens."""
 
 import argparse
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +9,6 @@ from holdfast.identity.records import written
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli.api import deployed
 from holdfast_cli.config import arguments, cloud_config, rules, settings
-from holdfast_cli.errors import CommandError, OutputClosedError
 from holdfast_cli.terminal import grants as granted
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
@@ -18,10 +16,6 @@ from holdfast_cli.terminal.declaration import Command, Option, option
 if TYPE_CHECKING:
     from holdfast.identity.tokens import Token
     from holdfast_cli.bucket.stack import Stack
-
-_NEEDS = """\
-Needs AWS credentials that may {what} the
-team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
 
 
 COMMAND = Command(
@@ -51,7 +45,7 @@ def _expires_option(default: str) -> Option:
     "create an access token",
     f"""\
 Create an access token and show its secret, once. It expires after {DEFAULT_LIFETIME.days} days, or
-when --expires says. {_NEEDS.format(what="write to")}""",
+when --expires says. {arguments.needs("write to")}""",
     """\
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
   holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
@@ -78,13 +72,13 @@ def _create(args: argparse.Namespace) -> None:
     token, secret = tokens.create(
         session, found, grants, args.description, args.expires, args.owner, networks
     )
-    with output.after(
+    lost = (
         f"The token {token.id} was created and its secret is lost: revoke it with "
         f"`holdfast token revoke {token.id} --team {found.team}`."
-    ):
-        output.write(
-            _json(_with_secret(found, token, secret)) if args.json else _created_text(found, token, secret)
-        )
+    )
+    with output.after(lost):
+        document = _with_secret(found, token, secret) if args.json else None
+        output.write_either(_created_text(found, token, secret), document)
 
 
 @COMMAND.add(
@@ -92,7 +86,7 @@ def _create(args: argparse.Namespace) -> None:
     "list access tokens",
     f"""\
 List the access tokens that are valid, never with a secret.
-{_NEEDS.format(what="list and read")}""",
+{arguments.needs("list and read")}""",
     """\
   holdfast token list
   holdfast token list --all --team payments
@@ -110,22 +104,14 @@ def _list(args: argparse.Namespace) -> None:
     now = session.clock.now()
     shown = [token for token in listing.tokens if args.all or token.status(now) == "active"]
     if args.json:
-        text = _json([_document(token, now) for token in shown])
+        text = output.as_json([_document(token, now) for token in shown])
     elif shown:
         text = _table(shown, now)
     else:
         hidden = len(listing.tokens)
         other = f"; {hidden} expired or revoked: --all shows them" if hidden else ""
         text = output.wrapped(f"The team {found.team} has no valid tokens{other}.")
-    try:
-        output.write(text)
-    except OutputClosedError:
-        if not listing.unreadable:  # otherwise the exit code is 1
-            raise
-    if listing.unreadable:
-        first, *others = listing.unreadable
-        and_others = f" (and {len(others)} others are not valid either)" if others else ""
-        raise CommandError(first + and_others)
+    output.write_list(text, listing.unreadable)
 
 
 @COMMAND.add(
@@ -133,7 +119,7 @@ def _list(args: argparse.Namespace) -> None:
     "show an access token",
     f"""\
 Show an access token's role, scope, expiry, and who created, rotated and revoked
-it; never its secret. {_NEEDS.format(what="read")}""",
+it; never its secret. {arguments.needs("read")}""",
     """\
   holdfast token show k2v9x0q7m3c1d8f5a6b4
   holdfast token show k2v9x0q7m3c1d8f5a6b4 --json
@@ -148,7 +134,10 @@ def _show(args: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(args))
     token = tokens.read(session, found, args.id)
     now = session.clock.now()
-    output.write(_json(_document(token, now)) if args.json else output.listed(_fields(token, now)))
+    if args.json:
+        output.write_json(_document(token, now))
+    else:
+        output.write(output.listed(_fields(token, now)))
 
 
 @COMMAND.add(
@@ -158,7 +147,7 @@ def _show(args: argparse.Namespace) -> None:
 Give an access token a new secret and show it, once. The old one stays valid for
 {rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one expires at once. ID,
 grants stay; the token gets the lifetime that it was created with again.
-{_NEEDS.format(what="read and write")}""",
+{arguments.needs("read and write")}""",
     """\
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4 --keep 2h --expires 30d
@@ -181,15 +170,13 @@ def _rotate(args: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(args))
     token, secret = tokens.rotate(session, found, args.id, args.keep, args.expires)
-    with output.after(
+    lost = (
         f"The token {token.id} was rotated and its new secret is lost; the old one {_old(token)}: create "
         "another token, because a second rotation ends the old secret at once."
-    ):
-        if args.json:
-            document = _with_secret(found, token, secret) | {"old_secret_until": written(_old_until(token))}
-            output.write(_json(document))
-        else:
-            output.write(_rotated_text(found, token, secret))
+    )
+    with output.after(lost):
+        document = _with_secret(found, token, secret) | {"old_secret_until": written(_old_until(token))}
+        output.write_either(_rotated_text(found, token, secret), document if args.json else None)
 
 
 @COMMAND.add(
@@ -197,7 +184,7 @@ def _rotate(args: argparse.Namespace) -> None:
     "revoke an access token permanently",
     f"""\
 Revoke an access token for good: it is refused everywhere within 60 seconds. One
-that is revoked already stays as it is. {_NEEDS.format(what="read and write")}""",
+that is revoked already stays as it is. {arguments.needs("read and write")}""",
     """\
   holdfast token revoke k2v9x0q7m3c1d8f5a6b4
   holdfast token revoke k2v9x0q7m3c1d8f5a6b4 --team payments --json
@@ -214,15 +201,10 @@ def _revoke(args: argparse.Namespace) -> None:
     done = (
         f"Revoked the token {token.id} of the team {found.team}: it is refused everywhere within 60 seconds."
     )
-    with output.after(done):
-        output.write(_json(_document(token, session.clock.now())) if args.json else output.wrapped(done))
+    output.outcome(done, _document(token, session.clock.now()) if args.json else None)
 
 
 # --- output --------------------------------------------------------------------------------------
-
-
-def _json(document: object) -> str:
-    return json.dumps(document, indent=2)
 
 
 def _old_until(token: "Token") -> datetime | None:
@@ -276,7 +258,7 @@ def _old(token: "Token", now: datetime | None = None) -> str:
 
 def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("ID", token.id), ("secret", secret), ("expires", _expires(token))]
-    return output.wrapped(f"""\
+    return f"""\
 Created a token for the team {stack.team}: {granted.text(token.grants)}
 
 {output.listed(fields)}
@@ -284,17 +266,17 @@ Created a token for the team {stack.team}: {granted.text(token.grants)}
 {_exports(stack, token, secret)}
 
 and a backend block from `holdfast backend-config STATE --team {stack.team}`. HOLDFAST_ADDRESS is for \
-`holdfast`; the last line is for a cloud block, which it prints with --cloud.""")
+`holdfast`; the last line is for a cloud block, which it prints with --cloud."""
 
 
 def _rotated_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("secret", secret), ("expires", _expires(token)), ("old secret", _old(token))]
-    return output.wrapped(f"""\
+    return f"""\
 Rotated the token {token.id} of the team {stack.team}: {granted.text(token.grants)}
 
 {output.listed(fields)}
 
-{_exports(stack, token, secret)}""")
+{_exports(stack, token, secret)}"""
 
 
 def _exports(stack: "Stack", token: "Token", secret: str) -> str:

@@ -1,7 +1,6 @@
 """`holdfast trust`: manages trust records, with which people and CI jobs sign in without a stored secret."""
 
 import argparse
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from holdfast.identity.records import written
 from holdfast.identity.trust import AwsTrust, Change, OidcTrust, Unreadable
 from holdfast_cli.api import deployed
 from holdfast_cli.config import arguments, rules, settings
-from holdfast_cli.errors import CommandError, OutputClosedError, UsageError
+from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import grants as granted
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
@@ -20,9 +19,6 @@ from holdfast_cli.terminal.declaration import Command, either, option
 if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
 
-_NEEDS = """\
-Needs AWS credentials that may {what} the team's bucket;
-for the local AWS: set -a; . .local/aws.env; set +a."""
 # The real address is known only when the stack is found; all other errors are reported before.
 _API_ADDRESS = "https://api.invalid"
 
@@ -69,7 +65,7 @@ def _claim(value: str) -> tuple[str, str]:
 Let callers sign in with an ID token of an OIDC issuer that has all of these
 claims, or with an IAM role. If several records match, the one with the most
 claims applies.
-{_NEEDS.format(what="read and write")}""",
+{arguments.needs("read and write")}""",
     """\
   holdfast trust add network-main --role writer --scope 'network/*' \\
     --issuer https://token.actions.githubusercontent.com \\
@@ -127,11 +123,8 @@ def _add(args: argparse.Namespace) -> None:
     record = trust_records.add(session, found, record)
     done = f"Added the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
-        text = f"""\
-{done}: {granted.text(record.grants)}
-
-{output.listed(_fields(record))}"""
-        _write(_json(_document(record)) if args.json else text)
+        text = f"{done}: {granted.text(record.grants)}\n\n{output.listed(_fields(record))}"
+        output.write_either(text, _document(record) if args.json else None)
 
 
 @COMMAND.add(
@@ -139,7 +132,7 @@ def _add(args: argparse.Namespace) -> None:
     "list trust records",
     f"""\
 List the trust records.
-{_NEEDS.format(what="read")}""",
+{arguments.needs("read")}""",
     """\
   holdfast trust list
   holdfast trust list --team payments --json
@@ -154,7 +147,7 @@ def _list(args: argparse.Namespace) -> None:
     records = trust_records.read(session, found)
     shown = sorted(records, key=lambda record: record.name)
     if args.json:
-        text = _json([_document(record) for record in shown])
+        text = output.as_json([_document(record) for record in shown])
     elif shown:
         restricted = any(record.networks for record in shown)
         rows = [
@@ -169,15 +162,7 @@ def _list(args: argparse.Namespace) -> None:
         text = output.table(headings, rows)
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
-    try:
-        output.write(text)
-    except OutputClosedError:
-        if not records.unreadable:  # otherwise the exit code is 1
-            raise
-    if records.unreadable:
-        first, *others = records.unreadable
-        and_others = f" (and {len(others)} others are not valid either)" if others else ""
-        raise CommandError(trust_records.unreadable(found, records, first) + and_others)
+    output.write_list(text, [trust_records.unreadable(found, records, one) for one in records.unreadable])
 
 
 @COMMAND.add(
@@ -189,7 +174,7 @@ in by it stays signed in, and has the change within 60 seconds.
 
 Who may sign in by it cannot be changed, because a session would outlive the
 condition that it was granted under: add a record, then remove this one.
-{_NEEDS.format(what="read and write")}""",
+{arguments.needs("read and write")}""",
     """\
   holdfast trust update network-main --role reader
   holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
@@ -232,7 +217,7 @@ def _update(args: argparse.Namespace) -> None:
     record = f"the trust record {after.name} of the team {found.team}"
     done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
     with output.after(f"{done}."):
-        _write(_json(_document(after)) if args.json else _changes(before, after, done))
+        output.write_either(_changes(before, after, done), _document(after) if args.json else None)
 
 
 @COMMAND.add(
@@ -241,7 +226,7 @@ def _update(args: argparse.Namespace) -> None:
     f"""\
 Remove a trust record. Callers that signed in by it are refused within 60 seconds,
 with an ID token and with a session.
-{_NEEDS.format(what="read and write")}""",
+{arguments.needs("read and write")}""",
     """\
   holdfast trust remove network-main
   holdfast trust remove network-main --team payments --json
@@ -258,11 +243,8 @@ def _remove(args: argparse.Namespace) -> None:
     whose = "its sessions are" if isinstance(record, AwsTrust) else "its ID tokens and sessions are"
     done = f"Removed the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
-        _write(_json(_document(record)) if args.json else f"{done}: {whose} refused within 60 seconds.")
-
-
-def _write(text: str) -> None:
-    output.write(output.wrapped(text))  # JSON is indented, so it is not wrapped
+        text = f"{done}: {whose} refused within 60 seconds."
+        output.write_either(text, _document(record) if args.json else None)
 
 
 def _new(args: argparse.Namespace) -> "Trust":
@@ -292,10 +274,6 @@ def _new(args: argparse.Namespace) -> "Trust":
 
 
 # --- output --------------------------------------------------------------------------------------
-
-
-def _json(document: object) -> str:
-    return json.dumps(document, indent=2)
 
 
 def _document(record: "Trust | Unreadable") -> Any:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holdfast.identity.tokens import DEFAULT_LIFETIME
 from holdfast_cli.config import arguments, rules, settings
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from holdfast.watching import Seen
     from holdfast_cli.bucket.stack import Stack
 
-_NEEDS: Final = """\
-Needs AWS credentials that may {what} the
-team's bucket; for the local AWS: set -a; . .local/aws.env; set +a."""
 
 COMMAND = Command(
     "A function looks at the team every hour, with the setting `watch = true`.",
@@ -39,7 +36,7 @@ COMMAND = Command(
     f"""\
 Show old locks, large states and ending tokens, as the function finds them, but
 make no probe. The exit code is 1 where something must be done.
-{_NEEDS.format(what="list and read")}""",
+{arguments.needs("list and read")}""",
     """\
   holdfast watch status
   holdfast watch status --team payments --json
@@ -62,7 +59,7 @@ def _status(args: argparse.Namespace) -> None:
 Create a token that may acquire the lock of one reserved name alone, and store it
 where the function alone may read it. It expires after {DEFAULT_LIFETIME.days} days, or when --expires
 says; run the command again before. A token from before is revoked.
-{_NEEDS.format(what="list, read and write")}""",
+{arguments.needs("list, read and write")}""",
     """\
   holdfast watch enable
   holdfast watch enable --expires 365d --team payments
@@ -82,9 +79,7 @@ def _enable(args: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(args))
     token = watch.enable(session, found, args.expires)
     ends = output.moment(token.expires) if token.expires else "never"
-    done = f"The probe of the team {found.team} is enabled; its token {token.id} expires: {ends}."
-    with output.after(done):
-        output.write(output.wrapped(done))
+    output.outcome(f"The probe of the team {found.team} is enabled; its token {token.id} expires: {ends}.")
 
 
 @COMMAND.add(
@@ -92,7 +87,7 @@ def _enable(args: argparse.Namespace) -> None:
     "revoke the token of the probe",
     f"""\
 Revoke the token of the probe, and remove it from the bucket. The function goes on
-to look at the bucket. {_NEEDS.format(what="list, read and write")}""",
+to look at the bucket. {arguments.needs("list, read and write")}""",
     """\
   holdfast watch disable
   holdfast watch disable --team payments
@@ -104,9 +99,7 @@ def _disable(args: argparse.Namespace) -> None:
 
     session, found = stack.open_team(settings.resolve(args))
     count = watch.disable(session, found)
-    done = f"The probe of the team {found.team} is disabled; revoked tokens: {count}."
-    with output.after(done):
-        output.write(output.wrapped(done))
+    output.outcome(f"The probe of the team {found.team} is disabled; revoked tokens: {count}.")
 
 
 def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding]:

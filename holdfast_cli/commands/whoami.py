@@ -1,7 +1,6 @@
 """`holdfast whoami`: shows the principal and grants of the credentials in the environment."""
 
 import argparse
-import json
 
 from holdfast.access import named
 from holdfast_cli.api.sign_in import sign_in
@@ -32,7 +31,7 @@ def _run(args: argparse.Namespace) -> None:
     api = sign_in(args)
     caller = api.get(v1.Principal, "whoami")
     if args.json:
-        output.write(json.dumps({**caller.raw, "address": api.address}, indent=2))
+        output.write_json({**caller.raw, "address": api.address})
         return
     fields = [
         ("principal", named(caller.principal or "-", caller.owner or "")),

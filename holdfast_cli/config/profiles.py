@@ -13,6 +13,7 @@ from typing import Any, Final
 from holdfast_cli import private_file
 from holdfast_cli.config import rules
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.terminal.output import some
 from holdfast_cli.terminal.secrets import looks_secret
 
 RULES: Final[Mapping[str, Callable[[str], str]]] = {
@@ -91,11 +92,9 @@ def named(name: str, found: Profiles, file: Path | None) -> Mapping[str, str]:
             f"There is no profile {name}: {file or 'the file'} has none. Write it with "
             f"`holdfast configure --profile {name}`; AWS_PROFILE names a profile of AWS."
         )
-    names = sorted(found)
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     raise UsageError(
         f"There is no profile {name} in {file}{_nearest(name, found)} It has "
-        f"{', '.join(names[:_MOST_NAMES])}{more}; AWS_PROFILE names a profile of AWS."
+        f"{some(sorted(found), _MOST_NAMES)}; AWS_PROFILE names a profile of AWS."
     )
 
 

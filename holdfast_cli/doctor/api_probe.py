@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from holdfast import __version__, names
 from holdfast.audit import function_log_group
-from holdfast.identity.credentials import OIDC_USER, bearer, new_secret
+from holdfast.identity.credentials import OIDC_USER, basic, bearer, new_secret
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
 from holdfast_cli.bucket.stack import Stack
@@ -43,7 +43,7 @@ class Credentials:
     @property
     def authorization(self) -> str:
         """Return the Authorization header of the http backend."""
-        return http.basic(self.username, self.password)
+        return basic(self.username, self.password)
 
     @property
     def of_cloud(self) -> str:

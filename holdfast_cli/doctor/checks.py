@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from holdfast.template import UnresolvedError
 from holdfast_cli.bucket.aws_errors import code_of, explain
 from holdfast_cli.doctor.findings import Finding, Outcome, note, problem
 from holdfast_cli.errors import CommandError
@@ -34,6 +35,9 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
         yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
     except CommandError as error:
         yield problem(check, _not_checked(str(error)), RUN_AGAIN)
+    except UnresolvedError as error:
+        do = "Use the command of the version that was deployed, or deploy the stack again."
+        yield problem(check, _not_checked(str(error)), do)
     except Exception as error:  # noqa: BLE001 the other checks are still made
         # Without the exception's text: it could hold a secret.
         yield problem(

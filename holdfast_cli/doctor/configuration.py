@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from holdfast.identity.credentials import basic
 from holdfast.names import StateName
-from holdfast_cli.api import http
 from holdfast_cli.config import backend_config
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.doctor import backend_block, cloud_block, state_access
@@ -374,6 +374,6 @@ def _ask(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
         return
     authorization = None
     if all(argument in values for argument in _CREDENTIALS):
-        authorization = http.basic(values["username"].text, values["password"].text)
+        authorization = basic(values["username"].text, values["password"].text)
     locks = "lock_address" in values
     yield from state_access.check(base, state, authorization, locks=locks, discovers=False)

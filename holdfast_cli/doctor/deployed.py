@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
+from holdfast.template import DeployedTemplate
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.doctor.checks import judge
 from holdfast_cli.doctor.findings import REVERT, Finding, Level, Outcome, note, ok
 from holdfast_cli.doctor.policies import Policy, differences
-from holdfast_cli.doctor.template import DeployedTemplate, UnresolvedError
+from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -130,7 +131,7 @@ def default_retention(s3: "S3Client", name: str, owner: str) -> bool:
 def _only(found: Iterator[_T], what: str) -> _T:
     for one in found:
         return one
-    raise UnresolvedError(f"The template has no {what}.")
+    raise CommandError(f"The template has no {what}.")
 
 
 def _unless_there_is_none(read: Callable[[], _T]) -> _T | None:

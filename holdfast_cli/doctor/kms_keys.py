@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
+from holdfast.template import DeployedTemplate
 from holdfast_cli.doctor.checks import attempt, existing, judge
 from holdfast_cli.doctor.deployed import compare, policy_differences
 from holdfast_cli.doctor.findings import REVERT, Finding, Level, Outcome, problem
-from holdfast_cli.doctor.template import DeployedTemplate
 
 _NEEDED: Final = frozenset({"kms:Decrypt", "kms:GenerateDataKey"})
 _UNIQUE_ID: Final = re.compile(r"\bA(?:RO|ID)A[A-Z0-9]{8,}\b")

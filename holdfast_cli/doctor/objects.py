@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from holdfast import watching
+from holdfast.template import DeployedTemplate
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.doctor.checks import is_denied
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
-from holdfast_cli.doctor.template import DeployedTemplate
-from holdfast_cli.terminal.output import Progress
+from holdfast_cli.terminal.output import Progress, some
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -105,11 +105,11 @@ def _keys(objects: Sequence[_Object], denied: Sequence[str], keys: Collection[st
     for key in sorted(strange):
         yield problem(
             "keys.objects",
-            f"The functions may not use the key {key} of {_first(under[key])}.",
+            f"The functions may not use the key {key} of {some(under[key], _SHOWN)}.",
             f'Add "{key}" to previous_keys, and deploy.',
         )
     if denied:
-        yield note("keys.objects", f"Could not look at {_first(denied)}: AWS denies it.")
+        yield note("keys.objects", f"Could not look at {some(denied, _SHOWN)}: AWS denies it.")
     if not strange:
         counts = [f"{len(names)} under {key or 'keys of S3'}" for key, names in sorted(under.items())]
         which = "every other current object" if denied else "every current object"
@@ -129,21 +129,16 @@ def _copies(objects: Sequence[_Object]) -> Iterator[Finding]:
         if names:
             yield problem(
                 "replica.copies",
-                f"{what} {_first(names)} to the replica.",
+                f"{what} {some(names, _SHOWN)} to the replica.",
                 "Look at the replication role, and at the replica's key and bucket policy. Then copy them "
                 "with S3 Batch Replication: docs/operate/recovery.md.",
             )
     if before:
         yield note(
             "replica.copies",
-            f"S3 has not copied {_first(before)}: written before the replica was there.",
+            f"S3 has not copied {some(before, _SHOWN)}: written before the replica was there.",
             "Copy them with S3 Batch Replication: docs/operate/recovery.md.",
         )
     if not failed and not late:
         copied = sum(each.replication == "COMPLETED" for each in objects)
         yield ok("replica.copies", f"The replica has {copied} of {len(objects)} current objects.")
-
-
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"

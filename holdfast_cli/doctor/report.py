@@ -1,6 +1,5 @@
 """Prints findings, and decides the exit code by them."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -30,7 +29,7 @@ def _print(findings: Iterable[Finding], *, as_json: bool) -> None:
         if not as_json:
             output.write(_line(finding))
     if as_json:
-        output.write(_json(found))
+        output.write_json(_document(found))
     if any(finding.level is Level.PROBLEM for finding in found):
         raise CommandError(f"{_count(found)} Each problem says what to do.")
     if not as_json:
@@ -54,12 +53,9 @@ def _count(found: list[Finding]) -> str:
     return f"{counted[Level.OK]} ok, {notes}, {problems}."
 
 
-def _json(found: list[Finding]) -> str:
+def _document(found: list[Finding]) -> dict[str, object]:
     counted = Counter(finding.level for finding in found)
-    return json.dumps(
-        {
-            "findings": [asdict(finding) for finding in found],
-            "summary": {level.value: counted[level] for level in Level},
-        },
-        indent=2,
-    )
+    return {
+        "findings": [asdict(finding) for finding in found],
+        "summary": {level.value: counted[level] for level in Level},
+    }

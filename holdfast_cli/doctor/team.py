@@ -11,11 +11,11 @@ from botocore.exceptions import ClientError
 
 from holdfast import team as names
 from holdfast.s3.sdk import connect
+from holdfast.template import DeployedTemplate, physical_ids
 from holdfast_cli.bucket import records, stack
 from holdfast_cli.doctor import api_probe, clock, deployed, kms_keys, objects, s3_probe
 from holdfast_cli.doctor.checks import attempt, is_denied, judge
 from holdfast_cli.doctor.findings import Finding, Level, Outcome, note, ok, problem
-from holdfast_cli.doctor.template import DeployedTemplate
 from holdfast_cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -121,15 +121,9 @@ def _termination_protection(name: str, is_protected: bool) -> Outcome:
 def _template(cloudformation: "CloudFormationClient", described: "StackTypeDef") -> DeployedTemplate:
     """Return the template that a stack was deployed with. `CommandError` if it is not JSON."""
     name = described["StackName"]
-    document = _document(cloudformation, name)
-    physical_ids = {
-        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
-        for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
-        for resource in page["StackResourceSummaries"]
-        if "PhysicalResourceId" in resource
-    }
+    document, ids = _document(cloudformation, name), physical_ids(cloudformation, name)
     _, partition, _, region, account, _ = described["StackId"].split(":", 5)
-    return DeployedTemplate(document, physical_ids, partition, region, account)
+    return DeployedTemplate(document, ids, partition, region, account)
 
 
 def _document(cloudformation: "CloudFormationClient", name: str) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from holdfast_cli.api import http
+from holdfast.identity.credentials import basic
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing.remote import Remote, split
 from holdfast_cli.importing.source import OldLock, OldState, PlainSource, Settings, holder_of, refusal
@@ -121,7 +121,7 @@ def open_http(settings: Settings, environment: Mapping[str, str] = os.environ) -
     if bool(username) != bool(password):
         missing, other = (_PASSWORD, _USERNAME) if username else (_USERNAME, _PASSWORD)
         raise UsageError(f"{missing} is not set, but {other} is; set both, or neither.")
-    headers = {"Authorization": http.basic(username, password)} if username else {}
+    headers = {"Authorization": basic(username, password)} if username else {}
     return HttpBackend(
         settings, Remote(headers, f"{_VARIABLES} are set, and allow to read and lock the state")
     )

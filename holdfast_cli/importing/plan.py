@@ -14,6 +14,7 @@ from holdfast.errors import InvalidName
 from holdfast.names import StateName
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.source import Settings
+from holdfast_cli.terminal.output import plain
 
 _VERSION: Final = 1
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -75,16 +76,12 @@ def write(plan: Plan) -> str:
             lines += [f"tags = {_value(state.tags)}"]
     if plan.left_out:
         lines += ["", "# Left out: objects that are no states, and whose keys do not end with .tfstate."]
-        lines += [f"# {_printable(f'{each.id}: {each.why}')}" for each in plan.left_out]
+        lines += [f"# {plain(f'{each.id}: {each.why}')}" for each in plan.left_out]
     return "\n".join(lines) + "\n"
 
 
 def _comment(note: str) -> str:
-    return f"  # {_printable(note)}" if note else ""
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return f"  # {plain(note)}" if note else ""
 
 
 def _value(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
@@ -97,7 +96,7 @@ class Remote:
                 response = http.send(method, url, headers=headers, body=body, redirects=True)
                 if response.status != HTTPStatus.TOO_MANY_REQUESTS or waited >= _PATIENCE:
                     break
-                pause = _pause(response)
+                pause = min(max(response.retry_after, _PAUSE), _LONGEST)
                 time.sleep(pause)
                 waited += pause
         except CommandError as error:
@@ -118,10 +117,3 @@ class Remote:
                 raise UnavailableError(f"{what}: {host} responds with {status}; run the command again.")
             case status:
                 raise CommandError(f"{what}: {host} responds to {method} with {status}; check the address.")
-
-
-def _pause(response: Response) -> float:
-    wanted = 0.0
-    with suppress(ValueError):  # it may be a date
-        wanted = float(response.headers.get("retry-after", 0))
-    return min(max(wanted, _PAUSE), _LONGEST)

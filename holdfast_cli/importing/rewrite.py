@@ -19,6 +19,7 @@ from holdfast_cli.config import backend_config, cloud_config, hcl
 from holdfast_cli.config.hcl import Item, NotHclError
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.sources import Kind
+from holdfast_cli.terminal.output import some
 
 _TYPES: Final[Mapping[Kind, tuple[str, ...]]] = {
     "s3": ("s3",),
@@ -310,8 +311,7 @@ def _shown(states: Mapping[str, StateName]) -> str:
     """Return states for a message, with their workspaces or paths."""
     if set(states) == {_DEFAULT}:
         return str(states[_DEFAULT])
-    shown = [f"{name} ({old})" for old, name in states.items()]
-    return ", ".join(shown[:_SHOWN]) + (f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else "")
+    return some([f"{name} ({old})" for old, name in states.items()], _SHOWN)
 
 
 # --- states -----------------------------------------------------------------------------------------

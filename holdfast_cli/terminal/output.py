@@ -39,6 +39,45 @@ def write(text: str) -> None:
         print(text)
 
 
+def as_json(document: object) -> str:
+    """Return a document as the JSON that commands print."""
+    import json  # the help does without
+
+    return json.dumps(document, indent=2)
+
+
+def write_json(document: object) -> None:
+    """Print a document on standard output as JSON."""
+    write(as_json(document))
+
+
+def write_list(text: str, unreadable: Sequence[str]) -> None:
+    """Print a list; then raise `CommandError` if it lacks something, with the first line of `unreadable`."""
+    try:
+        write(text)
+    except OutputClosedError:
+        if not unreadable:  # otherwise the exit code is 1
+            raise
+    if unreadable:
+        first, *others = unreadable
+        and_others = f" (and {len(others)} others are not valid either)" if others else ""
+        raise CommandError(first + and_others)
+
+
+def write_either(text: str, document: object) -> None:
+    """Print a text for people, or the document of --json if it is not None."""
+    if document is None:
+        write(wrapped(text))
+    else:
+        write_json(document)
+
+
+def outcome(done: str, document: object = None) -> None:
+    """Print a change, as `write_either` does; the user learns of it even if that fails, as by `after`."""
+    with after(done):
+        write_either(done, document)
+
+
 @contextmanager
 def after(done: str | Callable[[], str]) -> Iterator[None]:
     """Ensure that the user learns of a change, even if this context ends early.
@@ -116,6 +155,16 @@ def plain(text: str) -> str:
     'a?[31mb'
     """
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """Join texts with commas, and say how many there are beyond `most`.
+
+    >>> some(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{', '.join(texts[:most])}{more}"
 
 
 def moment(time_: datetime, now: datetime | None = None) -> str:

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from holdfast.identity import credentials
 from holdfast.state import lock_info
-from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.hcp import Hcp, open_hcp
 from holdfast_cli.importing.http_source import HttpBackend, open_http
@@ -23,7 +23,7 @@ from tests.support.events import DOMAIN, Context, cloud_request, request
 
 STAGE = "/_aws/execute-api/abc123/$default"
 """The path of the API on the local AWS."""
-CALLERS = {"Bearer of-ada": ADA, "Bearer of-bob": BOB, http.basic("ada", "made-up"): ADA}
+CALLERS = {"Bearer of-ada": ADA, "Bearer of-bob": BOB, credentials.basic("ada", "made-up"): ADA}
 BUCKET = "holdfast-import"
 
 

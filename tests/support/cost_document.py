@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from holdfast.watching import Metric
+from holdfast.watching import NAMESPACE, Metric
 from infra.alarm_settings import AlarmSettings
-from infra.alarms import ALARM_METRIC_PRICE, CUSTOM_METRIC_PRICE
-from infra.alarms import price as alarms_price
+from infra.alarms import alarms_of
 from infra.functions import FUNCTIONS
 from infra.keep_warm import MINUTES
 from infra.team_settings import FEW_RATE, Memory, TeamConfig, Throttling
@@ -75,7 +74,9 @@ _LOG_GB: Final = 0.50
 _LOG_GB_MONTH: Final = 0.03
 _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
-_WATCHED: Final = len(Metric) * CUSTOM_METRIC_PRICE
+_ALARM_METRIC: Final = 0.10
+_CUSTOM_METRIC: Final = 0.30
+_WATCHED: Final = len(Metric) * _CUSTOM_METRIC
 _WARM_UP_SECONDS: Final = 0.01
 _WARM_UP_KB: Final = 0.5
 """Lambda's own lines in the log for each invocation, rounded up. The function writes none."""
@@ -248,6 +249,14 @@ def _floods(memory: Memory) -> str:
     )
 
 
+def alarms_price(team: TeamConfig) -> float:
+    """Return the price of a team's alarms and of the metrics that exist for them."""
+    named = {spec.name: spec.name for spec in FUNCTIONS if team.has(spec)}
+    metrics = [metric for alarm in alarms_of(team, "", named) for metric in alarm.metrics]
+    own = [metric for metric in metrics if metric.namespace == NAMESPACE]
+    return len(metrics) * _ALARM_METRIC + len(own) * _CUSTOM_METRIC
+
+
 def keep_warm_price() -> float:
     """Return what the warm-ups of a month cost: invocations, starts, Lambda's lines in the log."""
     team, hours = TeamConfig(name="team"), 24 * _DAYS_OF_A_MONTH
@@ -346,7 +355,7 @@ cold start, and S3's requests |
 {_LOG_GB_MONTH} dollars a month to store it |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
 {alarms_price(alarmed):.2f} with `watch` |
-| `notify` | {CUSTOM_METRIC_PRICE + ALARM_METRIC_PRICE:.2f} dollars a month, \
+| `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
 and [SNS's](https://aws.amazon.com/sns/pricing/) messages |
 | `watch` | {_watch_price():.2f} dollars a month, {_WATCHED:.2f} of it for metrics, \
 counted above, too; 720 requests to S3 for each 1,000 states, lock and token |

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 
+from holdfast.template import DeployedTemplate
 from infra import functions
 from local_aws.server import ACCOUNT, REGION, LocalAws
-from local_aws.template import resolve
 from tests.support.aws_permissions import Call, Reach, Statement, without
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class Stack:
 
     def resolve(self, value: Any) -> Any:
         """Replace every reference by the physical ID or the value that it refers to."""
-        return resolve(value, self.template, self.physical_ids.__getitem__)
+        return DeployedTemplate(self.template, self.physical_ids, "aws", REGION, ACCOUNT).resolve(value)
 
 
 def stack(aws: LocalAws, team: str) -> Stack:

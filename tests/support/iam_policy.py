@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Any, Final, Literal
 
-from local_aws.template import resolve
+from holdfast.template import DeployedTemplate
 
 Statement = Mapping[str, Any]
 Value = str | list[str]
@@ -117,6 +117,8 @@ def _principal(wanted: Any, principal: str) -> bool:
 
 
 def _is_principal(wanted: str, principal: str) -> bool:
+    if re.fullmatch(r"A(RO|ID)A[A-Z0-9]+", wanted):
+        return False  # the unique ID of a deleted role or user
     if not wanted.startswith("arn:"):
         raise ValueError(f"unknown principal {wanted}")
     # The root of an account as principal matches every principal in that account.
@@ -168,9 +170,9 @@ def resolved(template: Mapping[str, Any], value: Any, region: str = REGION) -> A
     """Replace the CloudFormation functions in a part of a template, as a deployment in a region does.
 
     A name that CloudFormation would make becomes the logical ID in lower case.
-    UnsupportedTemplateError: a function, or an attribute of a resource, is not known.
+    UnresolvedError: a function, or an attribute of a resource, is not known.
     """
-    return resolve(value, template, lambda name: _name(template, name), account=ACCOUNT, region=region)
+    return DeployedTemplate(template, _Names(template), "aws", region, ACCOUNT).resolve(value)
 
 
 _NAMED_BY: Final = {
@@ -180,10 +182,17 @@ _NAMED_BY: Final = {
 }
 
 
-def _name(template: Mapping[str, Any], logical_id: str) -> str:
-    resource = template["Resources"][logical_id]
-    given = resource.get("Properties", {}).get(_NAMED_BY.get(resource["Type"], ""))
-    return str(resolved(template, given)) if given else logical_id.lower()
+class _Names(dict[str, str]):
+    """The physical IDs of a template that is not deployed, made when they are asked for."""
+
+    def __init__(self, template: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._template = template
+
+    def __missing__(self, logical_id: str) -> str:
+        resource = self._template["Resources"][logical_id]
+        given = resource.get("Properties", {}).get(_NAMED_BY.get(resource["Type"], ""))
+        return str(resolved(self._template, given)) if given else logical_id.lower()
 
 
 def bucket_policy(template: Mapping[str, Any], bucket: str = "StateBucket") -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast_cli.api import http
+from holdfast.identity import credentials
 from local_aws.server import Certificates
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Reply, made, refused, session
@@ -271,7 +271,7 @@ def test_a_session_that_the_api_refuses_is_replaced_and_without_an_answer_it_is_
 
     api.reply(Reply(status, b"{}"), made(second))
     assert token() == f"{second['id']}.{second['secret']}"
-    assert api.asked[1].headers["authorization"] == http.basic(*first.split("."))
+    assert api.asked[1].headers["authorization"] == credentials.basic(*first.split("."))
 
     for answer in (Reply(lost=True), Reply(429), Reply(503), Reply(302, headers={"Location": "/sessions"})):
         api.reply(answer)

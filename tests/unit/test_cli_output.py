@@ -10,7 +10,9 @@ from typing import TextIO
 import pytest
 
 from holdfast_cli.bucket import stack, tokens
+from holdfast_cli.errors import CommandError
 from holdfast_cli.main import main
+from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.output import Progress, coloured, listed, table, wrapped
 from tests.support.terminal import Terminal
 
@@ -72,6 +74,36 @@ def test_progress_does_not_wrap_and_is_left_out_where_it_cannot_be_erased(
     progress.show("8 of 9 in a long name")
 
     assert terminal.getvalue() == "\r\x1b[K8 of 9 in"
+
+
+# --- changes and questions -----------------------------------------------------------------------
+
+
+def test_a_change_is_told_even_if_it_cannot_be_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> None:
+        raise CommandError("The output could not be written: no space.")
+
+    monkeypatch.setattr(output, "write", fail)
+    for document in (None, {"done": True}):
+        with pytest.raises(CommandError, match=r"no space\. The state is deleted\.$"):
+            output.outcome("The state is deleted.", document)
+
+
+@pytest.mark.parametrize(
+    ("stdin", "stderr", "possible"),
+    [
+        (Terminal(), Terminal(), True),
+        (Terminal(), io.StringIO(), False),
+        (io.StringIO(), Terminal(), False),
+        (None, Terminal(), False),
+    ],
+)
+def test_a_question_needs_a_terminal_to_be_shown_on_and_one_to_be_answered_on(
+    monkeypatch: pytest.MonkeyPatch, stdin: TextIO | None, stderr: TextIO, possible: bool
+) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert asking.is_possible() is possible
 
 
 # --- tables, lists and sentences -----------------------------------------------------------------

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
+from holdfast.template import DeployedTemplate
 from holdfast_cli.doctor import deployed
 from holdfast_cli.doctor.checks import attempt
 from holdfast_cli.doctor.findings import Finding, Level
 from holdfast_cli.doctor.policies import differences
-from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.test_doctor_team import Client, refusal
 
 READ = {
@@ -360,4 +360,4 @@ def test_a_reference_that_only_a_newer_command_knows_is_a_problem_that_says_so(
     ]
 
     assert found.check == "roles"
-    assert "use the command of the version that was deployed" in found.text
+    assert "Use the command of the version that was deployed" in found.do

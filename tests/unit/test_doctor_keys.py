@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.template import DeployedTemplate
 from holdfast_cli.doctor import kms_keys
 from holdfast_cli.doctor.checks import judge
 from holdfast_cli.doctor.findings import Level
-from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.test_doctor_team import Client, refusal
 
 ACCOUNT = "123456789012"

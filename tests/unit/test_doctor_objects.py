@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from holdfast import watching
+from holdfast.template import DeployedTemplate
 from holdfast_cli.doctor import objects
 from holdfast_cli.doctor.findings import Finding, Level
-from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.test_doctor_team import Client, refusal
 
 OWN, GIVEN, STRANGE = ("own", "given", "strange")

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from holdfast.identity import credentials
 from holdfast.state import lock_info
-from holdfast_cli.api import http
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.importing.gitlab import GitLab, open_gitlab
 from holdfast_cli.importing.hcp import Hcp, open_hcp
@@ -62,7 +62,7 @@ class Backend:
     address: str = ""
     states: dict[str, bytes] = field(default_factory=dict)
     locks: dict[str, bytes] = field(default_factory=dict)
-    credentials: str | None = http.basic("ada", "made-up")
+    credentials: str | None = credentials.basic("ada", "made-up")
 
     def answer(self, method: str, path: str, authorization: str | None, body: bytes) -> tuple[int, bytes]:
         if authorization != self.credentials:

@@ -8,10 +8,11 @@ from uuid import uuid4
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
-from local_aws.bucket_properties import apply
+from holdfast.template import DeployedTemplate
+from local_aws import bucket_properties
+from local_aws.bucket_properties import UnsupportedTemplateError
 from local_aws.clients import s3_client
-from local_aws.server import LocalAws
-from local_aws.template import UnsupportedTemplateError
+from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support.free_port import free_port
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 def rule(name: str, **more: Any) -> dict[str, Any]:
     return {"Id": name, "Status": "Enabled", **more}
+
+
+def apply(template: dict[str, Any], physical_ids: dict[str, str], s3: "S3Client") -> None:
+    bucket_properties.apply(DeployedTemplate(template, physical_ids, "aws", REGION, ACCOUNT), s3)
 
 
 def retention(days: int) -> dict[str, Any]:

@@ -327,7 +327,6 @@ def test_a_taken_port_is_said_in_one_line_before_anything_is_started(tmp_path: P
             "teams.toml: there is no team 'paymets'; write payments; the teams are platform, payments\n",
         ),
         (["down"], 0, "Nothing is running."),
-        (["status"], 0, "Nothing is running."),
         (["clean"], 0, "There was nothing to remove."),
         (["demo"], 1, "Nothing is up yet: run `make up` first."),
         (["--help"], 0, "examples:"),
@@ -358,7 +357,7 @@ def test_a_folder_with_files_that_up_did_not_make_is_left_alone(tmp_path: Path, 
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
-@pytest.mark.parametrize("command", ["up", "down", "status", "demo", "clean"])
+@pytest.mark.parametrize("command", ["up", "down", "demo", "clean"])
 def test_a_file_instead_of_a_folder_is_said_in_one_line(tmp_path: Path, command: str) -> None:
     (tmp_path / "file").write_text("precious")
     done = FrontDoor(tmp_path / "file").run(command)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import watching
-from holdfast.identity.credentials import TokenCredentials, new_id, new_secret
+from holdfast.identity.credentials import TokenCredentials, new_id, new_secret, parse
 from tests.support.api_stub import ApiStub, Reply, running
 from watch import probe
 
@@ -39,3 +39,4 @@ def test_the_probe_fails_if_the_api_does_not_lock_and_unlock(
     assert probe.run(api.address, PROBE, outside=outside) == failed
     assert [asked.method for asked in api.asked] == sent
     assert all(asked.path.endswith(f"/{STATE}") for asked in api.asked)
+    assert {parse(asked.headers["authorization"]) for asked in api.asked} == {PROBE.credentials}

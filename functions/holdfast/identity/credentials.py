@@ -94,6 +94,17 @@ def parse(authorization: str) -> Credentials | None:
     return _with_secret(user, password)
 
 
+def basic(username: str, password: str) -> str:
+    """Return the Authorization header for a user name and a password (RFC 7617).
+
+    >>> parse(basic("k2v9x0q7m3c1d8f5a6b4", "holdfast_secret"))
+    TokenCredentials(token_id='k2v9x0q7m3c1d8f5a6b4')
+    """
+    # Bytes of an environment variable that are not UTF-8 are sent unchanged.
+    pair = f"{username}:{password}".encode(errors="surrogateescape")
+    return f"Basic {base64.b64encode(pair).decode()}"
+
+
 def bearer(record_id: str, secret: str) -> str:
     """Join the ID and the secret of a token or a session, as clients send them after `Bearer`.
 

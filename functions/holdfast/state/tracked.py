@@ -27,7 +27,6 @@ has 20 bytes or more.
 """
 
 _MANAGED: Final = "managed"
-_DATA: Final = "data"
 _PROVIDER: Final = re.compile(r'provider\["([^"]*)"\]')
 _NO_ID: Final = frozenset({"", "-", "none"})
 """Values of `id` that providers store for a resource without an ID. They do not identify a resource."""

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from holdfast import watching
-from infra.alarms import alarms_of, price
+from infra.alarms import alarms_of
 from infra.api import ROUTES
 from infra.config import AWS
 from infra.functions import FUNCTIONS
+from tests.support.cost_document import alarms_price
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.pages import page, text
 from tests.unit.infra.conftest import Synthesize, Synthesized
@@ -120,9 +121,9 @@ def test_alarms_cost_at_most_two_and_a_half_dollars_and_are_at_most_eight(settle
     found = alarms(settled)
     metrics = sum(len(members(alarm)) if "Metrics" in alarm else 1 for alarm in found.values())
 
-    assert price(EVERY_SETTING) == pytest.approx(0.10 * metrics + len(watching.Metric) * 0.30)
-    assert price(EVERY_SETTING) <= 2.50
-    assert price(replace(EVERY_SETTING, alarms=None)) == 0
+    assert alarms_price(EVERY_SETTING) == pytest.approx(0.10 * metrics + len(watching.Metric) * 0.30)
+    assert alarms_price(EVERY_SETTING) <= 2.50
+    assert alarms_price(replace(EVERY_SETTING, alarms=None)) == 0
     # With the alarm of `notify`.
     assert len(settled.resources("AWS::CloudWatch::Alarm")) <= 8
 

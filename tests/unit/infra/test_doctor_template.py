@@ -2,8 +2,8 @@
 
 import pytest
 
+from holdfast.template import DeployedTemplate
 from holdfast_cli.doctor import team
-from holdfast_cli.doctor.template import DeployedTemplate
 from tests.unit.infra.conftest import Synthesized
 
 

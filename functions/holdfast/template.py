@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast_cli.errors import CommandError
-
 _ARNS: Final = {
     "AWS::IAM::Role": "arn:{partition}:iam::{account}:role/{id}",
     "AWS::KMS::Key": "arn:{partition}:kms:{region}:{account}:key/{id}",
@@ -16,15 +14,29 @@ _ARNS: Final = {
 """Resource type -> the ARN that `Fn::GetAtt` returns, as a format string."""
 
 
-class UnresolvedError(CommandError):
-    """The template lacks a resource or has an unknown reference. The message names it."""
+class UnresolvedError(ValueError):
+    """The template has an unknown reference, or the stack lacks a resource. The message names it."""
+
+
+def physical_ids(cloudformation: Any, stack: str) -> dict[str, str]:
+    """Return logical ID -> physical ID of every existing resource of a stack.
+
+    Args:
+        cloudformation: the SDK's client.
+    """
+    return {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+        for resource in page["StackResourceSummaries"]
+        if "PhysicalResourceId" in resource
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedTemplate:
     """The template of a stack, with the stack's partition (such as `aws`), region and account.
 
-    `physical_ids` maps the logical ID of every existing resource to its physical ID.
+    `physical_ids` has what the function of that name returns.
     """
 
     document: Mapping[str, Any]
@@ -40,17 +52,21 @@ class DeployedTemplate:
                 yield logical_id, self.resolve(resource.get("Properties", {}))
 
     def resolve(self, value: Any) -> Any:
-        """Return a value of the template with every reference replaced by its value."""
+        """Return a value of the template with every reference replaced by its value.
+
+        Raises:
+            UnresolvedError: a reference cannot be resolved.
+        """
         match value:
-            case {"Ref": str(name)}:
+            case {"Ref": str(name), **others} if not others:
                 return self._pseudo_parameter(name) or self._physical_id(name)
-            case {"Fn::GetAtt": [str(name), "Arn"]}:
+            case {"Fn::GetAtt": [str(name), "Arn"], **others} if not others:
                 return self._arn(name)
-            case {"Fn::Join": [str(separator), list(parts)]}:
+            case {"Fn::Join": [str(separator), list(parts)], **others} if not others:
                 return separator.join(str(self.resolve(part)) for part in parts)
             case dict():
-                if unknown := [key for key in value if key.startswith("Fn::")]:
-                    raise _unknown(f"{unknown[0]} {value[unknown[0]]}")
+                if unknown := [key for key in value if key == "Ref" or key.startswith("Fn::")]:
+                    raise UnresolvedError(f"The template has the unknown {unknown[0]} {value[unknown[0]]}.")
                 return {key: self.resolve(item) for key, item in value.items()}
             case list():
                 return [self.resolve(item) for item in value]
@@ -75,14 +91,7 @@ class DeployedTemplate:
     def _arn(self, name: str) -> str:
         resource_type = self.document["Resources"].get(name, {}).get("Type")
         if resource_type not in _ARNS:
-            raise _unknown(f"the ARN of {name}, a {resource_type}")
+            raise UnresolvedError(f"The template has the unknown ARN of {name}, a {resource_type}.")
         return _ARNS[resource_type].format(
             partition=self.partition, region=self.region, account=self.account, id=self._physical_id(name)
         )
-
-
-def _unknown(reference: str) -> UnresolvedError:
-    return UnresolvedError(
-        f"The template has {reference}, which this command does not know: use the command of the version "
-        "that was deployed."
-    )
