@@ -396,22 +396,6 @@ def test_print_shows_the_address_alone(stub: ApiStub) -> None:
     assert stub.asked == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--duration", "2h"], "at most 1h"),
-        (["--audience", "x"], "go with --oidc"),
-        (["--address", "http://api.example"], "https:// only"),
-    ],
-)
-def test_wrong_usage_opens_nothing(stub: ApiStub, arguments: list[str], said: str) -> None:
-    done = run(stub, "console", *arguments)
-
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert stub.asked == []
-
-
 def test_a_machine_without_a_browser_is_told_the_address(
     monkeypatch: pytest.MonkeyPatch, stub: ApiStub, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,7 +122,10 @@ def test_a_lock_is_shown(stub: ApiStub, held_lock: object, said: list[str]) -> N
 def test_a_break_names_the_lock_by_its_id_and_its_version(stub: ApiStub, lock_id: str) -> None:
     stub.reply(of_lock(lock(id=lock_id)), answer({"name": NAME, "removed": True}))
 
-    assert f"{lock_id} of the state network/prod is removed" in output(stub, "lock", "break", NAME, lock_id)
+    text = output(stub, "lock", "break", NAME, lock_id)
+
+    assert text.startswith(f"The lock {lock_id} of the state network/prod is removed.")
+    assert "Run `terraform plan` to see what its holder has left." in text
     asked = stub.asked[-1]
     path, _, query = asked.path.partition("?")
     assert (asked.method, path) == ("DELETE", f"/manage/v1/locks/{NAME}")

@@ -85,25 +85,3 @@ def test_networks_are_refused_where_the_deployed_stack_does_not_decide_by_addres
     assert "The deployed stack of the team payments has no setting `networks`" in line
     assert 'write networks = ["0.0.0.0/0"] or narrower ones in [teams.payments] and deploy' in line
     assert account.records("payments") == before
-
-
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        ((*CREATE, "--from", "203.0.113.5"), "'203.0.113.5' is not the address of a whole network; write"),
-        ((*CREATE, "--from", "anywhere"), "'anywhere' is not a network; write one as in 203.0.113.0/24"),
-        ((*ADD, "--from", "x"), "argument --from: 'x' is not a network"),
-        ((*ADD, *FROM, "--from", "203.0.113.0/25"), "leave 203.0.113.0/25 out"),
-        ((*UPDATE, *FROM, "--from", "anywhere"), "'anywhere' is not a network"),
-        (
-            (*CREATE, *(word for number in range(51) for word in ("--from", f"10.{number}.0.0/16"))),
-            "51 networks are too many: at most 50",
-        ),
-    ],
-)
-def test_networks_that_are_none_overlap_or_are_too_many_are_wrong_usage(
-    aws: Aws, command: tuple[str, ...], told: str
-) -> None:
-    done = aws.run(*command)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr.splitlines()[-1]
