@@ -323,6 +323,7 @@ def test_a_token_or_a_long_session_is_given_only_after_a_question(
 
     refused = capsys.readouterr().err
     assert said in refused
+    assert "`holdfast console --duration 1h` gives it a new session instead" in refused
     assert "--yes" in refused
     assert opened == []
 

@@ -97,7 +97,10 @@ def doctor(*options: str, state: str = STATE, **environment: str) -> Done:
     ):
         code = main(["doctor", state, "--json", *options])
     assert SECRET not in output.getvalue() + errors.getvalue()
-    result = Done(code, json.loads(output.getvalue())["findings"])
+    printed = json.loads(output.getvalue())
+    result = Done(code, printed["findings"])
+    levels = [finding["level"] for finding in result.findings]
+    assert printed["summary"] == {level: levels.count(level) for level in ("ok", "note", "problem")}
     assert (code, len(errors.getvalue().splitlines())) == ((1, 1) if result.problems() else (0, 0))
     return result
 

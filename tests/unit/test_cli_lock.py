@@ -227,6 +227,15 @@ def test_activity_is_a_table_oldest_first_with_the_newest(stub: ApiStub) -> None
     assert timedelta(days=30) <= since < timedelta(days=30, minutes=5)
 
 
+def test_without_a_limit_activity_is_the_newest_fifty(stub: ApiStub) -> None:
+    stub.reply(HEALTH, page("events", *(event("2026-11-20T12:00:00.000Z", serial=n) for n in range(51))))
+
+    done = run(stub, "activity", "--json")
+
+    assert len(json.loads(done.stdout)) == 50
+    assert "the newest 50; --limit shows more" in done.stderr
+
+
 def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStub) -> None:
     found = event("2026-11-20T12:00:00.000Z", colour="blue")
     stub.reply(page("events", found))
