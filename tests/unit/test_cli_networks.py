@@ -61,19 +61,6 @@ def test_a_trust_record_gets_other_networks_and_none(aws: Aws) -> None:
     assert trusted(aws, "network-main").networks == ()
 
 
-V6 = ("--from", "2001:db8::/32", "--from", "2001:db9::/32")
-
-
-@pytest.mark.parametrize("command", [(*CREATE, *V6), (*ADD, *V6), (*UPDATE, *V6)])
-def test_networks_of_ipv6_alone_are_wrong_usage(aws: Aws, command: tuple[str, ...]) -> None:
-    before = aws.records("payments")
-    done = aws.run(*command)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "2001:db8::/32, 2001:db9::/32 would refuse everybody" in done.stderr
-    assert "add a network of IPv4, as 203.0.113.0/24" in done.stderr
-    assert aws.records("payments") == before
-
-
 @pytest.mark.parametrize("command", [(*CREATE, *FROM), (*ADD, *FROM), (*UPDATE, *FROM)])
 def test_networks_are_refused_where_the_deployed_stack_does_not_decide_by_address(
     account: Aws, command: tuple[str, ...]

@@ -291,7 +291,3 @@ def test_a_file_that_cannot_be_written_is_one_line(stub: ApiStub, tmp_path: Path
     stub.reply(Reply(200, CONTENT))
 
     assert str(tmp_path) in failure(stub, "state", "get", NAME, "--output", str(tmp_path / place))
-
-
-def test_json_is_about_a_file(stub: ApiStub) -> None:
-    assert "--json goes with --output" in failure(stub, "state", "get", NAME, "--json", code=2)

@@ -27,6 +27,8 @@ SEVERAL: Final = "--grant writer:apps/* --grant outputs:network/*"
 LONG_SCOPES: Final = " ".join(f"--scope {number:0200}" for number in range(10))
 MANY_NETWORKS: Final = " ".join(f"--from 10.{number}.0.0/16" for number in range(51))
 NETWORKS: Final = "--from 203.0.113.0/24 --from 2001:db8::/32"
+ONLY_V6: Final = "--from 2001:db8::/32 --from 2001:db9::/32"
+REFUSES_ALL: Final = "2001:db8::/32, 2001:db9::/32 would refuse everybody"
 ADD: Final = "trust add network-main --role writer --scope 'network/*'"
 FROM_GITHUB: Final = "--issuer https://token.actions.githubusercontent.com --claim repository=acme/network"
 FROM_AWS: Final = "--aws-role Developer"
@@ -63,6 +65,9 @@ WRONG: Final[Mapping[str, str]] = {
     f"{ADD} {FROM_AWS} --from x": "argument --from: 'x' is not a network",
     f"{ADD} {FROM_AWS} {NETWORKS} --from 203.0.113.0/25": "leave 203.0.113.0/25 out",
     f"{UPDATE} {NETWORKS} --from anywhere": "'anywhere' is not a network",
+    f"{CREATE} {ONLY_V6}": "of IPv4 alone; add a network of IPv4, as 203.0.113.0/24",
+    f"{ADD} {FROM_AWS} {ONLY_V6}": REFUSES_ALL,
+    f"{UPDATE} {ONLY_V6}": REFUSES_ALL,
     # Tokens.
     f"{CREATE} --team Payments": "not a valid team name",
     f"{CREATE} --expires tomorrow": "not a valid time",
@@ -105,6 +110,8 @@ WRONG: Final[Mapping[str, str]] = {
     "doctor --account --address https://api.example.com": "--account looks at no API",
     "doctor network//prod": "is empty",
     "HOLDFAST_TEAM='A b' doctor --account": "HOLDFAST_TEAM",
+    # The shell that completes.
+    "completion tcsh": "'tcsh' is not one of bash, zsh, fish",
     # The audit log.
     "audit --since yesterday": "not a valid time",
     "audit --since 2026-13-01": "not a valid time",
@@ -133,6 +140,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"{FREEZE} a//": "covers no possible state",
     f"{FREEZE} a/?": "must start with a letter or a digit",
     f"{FREEZE} 'a/**'": "everything below a name is 'name/*'",
+    "state get network/prod --json": "--json goes with --output",
     f"{RESTORE} ''": "reason",
     f"{RESTORE} '  '": "reason",
     f"{RESTORE} 'a\nb'": "reason",
