@@ -161,7 +161,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"{DIFF} 'a\x1bb'": "not a valid version",
     f"{DIFF} {'x' * 1025}": "not a valid version",
 }
-"""What is typed into a shell, and words of the last line."""
+"""A line that is typed into a shell, and words of the last line on standard error."""
 
 
 @pytest.mark.parametrize(("typed", "says"), WRONG.items(), ids=lambda text: text[:80])
