@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -54,10 +53,3 @@ def test_the_other_shells_get_every_command_option_and_choice(
     printed = {word.strip("-") for word in re.findall(r"[\w-]+", script(shell, capsys))}
     assert {"undelete", "--scope", "writer"} <= set(known)
     assert {word.strip("-") for word in known} <= printed
-
-
-def test_another_shell_is_wrong_usage_that_names_the_known(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(shlex.split("completion tcsh"))
-
-    assert "'tcsh' is not one of bash, zsh, fish" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """`holdfast doctor --account`: accounts with a deliberate fault, and the doctor's findings."""
 
 import json
-import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -16,7 +15,6 @@ from botocore import xform_name
 
 from holdfast.team import LAMBDA_PYTHON
 from holdfast_cli.bucket import stack as stack_of_teams
-from holdfast_cli.commands.table import parser
 from holdfast_cli.config.profiles import Settings
 from holdfast_cli.doctor import account
 from holdfast_cli.doctor.findings import Finding, Level
@@ -367,15 +365,3 @@ def test_stacks_of_earlier_releases_are_notes_with_what_removes_them(
         "The bucket the-bucket is kept, with its logs."
     )
     assert dashboard == (f"{of_the_dashboard}{delete} --stack-name HoldfastDashboard --region eu-central-1`.")
-
-
-def test_every_example_of_the_help_is_right_usage() -> None:
-    doctor = parser().commands()["doctor"]
-    doctor.load()
-    examples = (doctor.epilog or "").partition("examples:\n")[2].splitlines()
-    assert examples
-
-    for example in examples:
-        program, *arguments = shlex.split(example)
-        assert program == "holdfast"
-        assert parser().parse_args(arguments).json is ("--json" in arguments)

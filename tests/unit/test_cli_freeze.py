@@ -73,26 +73,6 @@ def test_a_duration_ends_so_long_from_now_and_no_end_is_none(stub: ApiStub) -> N
     assert first["id"] != second["id"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [NAME, *REASON, "--until", "soon"],
-        [NAME, *REASON, "--until", "9999-99-99"],
-        [NAME, "--reason", "a\nb"],
-        [NAME, "--reason", "x" * 10_000],
-        [NAME],
-        ["a//b", *REASON],
-        ["a//", *REASON],
-        ["a/?", *REASON],
-        ["a/**", *REASON],
-    ],
-)
-def test_what_freezes_nothing_is_wrong_usage(stub: ApiStub, arguments: list[str]) -> None:
-    done = run(stub, *FREEZE, *arguments)
-
-    assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
-
-
 @pytest.mark.parametrize("until", ["2001-01-01T01:00+01:00", "0s"])
 def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> None:
     stub.reply(frozen())
@@ -107,7 +87,10 @@ def test_an_end_that_has_passed_freezes_nothing(stub: ApiStub, until: str) -> No
 @pytest.mark.parametrize(
     ("replies", "said"),
     [
-        ((LOCKED, of_lock(lock())), ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC")),
+        (
+            (LOCKED, of_lock(lock())),
+            ("locked by bob@desk", "since 2026-11-20 12:00:00 UTC", "With --wait the command waits"),
+        ),
         ((FROZEN, of_lock(freeze())), ("by token:ada: release 8. Frozen since 2026-11-20 12:00:00 UTC.",)),
     ],
     ids=["locked", "frozen"],
@@ -234,6 +217,7 @@ def test_what_the_pattern_did_not_freeze_gets_its_freeze_one_by_one(stub: ApiStu
         ("network/*", "already_frozen"),
     ]
     assert found[1]["freeze"]["reason"] == "incident 4711"
+    assert {tuple(one) for one in found} == {("name", "result", "message", "freeze")}
     first, *others = [asked for asked in stub.asked if asked.method == "PUT"]
     assert (first.path, json.loads(first.body)["pattern"]) == ("/manage/v1/freezes", "network/*")
     assert [asked.path for asked in others] == [f"/manage/v1/freeze/{name}" for name in NAMES[1:]]
@@ -277,6 +261,17 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     stub.reply(left, LOCKED, of_lock(lock()))
     printed = run(stub, *FREEZE, "network/*", *REASON, "--yes", "--json").stdout
     assert [one["result"] for one in json.loads(printed)] == ["locked", "frozen", "frozen", "locked"]
+
+
+def test_of_many_locked_states_five_are_named(stub: ApiStub) -> None:
+    names = tuple(f"network/{letter}" for letter in "abcdefg")
+    stub.reply(of_pattern(names=names), *(LOCKED, of_lock(lock())) * len(names))
+
+    done = run(stub, *FREEZE, "network/*", *REASON, "--yes")
+
+    assert (
+        "for 7 of 7 states (network/a, network/b, network/c, network/d, network/e and 2 more)" in done.stderr
+    )
 
 
 def test_what_is_locked_is_waited_for(stub: ApiStub) -> None:

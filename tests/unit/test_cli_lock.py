@@ -122,7 +122,10 @@ def test_a_lock_is_shown(stub: ApiStub, held_lock: object, said: list[str]) -> N
 def test_a_break_names_the_lock_by_its_id_and_its_version(stub: ApiStub, lock_id: str) -> None:
     stub.reply(of_lock(lock(id=lock_id)), answer({"name": NAME, "removed": True}))
 
-    assert f"{lock_id} of the state network/prod is removed" in output(stub, "lock", "break", NAME, lock_id)
+    text = output(stub, "lock", "break", NAME, lock_id)
+
+    assert text.startswith(f"The lock {lock_id} of the state network/prod is removed.")
+    assert "Run `terraform plan` to see what its holder has left." in text
     asked = stub.asked[-1]
     path, _, query = asked.path.partition("?")
     assert (asked.method, path) == ("DELETE", f"/manage/v1/locks/{NAME}")
@@ -222,6 +225,15 @@ def test_activity_is_a_table_oldest_first_with_the_newest(stub: ApiStub) -> None
     assert (asked.path, query["state"]) == ("/manage/v1/activity", [NAME])
     since = datetime.now(UTC) - datetime.fromisoformat(query["since"][0])
     assert timedelta(days=30) <= since < timedelta(days=30, minutes=5)
+
+
+def test_without_a_limit_activity_is_the_newest_fifty(stub: ApiStub) -> None:
+    stub.reply(HEALTH, page("events", *(event("2026-11-20T12:00:00.000Z", serial=n) for n in range(51))))
+
+    done = run(stub, "activity", "--json")
+
+    assert len(json.loads(done.stdout)) == 50
+    assert "the newest 50; --limit shows more" in done.stderr
 
 
 def test_activity_of_all_states_as_json_has_what_a_newer_stack_says(stub: ApiStub) -> None:

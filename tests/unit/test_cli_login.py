@@ -359,27 +359,6 @@ def test_the_api_of_a_team_is_that_of_its_stack(stub: ApiStub, account: Aws) -> 
     assert len(stub.asked) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "environment", "reason"),
-    [
-        (["--duration", "4m"], {}, "5m to 12h"),
-        (["--duration", "13h"], {}, "5m to 12h"),
-        (["--duration", "1"], {}, "not a valid duration"),
-        (["--address", "https://x", "--team", "a"], {}, "not allowed with"),
-        (["--audience", "x"], {}, "go with --oidc"),
-        (["--id-token-file", "x"], {}, "go with --oidc"),
-        ([], {"HOLDFAST_ADDRESS": "nonsense"}, "HOLDFAST_ADDRESS"),
-    ],
-)
-def test_wrong_usage_ends_with_2_and_leaves_a_shell_nothing_to_evaluate(
-    arguments: list[str], environment: dict[str, str], reason: str
-) -> None:
-    done = login(*arguments, **environment)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert reason in done.stderr.splitlines()[-1]
-
-
 @pytest.mark.parametrize("arguments", ["--duration 1", "--address http://127.0.0.1:1", "--nonsense"])
 def test_a_failure_with_standard_error_closed_leaves_a_shell_nothing_to_evaluate(arguments: str) -> None:
     done = shell(f'"$0" login {arguments} 2>&-')

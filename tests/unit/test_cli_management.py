@@ -172,17 +172,39 @@ def test_whoami_shows_each_of_several_grants(stub: ApiStub) -> None:
 # --- what it refuses -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("status", "word"), [(401, "Unauthorized"), (403, "Forbidden")])
-def test_credentials_that_are_not_accepted_are_told_by_where_they_come_from(
-    stub: ApiStub, status: int, word: str
+NOT_ACCEPTED: Final = "does not accept the credentials of TF_HTTP_USERNAME and TF_HTTP_PASSWORD"
+ELSEWHERE: Final = Reply(307, headers={"Location": f"http://127.0.0.1:{free_port()}"})
+REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
+    ("state list", Reply(401, b'{"message": "Unauthorized"}'), 2, (NOT_ACCEPTED, "holdfast login")),
+    ("state list", Reply(403, b'{"message": "Forbidden"}'), 2, (NOT_ACCEPTED, "holdfast login")),
+    ("lock show network/prod", Reply(403, b'{"message": "Forbidden"}'), 2, (NOT_ACCEPTED,)),
+    ("state history network/prod", refusal(403, "not_allowed", "No."), 1, ("holdfast: No.",)),
+    ("state get network/prod --version v", refusal(404, "no_such_version", "No."), 1, ("holdfast: No.",)),
+    (
+        "state list",
+        refusal(503, "undecided", "S3 did not decide."),
+        3,
+        ("again. S3 did not decide.",),
+    ),
+    ("state create network/prod", Reply(503), 3, ("responds with 503", "run the command again")),
+    ("state create network/prod", Reply(lost=True), 3, ("taken effect", f"`holdfast state show {NAME}`")),
+    ("state list", ELSEWHERE, 1, ("never followed",)),
+]
+"""The command, the API's response, how often it is asked, and parts of the line."""
+
+
+@pytest.mark.parametrize(("typed", "reply", "requests", "said"), REFUSED)
+def test_what_the_api_refuses_or_does_not_answer_is_one_line_with_what_to_do(
+    stub: ApiStub, typed: str, reply: Reply, requests: int, said: tuple[str, ...]
 ) -> None:
-    stub.reply(Reply(status, json.dumps({"message": word}).encode()))
+    stub.reply(reply)
 
-    line = failure(stub, "state", "list")
+    line = failure(stub, *typed.split())
 
-    assert "does not accept the credentials of TF_HTTP_USERNAME and TF_HTTP_PASSWORD" in line
-    assert "holdfast login" in line
+    assert [part for part in said if part not in line] == []
+    assert not said[0].startswith("holdfast: ") or line == said[0]
     assert SECRET not in line
+    assert len(stub.asked) == requests
 
 
 @pytest.mark.parametrize(
@@ -289,13 +311,6 @@ def test_a_throttle_is_waited_for_as_long_as_it_says_and_told_after_some_retries
     assert pauses == [pytest.approx(seconds, rel=0.5) for seconds in waited]
 
 
-def test_a_fault_is_told_after_retries(stub: ApiStub) -> None:
-    stub.reply(refusal(503, "undecided", "S3 did not decide."))
-
-    assert "run the command again. S3 did not decide." in failure(stub, "state", "list")
-    assert len(stub.asked) == 3
-
-
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(scheme: str) -> None:
     line = failure(None, "state", "list", "--address", f"{scheme}://127.0.0.1:{free_port()}")
@@ -309,18 +324,3 @@ def test_a_port_without_tls_is_told_from_a_certificate_that_is_refused(stub: Api
 
     assert "does not speak TLS as https:// needs it; check the address" in line
     assert "ertificate" not in line
-
-
-def test_a_change_whose_response_is_lost_says_that_it_may_have_taken_effect(stub: ApiStub) -> None:
-    stub.reply(Reply(lost=True))
-
-    line = failure(stub, "state", "create", NAME)
-
-    assert "may have taken effect" in line
-    assert f"`holdfast state show {NAME}`" in line
-
-
-def test_a_redirect_is_not_followed_but_for_content(stub: ApiStub) -> None:
-    stub.reply(Reply(307, headers={"Location": f"http://127.0.0.1:{free_port()}"}))
-
-    assert "never followed" in failure(stub, "state", "list")

@@ -22,7 +22,6 @@ from tests.support.management import (
     lock,
     output,
     page,
-    refusal,
     run,
     state,
     version,
@@ -125,16 +124,6 @@ def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
     assert json.loads(output(stub, "state", "list", "--json")) == []
 
 
-@pytest.mark.parametrize(
-    "options",
-    [["/x"], ["a b"], ["x" * 201], ["--larger-than", "4"], ["--larger-than", "4MiB"], ["--older-than", "30"]],
-)
-def test_a_narrowing_that_means_nothing_is_wrong_usage(stub: ApiStub, options: list[str]) -> None:
-    done = run(stub, "state", "list", *options)
-
-    assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
-
-
 # --- show and history ----------------------------------------------------------------------------
 
 
@@ -205,11 +194,6 @@ def test_history_has_the_newest_twenty_or_all(stub: ApiStub) -> None:
 
     stub.reply(*pages)
     assert len(json.loads(output(stub, "state", "history", NAME, "--all", "--json"))) == 25
-
-
-def test_a_refusal_of_the_history_is_told(stub: ApiStub) -> None:
-    stub.reply(refusal(403, "not_allowed", "It is the scope."))
-    assert failure(stub, "state", "history", NAME) == "holdfast: It is the scope."
 
 
 # --- diff ----------------------------------------------------------------------------------------
@@ -307,13 +291,3 @@ def test_a_file_that_cannot_be_written_is_one_line(stub: ApiStub, tmp_path: Path
     stub.reply(Reply(200, CONTENT))
 
     assert str(tmp_path) in failure(stub, "state", "get", NAME, "--output", str(tmp_path / place))
-
-
-def test_json_is_about_a_file(stub: ApiStub) -> None:
-    assert "--json goes with --output" in failure(stub, "state", "get", NAME, "--json", code=2)
-
-
-def test_a_refused_read_is_in_the_words_of_the_api(stub: ApiStub) -> None:
-    stub.reply(refusal(404, "no_such_version", "It is a delete marker."))
-
-    assert failure(stub, "state", "get", NAME, "--version", "v") == "holdfast: It is a delete marker."

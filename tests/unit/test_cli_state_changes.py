@@ -175,14 +175,6 @@ def test_restoring_what_is_current_is_said_to_change_nothing(stub: ApiStub) -> N
     assert "nothing was written" in run(stub, *RESTORE, "v-14", *REASON).stdout
 
 
-@pytest.mark.parametrize("reason", ["", "  ", "a\nb", "\x1b[31m", "x" * 201, "x" * 10_000])
-def test_a_reason_that_nobody_could_show_is_wrong_usage(stub: ApiStub, reason: str) -> None:
-    done = run(stub, *RESTORE, "v-12", "--reason", reason)
-
-    assert (done.returncode, done.stdout, stub.asked) == (2, "", [])
-    assert "reason" in done.stderr.splitlines()[-1]
-
-
 def test_a_restore_whose_output_is_lost_is_told(stub: ApiStub) -> None:
     stub.reply(answer(state()), OTHERS, answer(RESTORED))
 

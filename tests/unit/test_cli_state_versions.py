@@ -127,31 +127,6 @@ def test_what_the_api_does_not_find_or_know_is_told(stub: ApiStub, status: int, 
     assert said in failure(stub, "state", "diff", NAME, "@12")
 
 
-@pytest.mark.parametrize(
-    ("named", "said"),
-    [
-        ("@2999-01-01", "is in the future"),
-        ("@2026-13-01", "is not a valid time"),
-        ("@2026-11-20T25:00", "is not a valid time"),
-        ("@2026-W47", "is neither a serial, as @12, nor a time"),
-        ("@", "is neither a serial, as @12, nor a time"),
-        ("@-1", "is neither a serial, as @12, nor a time"),
-        ("@٣", "is neither a serial, as @12, nor a time"),
-        ("12", "a serial is written with an @: @12"),
-        ("", "not a valid version"),
-        ("a b", "not a valid version"),
-        ("a\x1bb", "not a valid version"),
-        ("x" * 1025, "not a valid version"),
-    ],
-)
-def test_what_names_no_version_is_wrong_usage(stub: ApiStub, named: str, said: str) -> None:
-    done = run(stub, "state", "diff", NAME, named)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr.splitlines()[-1]
-    assert stub.asked == []
-
-
 def test_a_moment_ago_is_not_in_the_future(stub: ApiStub) -> None:
     now = f"@{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 

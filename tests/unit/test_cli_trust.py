@@ -169,39 +169,6 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
     assert tuple(stored(aws)) == ()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ([*ADD], "--issuer"),
-        ([*ADD, *FROM_GITHUB, *FROM_AWS], "not allowed with"),
-        ([*ADD, *FROM_GITHUB, "--claim", "repository=acme/dns"], "named twice"),
-        ([*ADD, *FROM_GITHUB, "--claim", "=x"], "not a valid claim"),
-        ([*ADD, *FROM_GITHUB, "--claim", "ref"], "not a valid claim"),
-        ([*ADD, *FROM_GITHUB, "--audience", ""], "audience"),
-        ([*ADD, *FROM_AWS, "--claim", "a=b"], "go with --issuer"),
-        ([*ADD, *FROM_AWS, "--audience", "x"], "go with --issuer"),
-        (["trust", "add", "Main", *ADD[3:], *FROM_AWS], "not a valid name of a trust record"),
-        ([*ADD, *FROM_AWS, "--scope", "a//b"], "scope pattern"),
-        (["trust", "add"], "NAME"),
-        (["trust", "remove"], "NAME"),
-        (["trust", "update", "x"], "--scope, --grant, --from, --description or --for"),
-        *(
-            (["trust", "update", "x", "--role", "reader", option, "a=b"], "add another record, then remove")
-            for option in ("--issuer", "--audience", "--claim", "--aws-role")
-        ),
-        *(
-            (["trust", "update", "x", "--scope", several], "repeat --scope, as in --scope a --scope 'b/*'")
-            for several in ("a,b/*", "a, b/*", "a;b/*,", "a b/*")
-        ),
-    ],
-)
-def test_wrong_usage_names_the_rule_and_asks_nobody(aws: Aws, arguments: list[str], reason: str) -> None:
-    done = aws.run(*arguments, AWS_ENDPOINT_URL="http://127.0.0.1:1")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert reason in done.stderr.splitlines()[-1]
-
-
 # --- list ----------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,8 @@
 """Every command of `holdfast` can be typed, shows how, and is in the documents."""
 
 import argparse
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,10 +51,17 @@ def test_every_module_of_commands_adds_one() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
-def test_the_help_of_a_command_ends_with_examples_of_it(command: argparse.ArgumentParser) -> None:
+def test_the_help_of_a_command_ends_with_examples_of_it_that_are_right_usage(
+    command: argparse.ArgumentParser,
+) -> None:
     _, _, examples = (command.epilog or "").partition("examples:\n")
 
     assert command.prog in examples, "its help shows no example of it"
+    for example in examples.replace("\\\n", "").splitlines():
+        if not re.search(r"[|&;<>$`]", example):  # a shell would do no more than split it
+            program, *arguments = shlex.split(example)
+            assert program == "holdfast"
+            TOP.parse_args(arguments)
 
 
 def test_neither_help_nor_a_block_waits_for_the_aws_sdk_and_other_large_packages() -> None:
