@@ -74,6 +74,7 @@ _LOG_GB: Final = 0.50
 _LOG_GB_MONTH: Final = 0.03
 _S3_GB_MONTH: Final = 0.023
 _OUT_GB: Final = 0.09
+_ACROSS_REGIONS_GB: Final = 0.02
 _ALARM_METRIC: Final = 0.10
 _CUSTOM_METRIC: Final = 0.30
 _WATCHED: Final = len(Metric) * _CUSTOM_METRIC
@@ -283,6 +284,13 @@ def cents() -> float:
     return sum(month(100).parts()) * 100
 
 
+def _replication(runs: int) -> float:
+    """Return what S3 and KMS bill for copies of the locks and states of runs, without their storage."""
+    copies = runs * sum(verb.count("PUT") for command in (_PLAN, _APPLY) for verb in command)
+    copied = runs * _STATE_KB / _KB_OF_A_GB
+    return copies * (_PUT + 2 * _KEY_REQUEST) + copied * _ACROSS_REGIONS_GB
+
+
 def dollars(amount: float) -> str:
     """Write an amount as the document does.
 
@@ -359,8 +367,13 @@ cold start, and S3's requests |
 and [SNS's](https://aws.amazon.com/sns/pricing/) messages |
 | `watch` | {_watch_price():.2f} dollars a month, {_WATCHED:.2f} of it for metrics, \
 counted above, too; 720 requests to S3 for each 1,000 states, lock and token |
+| `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
+and the storage of each version a second time |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
+| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | they bill what Holdfast \
+does: for example 0.003 dollars for each resource that a deployment changes, 4 dollars for a million calls \
+to KMS, and 0.10 dollars for 100,000 requests to S3 |
 """
 
 
