@@ -205,7 +205,8 @@ def _refuse_to_others(bucket: s3.IBucket, role_arn: str) -> Sequence[iam.PolicyS
             "RefuseWritesButReplication": ("PutObject", "DeleteObject", "DeleteObjectVersion"),
             "RefuseToTag": ("PutObjectTagging", "PutObjectVersionTagging"),
             "RefuseToChangeEncryption": ("UpdateObjectEncryption",),
-            "RefuseRetention": ("PutObjectRetention", "BypassGovernanceRetention"),
+            "RefuseRetention": ("PutObjectRetention",),
+            "RefuseToBypassGovernance": ("BypassGovernanceRetention",),
         }.items()
     ]
 

@@ -1,5 +1,6 @@
 """The replica of a state bucket: its stack, and what the team's stack has for it."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from infra.config import AWS
 from infra.functions import ROLES, STATE_BUCKET
 from infra.team_settings import History, Replica, TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate, resolved
+from tests.support.pages import DOCS, text
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 THERE = "eu-west-1"
@@ -134,6 +136,17 @@ def refused(stack: Synthesized) -> set[str]:
 def test_a_replica_refuses_what_the_state_bucket_refuses(made: dict[str, Synthesized]) -> None:
     of_readers = {"s3:GetObject", "s3:GetObjectVersion"}  # of the probe's credentials, which are not copied
     assert refused(made["Holdfast-copied"]) - of_readers <= refused(made["HoldfastReplica-copied"])
+
+
+def test_each_statement_that_a_document_names_is_in_a_policy(
+    made: dict[str, Synthesized], settled: Synthesized
+) -> None:
+    named = set(re.findall(r"\bRefuse[A-Z]\w+", "".join(map(text, DOCS.rglob("*.md")))))
+    stacks = [made["Holdfast-copied"], made["HoldfastReplica-copied"], settled]
+    there = {statement["Sid"] for stack in stacks for statement in bucket_policy(stack.template)}
+
+    assert named
+    assert named - there == set()
 
 
 @pytest.mark.parametrize(
