@@ -3,6 +3,7 @@
 import os
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -35,6 +36,9 @@ _KEPT: Final = 32
 """The most connections to one host that `kept_connections` keeps."""
 _LONGEST: Final = 10.0
 """The most seconds before a retry, whatever `Retry-After` says."""
+LARGEST: Final = 320_000_000
+"""The most bytes of a response, also decompressed: the largest state has 300 MB."""
+_PIECE: Final = 1 << 16
 _CONNECTION: Final = re.compile(r"^(<[^>]*>|HTTPS?Connection(Pool)?\([^)]*\)): ")
 """The prefix of urllib3's error texts. It may name `HTTPConnection` for an https address, or the reverse."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
@@ -169,10 +173,55 @@ def _attempt(
     sent["User-Agent"] = f"holdfast/{holdfast.__version__}"
     with _connections(url, *_kept) as connections:
         response = connections.request(
-            method, url, body=body or None, headers=sent, timeout=timeout, retries=False, redirect=False
+            method,
+            url,
+            body=body or None,
+            headers=sent,
+            timeout=timeout,
+            retries=False,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
         )
+        # Not `read` with a limit, which takes a body that is cut off for a whole one.
+        content = b"".join(_up_to(LARGEST, response.stream(_PIECE, decode_content=False)))
+        if len(content) > LARGEST:
+            response.close()
+        response.release_conn()
     got = {name.lower(): value for name, value in response.headers.items()}
-    return Response(response.status, response.data, got)
+    return Response(response.status, _decoded(urlsplit(url).netloc, content, sent, got), got)
+
+
+def _up_to(most: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield pieces until they have more than `most` bytes."""
+    for piece in pieces:
+        yield piece
+        most -= len(piece)
+        if most < 0:
+            return
+
+
+def _decoded(host: str, content: bytes, sent: Mapping[str, str], got: Mapping[str, str]) -> bytes:
+    """Return the content of a response, decompressed if the request asked for that.
+
+    `CommandError`: it is compressed unasked, or has more than `LARGEST` bytes.
+    """
+    encoding = got.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        if encoding != sent.get("Accept-Encoding"):
+            raise CommandError(f"{host} responds with a body in an encoding that was not asked for.")
+        decompressor = zlib.decompressobj(wbits=31)
+        try:
+            content = decompressor.decompress(content, LARGEST + 1)
+        except zlib.error:
+            raise CommandError(f"{host} responds with a body that is not compressed as it says.") from None
+        if not decompressor.eof and len(content) <= LARGEST:
+            raise CommandError(f"{host} responds with a compressed body that was cut off.")
+    if len(content) > LARGEST:
+        raise CommandError(
+            f"{host} responds with more than {LARGEST // 1_000_000} MB, which nothing here has."
+        )
+    return content
 
 
 _kept: "list[dict[tuple[str, str | None], PoolManager]]" = []

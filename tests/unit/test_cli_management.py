@@ -1,16 +1,19 @@
 """How commands find the management API, sign in to it, and tell what it refuses."""
 
+import gzip
 import json
+import zlib
 from argparse import Namespace
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from holdfast_cli.api import management, sign_in
-from holdfast_cli.errors import UsageError
+from holdfast_cli.api import http, management, sign_in
+from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.main import main
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.free_port import free_port
@@ -205,6 +208,56 @@ def test_what_the_api_refuses_or_does_not_answer_is_one_line_with_what_to_do(
     assert not said[0].startswith("holdfast: ") or line == said[0]
     assert SECRET not in line
     assert len(stub.asked) == requests
+
+
+def packed(body: bytes) -> bytes:
+    return gzip.compress(body, mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "said"),
+    [
+        (b"x" * 1001, None, "more than 0 MB"),
+        (packed(b"x" * 1001), "gzip", "more than 0 MB"),
+        (packed(b"x" * 100_000_000), "gzip", "more than 0 MB"),
+        (packed(b"x" * 100)[:-9], "gzip", "a compressed body that was cut off"),
+        (b"x" * 100, "gzip", "not compressed as it says"),
+        (zlib.compress(b"x" * 100), "deflate", "an encoding that was not asked for"),
+    ],
+)
+def test_a_body_is_neither_larger_than_any_state_nor_compressed_unasked(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, body: bytes, encoding: str | None, said: str
+) -> None:
+    monkeypatch.setattr(http, "LARGEST", 1000)
+    stub.reply(Reply(200, body, {"Content-Encoding": encoding} if encoding else {}))
+    with pytest.raises(CommandError, match=said):
+        http.send("GET", stub.address, headers={"Accept-Encoding": "gzip"})
+    if encoding:
+        with pytest.raises(CommandError, match="an encoding that was not asked for"):
+            http.send("GET", stub.address, headers={})
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_body_that_is_cut_off_is_asked_for_again(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    stub.reply(Reply(200, b"whole", cut=1), Reply(200, b"whole"))
+    with http.kept_connections() if kept else nullcontext():
+        assert http.send("GET", stub.address, headers={}).body == b"whole"
+    assert len(stub.asked) == 2
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_body_of_the_largest_size_is_read_whole(
+    stub: ApiStub, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr(http, "LARGEST", 1000)
+    whole = b"x" * 1000
+    stub.reply(Reply(200, whole), Reply(200, packed(whole), {"Content-Encoding": "gzip"}), Reply(204))
+    with http.kept_connections() if kept else nullcontext():
+        bodies = [http.send("GET", stub.address, headers={"Accept-Encoding": "gzip"}).body for _ in range(3)]
+    assert bodies == [whole, whole, b""]
 
 
 @pytest.mark.parametrize(
