@@ -165,19 +165,21 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _read(file: Path) -> "Session | None":
-    """Return a kept session; None if less than half of it is left, or if others may have read it.
+    """Return a kept session; None if less than half of it is left, or if others may have read or written it.
 
     Its age counts by this machine's clock alone, which may differ from the API's.
     """
     from holdfast_cli.api import sessions
 
     try:
-        status, body = file.stat(), file.read_bytes()
+        with file.open("rb") as stream:
+            status, body = os.fstat(stream.fileno()), stream.read()
         since, session = json_object.parse(body)[_KEPT_SINCE], sessions.parse(body)
         is_fresh = 0 <= time.time() - since < session.seconds / 2
     except (OSError, KeyError, TypeError, ValueError):
         return None
-    return session if is_fresh and not status.st_mode & 0o077 else None
+    is_own = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return session if is_fresh and is_own else None
 
 
 def _keep(session: "Session", file: Path) -> None:

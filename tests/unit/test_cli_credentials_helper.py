@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.identity import credentials
+from holdfast_cli.api import http, own_sessions, sessions
+from holdfast_cli.config.profiles import Settings
 from local_aws.server import Certificates
 from tests.support import api_stub, forked_command
 from tests.support.api_stub import ApiStub, Reply, made, refused, session
@@ -167,6 +170,26 @@ def test_a_session_is_kept_for_its_user_alone_and_not_used_if_others_could_read_
     assert [asked.method for asked in api.asked] == ["POST", "POST"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert kept(tmp_path) == [file]
+
+
+def test_a_session_that_another_user_has_written_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(http, "try_once", lambda *_: 200)
+    monkeypatch.setattr(
+        own_sessions, "create", lambda *_: sessions.parse(json.dumps(session(seconds=HALF)).encode())
+    )
+    args = Namespace(oidc=False, duration=None, aws_profile=None)
+
+    def used() -> str:
+        return own_sessions.reuse(args, Settings(None, None, None), "https://states.example.com").id
+
+    first = used()
+    assert used() == first
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    assert used() != first
 
 
 @pytest.mark.parametrize(
