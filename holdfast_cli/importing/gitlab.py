@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.importing.part import Part
 from holdfast_cli.importing.remote import Remote, host_and_segments
 from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, PlainSource, Settings, refusal
 from holdfast_cli.terminal.output import plain
@@ -60,22 +61,22 @@ class GitLab(PlainSource):
         """Yield the project of the address, or the projects of its group."""
         ask = partial(self._query, f"The group {self._path}", _PROJECTS, path=self._path)
         page = ask()
-        if page.get("project"):
+        if page["project"].members():
             yield self._path
             return
-        if not page.get("group"):
+        if not page["group"].members():
             raise CommandError(
                 f"{self.address}: the group or project is not there, or {_TOKEN} may not see it; check them."
             )
         what = f"the projects of {self._path}"
-        for node in _all(what, lambda after: (ask(after=after).get("group") or {}).get("projects")):
-            yield node["fullPath"]
+        for node in _all(what, lambda after: ask(after=after)["group"]["projects"]):
+            yield node["fullPath"].name()
 
     def _names(self, project: str) -> Iterator[str]:
         ask = partial(self._query, f"The project {project}", _STATES, path=project)
         what = f"the states of {project}"
-        for node in _all(what, lambda after: (ask(after=after).get("project") or {}).get("terraformStates")):
-            yield node["name"]
+        for node in _all(what, lambda after: ask(after=after)["project"]["terraformStates"]):
+            yield node["name"].name()
 
     def read(self, state: str) -> bytes | None:
         expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
@@ -105,14 +106,14 @@ class GitLab(PlainSource):
         project, _, name = state.partition("#")
         return f"{self._host}/api/v4/projects/{quote(project, '')}/terraform/state/{quote(name, '')}{rest}"
 
-    def _query(self, what: str, query: str, **variables: str | None) -> Mapping[str, Any]:
+    def _query(self, what: str, query: str, **variables: str | None) -> Part:
         body = json.dumps({"query": query, "variables": variables}).encode()
         url = f"{self._host}/api/graphql"
-        response = self._remote.ask("POST", url, what, (HTTPStatus.OK,), body=body).json()
-        if errors := response.get("errors"):
-            raise CommandError(f"{what}: GitLab rejects the query: {plain(str(errors[0].get('message')))}")
-        data: Mapping[str, Any] = response.get("data") or {}
-        return data
+        response = self._remote.ask("POST", url, what, (HTTPStatus.OK,), body=body)
+        document = Part(response.json(), f"{what}: {self._host}")
+        if errors := document["errors"].parts():
+            raise CommandError(f"{what}: GitLab rejects the query: {plain(errors[0]['message'].text())}")
+        return document["data"]
 
 
 def open_gitlab(settings: Settings, environment: Mapping[str, str] = os.environ) -> GitLab:
@@ -124,18 +125,19 @@ def open_gitlab(settings: Settings, environment: Mapping[str, str] = os.environ)
     return GitLab(settings.addresses[0], Remote({"PRIVATE-TOKEN": token}, needs))
 
 
-def _all(what: str, connection: Callable[[str | None], Any]) -> Iterator[Mapping[str, Any]]:
+def _all(what: str, connection: Callable[[str | None], Part]) -> Iterator[Part]:
     """Yield the nodes of all pages of a connection, which is a function of the cursor.
 
     The first page may be null, if the token may not see the connection; a later one is a list that was cut.
     """
-    page, after = connection(None) or {}, None
+    page, after = connection(None), ""
     while True:
-        yield from page.get("nodes") or ()
-        info = page.get("pageInfo") or {}
-        if not info.get("hasNextPage"):
+        yield from page["nodes"].parts()
+        info = page["pageInfo"]
+        if not info["hasNextPage"].value:
             return
-        before, after = after, info.get("endCursor")
-        page = connection(after) if after and after != before else None
-        if page is None:
+        before, after = after, info["endCursor"].text()
+        if after and after != before:
+            page = connection(after)
+        if not after or after == before or page.value is None:
             raise CommandError(f"The list of {what} ends before its last page; run the command again.")

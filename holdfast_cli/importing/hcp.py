@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from holdfast.cloud.ids import WorkspaceId
@@ -18,6 +18,7 @@ from holdfast.errors import InvalidId
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.config import cloud_config
 from holdfast_cli.errors import CommandError, UsageError
+from holdfast_cli.importing.part import Part
 from holdfast_cli.importing.remote import Remote, host_and_segments
 from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, PlainSource, Settings, refusal
 
@@ -42,44 +43,43 @@ class Hcp(PlainSource):
         return (f"{{ws}}={self._organization}/{{ws}}",)
 
     def states(self) -> Iterator[OldState]:
-        url = f"organizations/{quote(self._organization, '')}/workspaces"
+        url = f"organizations/{_quoted(self._organization)}/workspaces"
         listed = list(self._pages(url, f"The organization {self._organization}"))
         with ThreadPoolExecutor(AT_ONCE) as threads:
             found = list(threads.map(self._state, listed))
         yield from sorted(found, key=lambda state: state.path)
 
-    def _state(self, workspace: Mapping[str, Any]) -> OldState:
-        name, tags = workspace["attributes"]["name"], workspace["attributes"].get("tag-names") or ()
-        self._workspaces[name] = workspace["id"]
+    def _state(self, workspace: Part) -> OldState:
+        name, id_ = workspace["attributes"]["name"].name(), workspace["id"].name()
+        tags = [tag.text() for tag in workspace["attributes"]["tag-names"].parts()]
+        self._workspaces[name] = id_
         expects = (HTTPStatus.OK, HTTPStatus.NOT_FOUND)  # servers before tags with values
-        bound = (
-            self._json("GET", f"workspaces/{workspace['id']}/tag-bindings", name, expects).get("data") or ()
-        )
-        bindings = (binding["attributes"] for binding in bound)
-        values = {binding["key"]: binding.get("value") or "" for binding in bindings}
+        bound = self._json("GET", f"workspaces/{_quoted(id_)}/tag-bindings", name, expects)["data"].parts()
+        bindings = [binding["attributes"] for binding in bound]
+        values = {binding["key"].name(): binding["value"].text() for binding in bindings}
         return OldState(name, name.replace(":", "/"), {**dict.fromkeys(tags, ""), **values})
 
     def read(self, state: str) -> bytes | None:
         workspace = self._workspaces.get(state) or self._look_up(state)
         expects = (HTTPStatus.OK, HTTPStatus.NOT_FOUND)
-        found = self._json("GET", f"workspaces/{workspace}/current-state-version", state, expects)
-        if found.get("data"):
+        found = self._json("GET", f"workspaces/{_quoted(workspace)}/current-state-version", state, expects)
+        if found["data"].members():
             return self._download(state, found["data"])
-        shown = self._json("GET", f"workspaces/{workspace}", state, (HTTPStatus.OK,))["data"]["attributes"]
-        if (shown.get("permissions") or {}).get("can-read-state-versions") is False:
+        shown = self._json("GET", f"workspaces/{_quoted(workspace)}", state, (HTTPStatus.OK,))["data"]
+        if shown["attributes"]["permissions"]["can-read-state-versions"].value is False:
             raise CommandError(
                 f"{state}: the token may not read its state; allow the token to read state versions."
             )
         return b""
 
-    def _download(self, state: str, version: Mapping[str, Any]) -> bytes:
-        url = version["attributes"].get("hosted-state-download-url")
+    def _download(self, state: str, version: Part) -> bytes:
+        url = version["attributes"]["hosted-state-download-url"].text()
         if not url:
             raise CommandError(
                 f"{state}: {self.address} does not tell where its content is; check the rights."
             )
         # Addresses on other hosts, and those of redirects, have a signature of their own.
-        is_foreign = urlsplit(url)[:2] != urlsplit(self._api)[:2]
+        is_foreign = not _is_below(url, self._api)
         response = self._remote.ask("GET", url, state, (HTTPStatus.OK, *_MOVED), anonymous=is_foreign)
         if response.status in _MOVED:
             location = response.headers.get("location", "")
@@ -93,36 +93,37 @@ class Hcp(PlainSource):
     def lock(self, state: str, lock: OldLock) -> None:
         reason = {"reason": f"{lock.info.text} [{lock.info.id}]"}
         expects = (HTTPStatus.OK, HTTPStatus.CONFLICT, HTTPStatus.LOCKED)
-        path = f"workspaces/{lock.handle}"
-        if self._json("POST", f"{path}/actions/lock", state, expects, reason).get("data"):
+        path = f"workspaces/{_quoted(lock.handle)}"
+        if self._json("POST", f"{path}/actions/lock", state, expects, reason)["data"].members():
             return
         workspace = self._json("GET", path, state, (HTTPStatus.OK,))["data"]
-        text = workspace["attributes"].get("locked-reason") or ""
+        text = workspace["attributes"]["locked-reason"].text()
         if lock.info.id not in text:
-            known = {"ID": "", "Info": text, "Who": _related(workspace, "locked-by").get("id") or ""}
+            holder = workspace["relationships"]["locked-by"]["data"]["id"].text()
+            known = {"ID": "", "Info": text, "Who": holder}
             raise refusal(state, LockInfo(known))
 
     def unlock(self, state: str, lock: OldLock) -> None:
-        path = f"workspaces/{lock.handle}"
-        found = self._json("GET", path, state, (HTTPStatus.OK, HTTPStatus.NOT_FOUND)).get("data")
-        if not found:
+        path = f"workspaces/{_quoted(lock.handle)}"
+        found = self._json("GET", path, state, (HTTPStatus.OK, HTTPStatus.NOT_FOUND))["data"]
+        if not found.members():
             return
         # HCP would release a later lock of the same user. Holdfast tells no reason, and compares the handle.
         attributes = found["attributes"]
-        is_told = "locked-reason" in attributes
-        if not is_told and attributes.get("locked") and not _is_of_holdfast(lock.handle):
+        is_told = "locked-reason" in attributes.members()
+        if not is_told and attributes["locked"].value and not _is_of_holdfast(lock.handle):
             raise CommandError(f"{state}: {self.address} does not tell whose lock it is; unlock it there.")
-        if not is_told or lock.info.id in (attributes["locked-reason"] or ""):
+        if not is_told or lock.info.id in attributes["locked-reason"].text():
             self._json("POST", f"{path}/actions/unlock", state, (HTTPStatus.OK, HTTPStatus.CONFLICT))
 
     def stopped_by_lock(self) -> tuple[str, str]:
         return "every client and every run: the server itself refuses", "force-unlock by an administrator"
 
     def _look_up(self, state: str) -> str:
-        url = f"organizations/{quote(self._organization, '')}/workspaces/{quote(state, '')}"
-        found = self._json("GET", url, state, (HTTPStatus.OK,))["data"]["id"]
+        url = f"organizations/{_quoted(self._organization)}/workspaces/{_quoted(state)}"
+        found = self._json("GET", url, state, (HTTPStatus.OK,))["data"]["id"].name()
         self._workspaces[state] = found
-        return str(found)
+        return found
 
     def _discover(self, host: str) -> str:
         """Return the base URL of the API."""
@@ -134,29 +135,30 @@ class Hcp(PlainSource):
         found = f"{host}{path}" if path.startswith("/") else path
         return found if found.endswith("/") else f"{found}/"
 
-    def _pages(self, url: str, what: str) -> Iterator[Mapping[str, Any]]:
+    def _pages(self, url: str, what: str) -> Iterator[Part]:
         page: int | None = 1
         count = 0
         while page:
             numbered = {"page[number]": str(page), "page[size]": str(_PAGE_SIZE)}
             found = self._json("GET", f"{url}?{urlencode(numbered)}", what, (HTTPStatus.OK,))
-            listed = found.get("data") or ()
+            listed = found["data"].parts()
             yield from listed
             count += len(listed)
-            pagination = (found.get("meta") or {}).get("pagination") or {}
-            page, total = pagination.get("next-page"), pagination.get("total-count")
+            pagination = found["meta"]["pagination"]
+            before, page = page, pagination["next-page"].number()
+            total = pagination["total-count"].number()
+            if page and page <= before:
+                raise CommandError(f"{what}: page {before} of its list leads back to page {page}.")
             # Without a total, a full page may not be the last.
-            is_cut = count < total if isinstance(total, int) else len(listed) == _PAGE_SIZE
+            is_cut = len(listed) == _PAGE_SIZE if total is None else count < total
             if not page and is_cut:
                 raise CommandError(f"{what}: its list ends before its last page; run the command again.")
 
-    def _json(
-        self, method: str, url: str, what: str, expects: Collection[int], body: object = None
-    ) -> Mapping[str, Any]:
+    def _json(self, method: str, url: str, what: str, expects: Collection[int], body: object = None) -> Part:
         sent = json.dumps(body).encode() if body else b""
         response = self._remote.ask(method, f"{self._api}{url}", what, expects, body=sent)
-        document = response.json()
-        if response.status == HTTPStatus.OK and "data" not in document:
+        document = Part(response.json(), f"{what}: {self._api}")
+        if response.status == HTTPStatus.OK and "data" not in document.members():
             raise CommandError(f"{what}: {self._api} does not speak the protocol; check {self.address}.")
         return document
 
@@ -177,6 +179,17 @@ def open_hcp(settings: Settings, environment: Mapping[str, str] = os.environ) ->
     return Hcp(address, base, organization, Remote(headers, needs))
 
 
+def _quoted(segment: str) -> str:
+    return quote(segment, "")
+
+
+def _is_below(url: str, api: str) -> bool:
+    """Return whether a URL has scheme and host of the API."""
+    with suppress(ValueError):
+        return urlsplit(url)[:2] == urlsplit(api)[:2]
+    return False
+
+
 def _is_of_holdfast(workspace: str) -> bool:
     try:
         WorkspaceId.parse(workspace)
@@ -191,8 +204,3 @@ def _token_of_login(environment: Mapping[str, str], host: str) -> str:
     with suppress(OSError, ValueError, LookupError, TypeError):
         return str(json.loads(file.read_text(encoding="utf-8"))["credentials"][host]["token"])
     return ""
-
-
-def _related(resource: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = resource.get("relationships", {}).get(name, {}).get("data") or {}
-    return found

@@ -13,6 +13,7 @@ from holdfast_cli.api.response import Response
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 
 _JSON: Final = {"Content-Type": "application/json"}
+_COMPRESSED: Final = {"Accept-Encoding": "gzip"}
 _PATIENCE: Final = 300.0
 """The most seconds of pauses for one request that is refused with 429, beyond those of `send`."""
 _PAUSE: Final = 15.0
@@ -86,8 +87,12 @@ class Remote:
             what: names the state in errors, as the beginning of a sentence.
             anonymous: send no credentials.
         """
-        headers = {} if anonymous else {**(_JSON if body else {}), **self.headers}
-        parts = urlsplit(url)
+        # Some servers compress whether or not they are asked.
+        headers = _COMPRESSED | ({} if anonymous else {**(_JSON if body else {}), **self.headers})
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise CommandError(f"{what}: the source names an address that is not valid.") from None
         if parts.scheme != "https" and parts.hostname not in LOOPBACK:
             raise CommandError(f"{what}: {parts.netloc} is no address of https://; no request was sent.")
         waited = 0.0

@@ -3,6 +3,7 @@
 import gzip
 import json
 import tomllib
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -233,6 +234,7 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
             "/moved": (302, b"", {"Location": "/login"}),
             "/no-content": (204, b"", {}),
             "/packed": (200, gzip.compress(FINE), {"Content-Encoding": "gzip"}),
+            "/deflated": (200, zlib.compress(FINE), {"Content-Encoding": "deflate"}),
         }
     )
     reasons = {
@@ -240,6 +242,7 @@ def test_an_address_without_a_state_stays_in_the_plan_with_its_reason(command: C
         "forbidden": "refuses with 403: check that IMPORT_HTTP_USERNAME",
         "moved": "responds to GET with 302; check the address",
         "no-content": "is empty in the source",
+        "deflated": "an encoding that was not asked for",
         "absent": "does not exist in the source: check its address",
     }
     with served(backend) as address:

@@ -2,21 +2,24 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 
 from holdfast.identity import credentials
 from holdfast.state import lock_info
+from holdfast_cli.api import http
+from holdfast_cli.api.response import Response
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.importing.gitlab import GitLab, open_gitlab
 from holdfast_cli.importing.hcp import Hcp, open_hcp
 from holdfast_cli.importing.http_source import HttpBackend, open_http
-from holdfast_cli.importing.source import LockedThereError, OldLock, Settings
+from holdfast_cli.importing.source import LockedThereError, OldLock, PlainSource, Settings
 from local_aws import loopback
 from tests.support import documents, gitlab_server
 from tests.support.api_stub import ApiStub, Reply
@@ -342,6 +345,77 @@ def found(data: object, next_page: int | None = None, status: int = 200) -> Repl
 
 
 REFUSED = Reply(409, b'{"errors": [{"status": "409"}]}')
+
+ANSWERS: Final = [
+    {
+        "data": [{"id": "ws-1", "attributes": {"name": "prod", "tag-names": ["a"]}}],
+        "meta": {"pagination": {"next-page": None, "total-count": 1}},
+    },
+    {"data": [{"attributes": {"key": "env", "value": "prod"}}]},
+    {"data": {"attributes": {"hosted-state-download-url": "https://127.0.0.1:1/x"}}},
+    {"data": {"attributes": {"permissions": {"can-read-state-versions": True}}}},
+    {
+        "data": {
+            "id": "ws-1",
+            "attributes": {"locked-reason": "upgrade", "locked": True},
+            "relationships": {"locked-by": {"data": {"id": "user-7"}}},
+        }
+    },
+    {"data": {"project": None, "group": {"projects": {"nodes": [{"fullPath": "app"}]}}}},
+    {"data": {"project": {"fullPath": "app", "terraformStates": {"nodes": [{"name": "prod"}]}}}},
+    {"data": {"project": {"terraformStates": {"pageInfo": {"hasNextPage": True, "endCursor": "c"}}}}},
+    {"errors": [{"message": "no"}]},
+]
+"""Responses of HCP Terraform and GitLab to some request or other."""
+ODD: Final[Sequence[Any]] = (None, True, 7, 0.5, "", "\ud800", "http://[", [], {}, [[]], [None], {"a": None})
+
+
+def bent(document: Any) -> Iterator[Any]:
+    """Yield a document with an odd value in each of its places, and without each of its members."""
+    yield from ODD
+    if isinstance(document, dict):
+        for name, value in document.items():
+            yield {each: document[each] for each in document if each != name}
+            yield from ({**document, name: other} for other in bent(value))
+    if isinstance(document, list):
+        for place, value in enumerate(document):
+            yield from ([*document[:place], other, *document[place + 1 :]] for other in bent(value))
+
+
+@pytest.mark.parametrize("status", [200, 409])
+def test_no_answer_of_a_source_ends_in_anything_but_an_error_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    answers = [b""]
+
+    def respond(_: str, url: str, **__: object) -> Response:
+        return Response(200, DISCOVERED.body) if "terraform.json" in url else Response(status, answers[-1])
+
+    monkeypatch.setattr(http, "send", respond)
+    open_ = {
+        "hcp://127.0.0.1/acme": partial(open_hcp, environment={"TF_TOKEN_holdfast_local": "made-up"}),
+        "gitlab://127.0.0.1/app": partial(open_gitlab, environment={"GITLAB_TOKEN": "made-up"}),
+    }
+    sources: list[PlainSource] = [open_source(Settings((at,))) for at, open_source in open_.items()]
+    held = lock(handle="ws-1")
+    told = set()
+    for answer in (b"", b"{", *(json.dumps(each).encode() for whole in ANSWERS for each in bent(whole))):
+        answers.append(answer)
+        for source in sources:
+            for use in (
+                lambda source=source: list(source.states()),
+                lambda source=source: source.read("app#prod"),
+                lambda source=source: source.prepare_lock("app#prod"),
+                lambda source=source: source.lock("app#prod", held),
+                lambda source=source: source.unlock("app#prod", held),
+            ):
+                try:
+                    use()
+                except CommandError as error:
+                    told.add(str(error))
+    assert all(text.isprintable() for text in told)
+    said = "protocol: 'data[0].attributes.name' is not a text" if status == 200 else "with 409; check"
+    assert any(said in text for text in told)
 
 
 def test_a_lock_in_hcp_has_a_reason_by_which_it_is_known_again(stub: ApiStub) -> None:
