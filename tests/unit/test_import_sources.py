@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -392,11 +391,10 @@ def test_no_answer_of_a_source_ends_in_anything_but_an_error_with_what_to_do(
         return Response(200, DISCOVERED.body) if "terraform.json" in url else Response(status, answers[-1])
 
     monkeypatch.setattr(http, "send", respond)
-    open_ = {
-        "hcp://127.0.0.1/acme": partial(open_hcp, environment={"TF_TOKEN_holdfast_local": "made-up"}),
-        "gitlab://127.0.0.1/app": partial(open_gitlab, environment={"GITLAB_TOKEN": "made-up"}),
-    }
-    sources: list[PlainSource] = [open_source(Settings((at,))) for at, open_source in open_.items()]
+    sources: list[PlainSource] = [
+        open_hcp(Settings(("hcp://127.0.0.1/acme",)), {"TF_TOKEN_holdfast_local": "made-up"}),
+        open_gitlab(Settings(("gitlab://127.0.0.1/app",)), {"GITLAB_TOKEN": "made-up"}),
+    ]
     held = lock(handle="ws-1")
     told = set()
     for answer in (b"", b"{", *(json.dumps(each).encode() for whole in ANSWERS for each in bent(whole))):
