@@ -122,12 +122,26 @@ def _long(minutes: float) -> Bounds:
     )
 
 
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--exclude=*"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
+
+
 @dataclass(slots=True)
 class _Run:
+    """A run. `commit` is what the run began with: its processes copy the code at their beginning."""
+
     bounds: Bounds
     seed: int
     only: frozenset[str]
     as_json: bool
+    commit: str = field(default_factory=_commit)
     started: float = field(default_factory=time.monotonic)
     parts: list[Part] = field(default_factory=list)
 
@@ -376,7 +390,7 @@ def _write(run: _Run) -> None:
         figures=run.figures,
         parts=sorted(run.parts, key=lambda part: _PARTS.index(part.name)),
         date=datetime.now(UTC).date().isoformat(),
-        commit=_commit(),
+        commit=run.commit,
         machine=f"{cores} cores, {memory:.0f} GiB, {system}",
         clients=[found.name for found in terraforms()],
         seed=run.seed,
@@ -385,17 +399,6 @@ def _write(run: _Run) -> None:
     FIGURES.write_text(as_json(written), encoding="utf-8")
     _PAGE.write_text(in_page(_PAGE.read_text(encoding="utf-8"), written), encoding="utf-8")
     _tell(f"{FIGURES.name} and {_PAGE.name} are written")
-
-
-def _commit() -> str:
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() or "unknown"
 
 
 def _new_seed() -> int:

@@ -22,8 +22,8 @@ from holdfast.state.sensitivity import Marks
 MAX_VALUES: Final = 3_000_000
 """The most values of a parsed document.
 
-A value needs as few as two bytes of a document, and up to 100 bytes of memory. In documents of clients it
-has 20 bytes or more.
+A value needs as few as two bytes of a document, and up to 100 bytes of memory. Clients indent documents, so
+that a value has 20 bytes or more.
 """
 
 _MANAGED: Final = "managed"
