@@ -120,18 +120,25 @@ def _document(
         values=values,
         lineage_changed=difference.lineage_changed,
         resources=tuple(map(_resource, difference.resources)),
-        outputs=tuple(v1.OutputChange(name=output.name, **_values(output)) for output in difference.outputs),
+        outputs=tuple(
+            v1.OutputChange(name=output.name, **_values(output), now_sensitive=output.now_sensitive)
+            for output in difference.outputs
+        ),
         summary=difference.summary,
     )
 
 
 def _side(version: Object, head: StateDocument) -> v1.Side:
+    metadata = version.version.metadata
     return v1.Side(
         version=version.version.version_id,
         serial=head.revision.serial,
         terraform_version=head.terraform_version,
         time=version.version.last_modified,
         size=len(version.body),
+        principal=metadata.get("written-by"),
+        owner=metadata.get("owner"),
+        operation=metadata.get("operation"),
     )
 
 
@@ -142,6 +149,9 @@ def _resource(resource: ResourceChange) -> v1.ResourceChange:
         moved_from=resource.moved_from,
         type=resource.type,
         tainted=resource.tainted,
+        provider=v1.Providers(before=resource.providers[0], after=resource.providers[1])
+        if resource.providers
+        else None,
         attributes=tuple(
             v1.AttributeChange(path=attribute.path, **_values(attribute)) for attribute in resource.attributes
         ),

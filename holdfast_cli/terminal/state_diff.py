@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from holdfast.access import named
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import coloured, plain, wrapped
 
@@ -26,6 +27,14 @@ _LONGEST_VALUE: Final = 120
 _CONTEXT: Final = 20
 """How many characters are shown before the first difference of two long values."""
 _HIDDEN: Final = "(sensitive)"
+_MARKED: Final[Mapping[bool | None, str]] = {
+    None: "",
+    True: ", now sensitive",
+    False: ", no longer sensitive",
+}
+_NOT_COMPARED: Final = (
+    "Identities, schema versions, dependencies, private data and results of checks are not compared."
+)
 
 _Item = Mapping[str, Any]
 
@@ -60,6 +69,7 @@ def _lines(document: _Item) -> Iterator[str]:
     resources, outputs = document["resources"], document["outputs"]
     if not resources and not outputs:
         yield wrapped("No differences in resources and outputs.")
+        yield wrapped(_NOT_COMPARED)
         return
     for resource in resources:
         yield line(resource["change"], _resource(resource), indent=2)
@@ -91,6 +101,8 @@ def _version(side: _Item) -> str:
     said = [f"serial {side['serial']}", str(side["time"]), f"{side['size']:,} bytes"]
     if side.get("terraform_version"):
         said.append(f"client {side['terraform_version']}")
+    if side.get("principal"):
+        said.append(f"by {named(side['principal'], side.get('owner') or '')}")
     return f"{', '.join(said)}, version {side['version']}"
 
 
@@ -102,13 +114,15 @@ def _resource(resource: _Item) -> str:
         said.append("replaced")
     if resource.get("tainted") is not None:
         said.append("now tainted" if resource["tainted"] else "no longer tainted")
+    if provider := resource.get("provider"):
+        said.append(f"{provider['before']} {_ARROW} {provider['after']}")
     return ", ".join(said)
 
 
 def _valued(name: str, item: _Item) -> str:
     """Return the name of an attribute or an output, with the values that the response has."""
     if item["sensitive"]:
-        return f"{item[name]}  {_HIDDEN}"
+        return f"{item[name]}  {_HIDDEN}{_MARKED[item.get('now_sensitive')]}"
     before, after = item["before"], item["after"]
     known = [value for value in (before, after) if value is not None]
     if not known:

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -16,11 +17,14 @@ from holdfast.access import Action, Caller
 from holdfast.audit import Event
 from holdfast.s3.budget import Budget
 from holdfast.state import diff, tracked
+from holdfast.state.acquiring import acquire
 from holdfast.state.delete import delete
+from holdfast.state.releasing import release
+from holdfast.state.write import write
 from management import differences, documents
 from management.requests import Request
-from tests.contract.conftest import ACCOUNT, NAME, READER, Answer, Bucket
-from tests.support.documents import LINEAGE, OPERATOR, encrypted_state, state
+from tests.contract.conftest import ACCOUNT, NAME, ONE, READER, Answer, Bucket
+from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, encrypted_state, state
 from tests.support.events import manage_request
 from tests.support.work import policy, work
 
@@ -86,6 +90,36 @@ def with_tag(serial: int, value: str) -> bytes:
     return json.dumps(document).encode()
 
 
+def test_it_tells_who_wrote_both_versions_and_which_provider_and_mark_have_changed(bucket: Bucket) -> None:
+    aws = 'provider["registry.terraform.io/hashicorp/aws"]'
+    for serial, caller, alias, is_sensitive in (
+        (1, replace(ADA, owner="Ada"), "", True),
+        (2, BOB, ".west", False),
+    ):
+        document = json.loads(with_tag(serial, "a"))
+        document["resources"][0]["provider"] = f"{aws}{alias}"
+        document["outputs"] = {"key": {"value": "SECRET", "type": "string", "sensitive": is_sensitive}}
+        acquire(work(bucket.direct_store(), NAME, caller), ONE)
+        write(work(bucket.direct_store(), NAME, caller), json.dumps(document).encode(), "one")
+        release(work(bucket.direct_store(), NAME, caller), ONE)
+
+    document = found(bucket, {"values": "true"})
+
+    writers = [
+        [document[side][name] for name in ("principal", "owner", "operation")] for side in ("from", "to")
+    ]
+    assert writers == [
+        ["token:ada", "Ada", "OperationTypeApply"],
+        ["token:bob", None, "OperationTypeApply"],
+    ]
+    [resource] = document["resources"]
+    assert (resource["change"], resource["attributes"]) == ("changed", [])
+    assert resource["provider"] == {"before": aws, "after": f"{aws}.west"}
+    [output] = document["outputs"]
+    assert (output["change"], output["now_sensitive"]) == ("changed", False)
+    assert "SECRET" not in json.dumps(document)
+
+
 def test_the_version_before_an_old_one_is_found_by_one_request(bucket: Bucket) -> None:
     oldest, old = put(bucket, with_tag(1, "a")), put(bucket, with_tag(2, "b"))
     for serial in range(3, 45):
@@ -115,6 +149,7 @@ def test_it_compares_the_current_version_with_the_one_before_it(bucket: Bucket, 
             "serial": serial,
             "terraform_version": "1.15.5",
             "size": len(with_tag(serial, "dev" if serial == 2 else "prod")),
+            **dict.fromkeys(("principal", "owner", "operation")),  # another program wrote it
         }
     assert document == {
         "name": "network/prod",
@@ -128,6 +163,7 @@ def test_it_compares_the_current_version_with_the_one_before_it(bucket: Bucket, 
                 "moved_from": None,
                 "type": "terraform_data",
                 "tainted": None,
+                "provider": None,
                 "attributes": [
                     {
                         "path": "password",

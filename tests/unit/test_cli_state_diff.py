@@ -119,8 +119,38 @@ def test_without_values_it_says_how_to_see_them() -> None:
     assert "--show-values" not in text(DOCUMENT)
 
 
-def test_it_says_that_nothing_differs() -> None:
-    assert text(document()).endswith("\n\nNo differences in resources and outputs.")
+def test_it_says_that_nothing_differs_and_what_is_not_compared() -> None:
+    assert text(document()).endswith(
+        "\n\nNo differences in resources and outputs.\n"
+        "Identities, schema versions, dependencies, private data and results of checks are not compared."
+    )
+
+
+def test_it_says_who_wrote_both_versions() -> None:
+    shown = document()
+    shown["from"] |= {"principal": "token:k2v9", "owner": "Ada"}
+    shown["to"] |= {"principal": "token:k2v9", "owner": None}
+    _, older, newer, *_ = text(shown).splitlines()
+
+    assert older.endswith("client 1.11.4, by Ada (token:k2v9), version v1")
+    assert newer.endswith("client 1.11.4, by token:k2v9, version v2")
+
+
+def test_it_says_that_a_provider_and_a_mark_have_changed() -> None:
+    providers = {"before": 'provider["a/b/c"]', "after": 'provider["a/b/c"].west'}
+    shown = text(
+        document(
+            resource("aws_instance.a", "changed", provider=providers),
+            outputs=(
+                differing("changed", name="key", sensitive=True, now_sensitive=False),
+                differing("changed", name="url", sensitive=True, now_sensitive=True),
+            ),
+        )
+    )
+
+    assert '  ~  aws_instance.a, provider["a/b/c"] → provider["a/b/c"].west\n' in shown
+    assert "  ~  key  (sensitive), no longer sensitive\n" in shown
+    assert "  ~  url  (sensitive), now sensitive\n" in shown
 
 
 def test_of_an_encrypted_state_it_shows_both_heads_and_says_why_not_more() -> None:

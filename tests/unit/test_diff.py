@@ -221,6 +221,19 @@ def test_an_identity_is_followed(before: Sequence[Json], after: Sequence[Json], 
     assert changes(compare(state(*before), state(*after))) == expected
 
 
+@pytest.mark.parametrize("provider", [f"{AWS}.west", 'provider["example.com/acme/aws"]'])
+def test_another_configuration_or_source_of_the_provider_is_a_change(provider: str) -> None:
+    before, after = resource("a", one({"id": "1"})), resource("a", one({"id": "1"}), provider=provider)
+    [found] = compare(state(before), state(after)).resources
+
+    assert (found.address, found.change.value, found.attributes) == ("aws_instance.a", "changed", ())
+    assert found.providers == (AWS, provider)
+    [tainted] = compare(
+        state(after), state({**after, "instances": [one({"id": "1"}, status="tainted")]})
+    ).resources
+    assert tainted.providers is None
+
+
 # --- attributes ----------------------------------------------------------------------------------
 
 
@@ -562,7 +575,7 @@ def test_without_values_no_value_is_told(pair: tuple[Json, Json]) -> None:
 # --- outputs -------------------------------------------------------------------------------------
 
 
-def test_outputs_are_added_removed_and_changed_and_masked_whole() -> None:
+def test_outputs_are_added_removed_changed_and_marked_and_masked_whole() -> None:
     def output(value: Json, **more: Json) -> Json:
         return {"value": value, "type": "string", **more}
 
@@ -570,23 +583,30 @@ def test_outputs_are_added_removed_and_changed_and_masked_whole() -> None:
         state(outputs={
             "changed": output("x"), "gone": output({"a": [1.50]}), "same": output("s"),
             "was": output(S, sensitive=True), "odd": output(S, sensitive="no"),
+            "opened": output("s", sensitive=True), "kept": output(S, sensitive=True),
         }),
         state(outputs={
             "changed": output("y"), "same": output("s", sensitive=True), "new": output(None),
             "was": output(T), "odd": output(T), "secret": output([S], sensitive=True),
+            "opened": output("s"), "kept": output(T, sensitive=True),
         }),
         values=True,
     )  # fmt: skip
 
-    assert [(o.name, o.change.value, o.before, o.after, o.is_sensitive) for o in diff.outputs] == [
-        ("changed", "changed", '"x"', '"y"', False),
-        ("gone", "removed", '{"a": [1.5]}', None, False),
-        ("new", "added", None, "null", False),
-        ("odd", "changed", None, None, True),
-        ("secret", "added", None, None, True),
-        ("was", "changed", None, None, True),
+    assert [
+        (o.name, o.change.value, o.before, o.after, o.is_sensitive, o.now_sensitive) for o in diff.outputs
+    ] == [
+        ("changed", "changed", '"x"', '"y"', False, None),
+        ("gone", "removed", '{"a": [1.5]}', None, False, None),
+        ("kept", "changed", None, None, True, None),
+        ("new", "added", None, "null", False, None),
+        ("odd", "changed", None, None, True, False),
+        ("opened", "changed", None, None, True, False),
+        ("same", "changed", None, None, True, True),
+        ("secret", "added", None, None, True, None),
+        ("was", "changed", None, None, True, False),
     ]
-    assert diff.summary["outputs"] == 6
+    assert diff.summary["outputs"] == 9
 
 
 # --- bad input -----------------------------------------------------------------------------------

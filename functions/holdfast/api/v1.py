@@ -190,6 +190,17 @@ class Side(Document):
     terraform_version: str  # the version of the client that wrote it
     time: Time  # when the version was written
     size: Number  # bytes of the version
+    principal: str | None  # who wrote the version; null for another program's version
+    owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
+    operation: str | None  # what the client did
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Providers(Document):
+    """The configuration of a resource's provider, such as `provider["example.com/acme/cloud"].west`."""
+
+    before: str  # in the older version
+    after: str  # in the newer version
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -212,6 +223,7 @@ class ResourceChange(Document):
     moved_from: str | None  # its address in the older version, if it was moved
     type: str  # the type of the resource
     tainted: bool | None  # whether the resource is tainted now; null if this did not change
+    provider: Providers | None  # the configuration of its provider; null if this did not change
     attributes: tuple[AttributeChange, ...]  # the attributes that differ
 
 
@@ -224,6 +236,7 @@ class OutputChange(Document):
     before: str | None  # the older value as JSON; null if it was absent or is hidden
     after: str | None  # the newer value as JSON; null if it is absent or hidden
     sensitive: Flag  # whether either version marks the value as sensitive, so that it is always hidden
+    now_sensitive: bool | None  # whether the newer version marks it as sensitive; null if this did not change
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

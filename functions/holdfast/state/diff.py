@@ -29,6 +29,7 @@ class ResourceChange:
     Attributes:
         moved_from: its address in the older document if it was moved.
         tainted: whether it is tainted in the newer document; None if this did not change.
+        providers: the provider's configuration before and after; None if this did not change.
         attributes: the attributes that differ; for an added or removed resource only if values are requested.
     """
 
@@ -37,18 +38,23 @@ class ResourceChange:
     moved_from: str | None
     type: str
     tainted: bool | None
+    providers: tuple[str, str] | None
     attributes: tuple[Attribute, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputChange:
-    """An output that differs. `before`, `after` and `is_sensitive` have the meaning of `Attribute`."""
+    """An output that differs. `before`, `after` and `is_sensitive` have the meaning of `Attribute`.
+
+    `now_sensitive` says whether the newer document marks it as sensitive; None if this did not change.
+    """
 
     name: str
     change: Change
     before: str | None
     after: str | None
     is_sensitive: bool
+    now_sensitive: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,8 @@ def _resources(older: Tracking, newer: Tracking, telling: Telling) -> Iterator[R
         if came and address in moved:
             yield _changed(address, moved[address], older.objects[moved[address]], came, telling)
         elif came and gone:
-            if gone.is_tainted != came.is_tainted or gone.attributes != came.attributes:
+            compared = [(each.is_tainted, each.configuration, each.attributes) for each in (gone, came)]
+            if compared[0] != compared[1]:
                 yield _changed(address, address, gone, came, telling)
             continue
         elif came:
@@ -185,8 +192,15 @@ def _changed(
         telling.name(str(was_at)) if was_at != address else None,
         address.type,
         after.is_tainted if after.is_tainted != before.is_tainted else None,
+        _providers(before, after, telling),
         tuple(attributes(before, after, telling)),
     )
+
+
+def _providers(before: Tracked, after: Tracked, telling: Telling) -> tuple[str, str] | None:
+    if before.configuration == after.configuration:
+        return None
+    return telling.name(before.configuration), telling.name(after.configuration)
 
 
 def _whole(
@@ -199,6 +213,7 @@ def _whole(
         None,
         address.type,
         True if after and after.is_tainted else None,
+        None,
         # Without values this would list the names of all attributes of the resource.
         tuple(attributes(before, after, telling)) if telling.values else (),
     )
@@ -213,7 +228,8 @@ def _outputs(
     for name in sorted(older.keys() | newer.keys()):
         before, after = older.get(name), newer.get(name)
         values = before.value if before else ABSENT, after.value if after else ABSENT
-        if values[0] == values[1]:
+        marked = before is not None and after is not None and before.is_sensitive != after.is_sensitive
+        if values[0] == values[1] and not marked:
             continue
         sensitive = any(output.is_sensitive for output in (before, after) if output)
         yield OutputChange(
@@ -222,4 +238,5 @@ def _outputs(
             telling.value(values[0], sensitive=sensitive),
             telling.value(values[1], sensitive=sensitive),
             sensitive,
+            after.is_sensitive if after and marked else None,
         )

@@ -82,6 +82,8 @@ class Tracked:
     """An object that a state tracks: a resource if it `is_managed`, else a data source.
 
     Attributes:
+        provider: the source address of its provider.
+        configuration: the address of the provider's configuration, with module and alias.
         identity: the identity of the object; None if its ID does not identify it.
         is_tainted: whether the next apply replaces it.
         attributes: the attributes in the document, with exact numbers.
@@ -89,6 +91,7 @@ class Tracked:
     """
 
     provider: str
+    configuration: str
     identity: Identity | None
     is_managed: bool
     is_tainted: bool
@@ -217,7 +220,10 @@ def _tracked(resource: object) -> Iterator[tuple[Address, Tracked]]:
             identity = Identity(type_, source, id_)
         is_tainted = _optional(instance, "status", str) == "tainted"
         sensitive = instance.get("sensitive_attributes")
-        yield address, Tracked(source, identity, mode == _MANAGED, is_tainted, attributes, sensitive)
+        yield (
+            address,
+            Tracked(source, provider, identity, mode == _MANAGED, is_tainted, attributes, sensitive),
+        )
 
 
 def _key(index: object) -> tuple[int, int, str]:
