@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from types import SimpleNamespace
+from typing import ClassVar
 
 import boto3
 import pytest
@@ -27,13 +28,20 @@ from tests.support import fault_relay
 from tests.support.environment import set_environment
 from tests.support.events import Context, request, sign_in
 from tests.support.fault_relay import Exchange, Fault, Injected
+from tests.support.waiting import HANGS
 
 READER = Caller("ada", (Grant(Role.READER, ("*",)),))
 
 
 class Accepting(loopback.Handler):
+    """`together`: what a request waits for before its response; None if it waits for nothing."""
+
+    together: ClassVar[threading.Barrier | None] = None
+
     def respond(self) -> None:
         self.read_body()
+        if self.together:
+            self.together.wait()
         self.answer(200, headers={"ETag": '"1"', "Date": "Fri, 02 Jan 2026 03:04:05 GMT"})
 
 
@@ -165,14 +173,10 @@ def end_threads() -> None:
 
 
 def lock_twice_at_once(s3: Store) -> None:
-    at_once = threading.Barrier(2, timeout=10)
-
-    def lock_at_once() -> None:
-        at_once.wait()
-        lock(s3)
-
-    with ThreadPoolExecutor(2) as both:
-        for sent in [both.submit(lock_at_once) for _ in range(2)]:
+    """Send two requests, neither of which gets a response before the other has arrived."""
+    with pytest.MonkeyPatch.context() as holding, ThreadPoolExecutor(2) as both:
+        holding.setattr(Accepting, "together", threading.Barrier(2, timeout=HANGS))
+        for sent in [both.submit(lock, s3) for _ in range(2)]:
             sent.result()
 
 
