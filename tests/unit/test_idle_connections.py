@@ -4,7 +4,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from types import SimpleNamespace
@@ -34,14 +34,14 @@ READER = Caller("ada", (Grant(Role.READER, ("*",)),))
 
 
 class Accepting(loopback.Handler):
-    """`together`: what a request waits for before its response; None if it waits for nothing."""
+    """`before` has what is called before each response."""
 
-    together: ClassVar[threading.Barrier | None] = None
+    before: ClassVar[Sequence[Callable[[], object]]] = ()
 
     def respond(self) -> None:
         self.read_body()
-        if self.together:
-            self.together.wait()
+        for act in self.before:
+            act()
         self.answer(200, headers={"ETag": '"1"', "Date": "Fri, 02 Jan 2026 03:04:05 GMT"})
 
 
@@ -100,9 +100,7 @@ def test_a_second_connection_is_opened_beside_a_request_and_then_used(s3: str) -
         assert relay.take() == Passed(connections=1, requests=1)
         relay.disconnect()
         for connections in (2, 0):
-            through_relay.open_second_connection()
-            lock(through_relay)
-            end_threads()
+            lock_and_open_another(through_relay)
             assert relay.take() == Passed(connections=connections, requests=1)
             lock_twice_at_once(through_relay)
             assert relay.take() == Passed(connections=0, requests=2)
@@ -172,10 +170,31 @@ def end_threads() -> None:
             thread.join()
 
 
+def lock_and_open_another(s3: Store) -> None:
+    """Send a request, and open the second connection after its arrival and before its response."""
+    arrived = threading.Event()
+    connect_at_once = AWSHTTPConnection.connect
+
+    def connect_later(connection: AWSHTTPConnection) -> None:
+        if threading.current_thread().name == THREAD:
+            assert arrived.wait(HANGS)
+        connect_at_once(connection)
+
+    def open_another() -> None:
+        arrived.set()
+        end_threads()
+
+    with pytest.MonkeyPatch.context() as beside:
+        beside.setattr(AWSHTTPConnection, "connect", connect_later)
+        beside.setattr(Accepting, "before", [open_another])
+        s3.open_second_connection()
+        lock(s3)
+
+
 def lock_twice_at_once(s3: Store) -> None:
     """Send two requests, neither of which gets a response before the other has arrived."""
     with pytest.MonkeyPatch.context() as holding, ThreadPoolExecutor(2) as both:
-        holding.setattr(Accepting, "together", threading.Barrier(2, timeout=HANGS))
+        holding.setattr(Accepting, "before", [threading.Barrier(2, timeout=HANGS).wait])
         for sent in [both.submit(lock, s3) for _ in range(2)]:
             sent.result()
 
