@@ -63,7 +63,8 @@ _AT_ONCE: Final = 8
 """Locks that are read or removed in parallel; the SDK keeps ten connections."""
 _REPLICA: Final = "REPLICA"
 NOT_COPIED: Final = ("sessions/", "probes/", "watch/")
-"""Sessions and probes pass within days, and `holdfast watch enable` makes new credentials of its probe."""
+"""The prefixes that a replica lacks. Sessions and probes pass within days. No operator may read the
+credentials of the probe of `watch`, and `holdfast watch enable` makes new ones."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from holdfast import watching
 from holdfast.template import DeployedTemplate
 from holdfast_cli.bucket.aws_errors import code_of
+from holdfast_cli.bucket.recovering import NOT_COPIED
 from holdfast_cli.doctor.checks import is_denied
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.terminal.output import Progress, some
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 LATE: Final = timedelta(minutes=15)
 """The age from which an object that S3 has not copied is a problem; S3 copies most within seconds."""
 
-_LEFT_OUT: Final = ("probes/", "sessions/", watching.SECRETS)
-"""Prefixes whose objects S3 removes within days, or that no operator may read."""
 _AT_ONCE: Final = 10
 _SHOWN: Final = 5
 
@@ -65,7 +63,7 @@ def _look(s3: "S3Client", bucket: str, owner: str) -> tuple[list[_Object], list[
         found["Key"]
         for page in s3.get_paginator("list_objects_v2").paginate(**where)
         for found in page.get("Contents", [])
-        if not found["Key"].startswith(_LEFT_OUT)
+        if not found["Key"].startswith(NOT_COPIED)
     ]
     denied: list[str] = []
 
