@@ -72,7 +72,7 @@ def check(
     yield from _credentials(used, token, block)
     if api is not None:
         authorization = f"Bearer {token.text}" if token else None
-        ask = partial(state_access.check, api, state, authorization, locks=True, discovers=True)
+        ask = partial(state_access.check, api, state, authorization, locks=state, discovers=True)
         yield from attempt("api", ask)
 
 

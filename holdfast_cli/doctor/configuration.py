@@ -3,11 +3,14 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from holdfast import names
+from holdfast.errors import InvalidName
 from holdfast.identity.credentials import basic
 from holdfast.names import StateName
 from holdfast_cli.config import backend_config
@@ -375,5 +378,14 @@ def _ask(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
     authorization = None
     if all(argument in values for argument in _CREDENTIALS):
         authorization = basic(values["username"].text, values["password"].text)
-    locks = "lock_address" in values
+    locks = _locked_state(base, values["lock_address"].text, state) if "lock_address" in values else None
     yield from state_access.check(base, state, authorization, locks=locks, discovers=False)
+
+
+def _locked_state(base: str, lock_address: str, state: StateName) -> StateName:
+    """Return the state whose lock is at an address; `state` if it is not the address of a lock of this API."""
+    path = _ROUTED.fullmatch(state_access.shown(lock_address))
+    if path and (unquote(path[1]), path[2]) == (unquote(base), "locks"):
+        with suppress(InvalidName):
+            return names.parse_no_probe(unquote(path[3]))
+    return state

@@ -1,4 +1,4 @@
-"""Looks at every current object of a state bucket: under which key it is, and whether the replica has it."""
+"""Looks at every current object of a state bucket: its key, its copy in the replica, the state of a lock."""
 
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from holdfast.names import LOCKS, STATES
 from holdfast.template import DeployedTemplate
+from holdfast.watching import OLD
 from holdfast_cli.bucket.aws_errors import code_of
 from holdfast_cli.bucket.recovering import NOT_COPIED
 from holdfast_cli.doctor.checks import is_denied
@@ -34,24 +36,27 @@ class _Object:
         key: its KMS key; empty if it is under a key of S3.
         replication: S3's status of its copy; empty if S3 does not copy it.
         age: how long ago it was written, by S3's clock.
+        is_freeze: whether it is a lock that a freeze made.
     """
 
     name: str
     key: str
     replication: str
     age: timedelta
+    is_freeze: bool
 
 
 def check(
     s3: "S3Client", bucket: str, template: DeployedTemplate, keys: Collection[str]
 ) -> Iterator[Finding]:
-    """Yield whether the functions may use the key of each object, and whether the replica has a copy of each.
+    """Yield the findings about the keys of objects, the states of locks, and the copies in the replica.
 
     Args:
         keys: the keys that the functions may use.
     """
     objects, denied = _look(s3, bucket, template.account)
     yield from _keys(objects, denied, keys)
+    yield from _locks(objects, denied)
     if any("ReplicationConfiguration" in each for _, each in template.resources("AWS::S3::Bucket")):
         yield from _copies(objects)
 
@@ -79,7 +84,7 @@ def _look(s3: "S3Client", bucket: str, owner: str) -> tuple[list[_Object], list[
             raise
         now: datetime = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
         status, key = head.get("ReplicationStatus", ""), head.get("SSEKMSKeyId", "")
-        return _Object(name, key, status, now - head["LastModified"])
+        return _Object(name, key, status, now - head["LastModified"], "freeze" in head["Metadata"])
 
     objects = []
     progress = Progress()
@@ -112,6 +117,25 @@ def _keys(objects: Sequence[_Object], denied: Sequence[str], keys: Collection[st
         counts = [f"{len(names)} under {key or 'keys of S3'}" for key, names in sorted(under.items())]
         which = "every other current object" if denied else "every current object"
         yield ok("keys.objects", f"The functions may read {which}: {', '.join(counts) or 'none'}.")
+
+
+def _locks(objects: Sequence[_Object], denied: Sequence[str]) -> Iterator[Finding]:
+    """Yield the old locks without a state: a wrong `lock_address` leaves them."""
+    states = {STATES.name(key) for key in (*denied, *(each.name for each in objects))}
+    left = [
+        name.value
+        for each in objects
+        if each.age >= OLD and not each.is_freeze and (name := LOCKS.name(each.name)) and name not in states
+    ]
+    if left:
+        yield note(
+            "locks",
+            f"For an hour or longer, a lock has been held without a state: {some(left, _SHOWN)}.",
+            "If no first apply is running, compare the lock_address of its holder's configuration with its "
+            "address; `holdfast lock break STATE` removes the lock.",
+        )
+    else:
+        yield ok("locks", "No lock has been held for an hour without a state.")
 
 
 def _copies(objects: Sequence[_Object]) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.names import StateName
 from holdfast_cli.api import http
+from holdfast_cli.api.state_texts import lock_words
 from holdfast_cli.config import cloud_config
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.terminal import output
@@ -55,12 +56,14 @@ def is_unencrypted(address: str) -> bool:
 
 
 def check(
-    base: str, state: StateName, authorization: str | None, *, locks: bool, discovers: bool
+    base: str, state: StateName, authorization: str | None, *, locks: StateName | None, discovers: bool
 ) -> Iterator[Finding]:
     """Yield the findings about the credentials, and about what they may do with a state.
 
-    `authorization` is the header that the backend sends; None if it has no credentials. `locks` says whether
-    the backend locks, `discovers` whether it finds the API by the hostname.
+    Args:
+        authorization: the header that the backend sends; None if it has no credentials.
+        locks: the state whose lock the backend acquires; None if it does not lock.
+        discovers: whether the backend finds the API by the hostname.
     """
     if is_unencrypted(base):
         yield note("api", f"Not checked: {base} is not encrypted.", "Name it with https://.")
@@ -109,7 +112,9 @@ def check(
                 "See docs/use/errors.md for this number.",
             )
             return
-    yield _may_lock(base, state, headers, locks=locks)
+    yield _may_lock(base, state, headers, locks=locks is not None)
+    if locks not in (None, state):
+        yield from _left_lock(base, locks, headers)
 
 
 def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
@@ -178,6 +183,19 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
                 f"The API responds with {status} to lock info without an ID.",
                 "See docs/use/errors.md for this number.",
             )
+
+
+def _left_lock(base: str, state: StateName, headers: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield the lock of another state that the backend locks by mistake, and may never have unlocked."""
+    response = http.send("GET", f"{base}/manage/v1/locks/{state}", headers=headers)
+    lock = form.read(v1.LockOfState, response.json()).lock if response.status == 200 else None
+    if lock and not lock.freeze:
+        yield problem(
+            "api.lock",
+            f"The state {state}, which this backend locks by mistake, is {lock_words(lock)}.",
+            f"If a run of this folder left the lock, remove it: "
+            f"`holdfast lock break {state} --address {shlex.quote(base)}`.",
+        )
 
 
 def discovery(base: str) -> Finding:

@@ -22,7 +22,7 @@ from holdfast_cli.doctor.findings import ok
 from holdfast_cli.errors import CommandError
 from holdfast_cli.main import main
 from tests.support import forked_command
-from tests.support.api_stub import ApiStub, Reply, refused
+from tests.support.api_stub import ApiStub, Reply, made, refused
 
 STATE = "network/prod"
 SECRET = "holdfast_not-to-be-shown"
@@ -213,6 +213,47 @@ def test_what_a_method_does_at_the_address_of_the_state_is_said_with_what_to_wri
     assert done.problems() == [f"backend.{argument}_address", f"backend.{argument}_method"]
     assert f"is {method} (main.tf), which {does}" in done.text(f"backend.{argument}_method")
     assert f'Write {argument}_method = "{right}"' in done.text(f"backend.{argument}_method")
+
+
+LOCK = {
+    "id": "an-id",
+    "version": "a-version",
+    "who": "ada@laptop",
+    "principal": "token:k2v9x0q7m3c1d8f5a6b4",
+    "owner": None,
+    "operation": "OperationTypeApply",
+    "info": "",
+    "since": "2026-11-28T12:00:00Z",
+    "freeze": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("locked", "problems"),
+    [(LOCK, ["backend.lock_address", "api.lock"]), (None, ["backend.lock_address"])],
+)
+def test_a_lock_that_a_wrong_lock_address_left_is_shown_with_how_to_remove_it(
+    stub: ApiStub, locked: Mapping[str, object] | None, problems: list[str]
+) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub, lock_address=f"{stub.address}/locks/network/dev")))
+    stub.reply(HEALTH, READ, MAY_LOCK, made({"name": "network/dev", "lock": locked}))
+
+    done = doctor()
+
+    assert done.problems() == problems
+    assert stub.asked[-1].path == "/manage/v1/locks/network/dev"
+    if locked:
+        assert "locked by ada@laptop" in done.text("api.lock")
+        assert f"holdfast lock break network/dev --address {stub.address}" in done.text("api.lock")
+
+
+@pytest.mark.parametrize("path", ["locks/holdfast-doctor/a", "lock/network/dev", "locks/network/prod"])
+def test_no_lock_is_asked_for_but_that_of_another_state(stub: ApiStub, path: str) -> None:
+    Path("main.tf").write_text(hcl(arguments(stub, lock_address=f"{stub.address}/{path}")))
+
+    doctor()
+
+    assert not [asked.path for asked in stub.asked if "/manage/" in asked.path]
 
 
 def test_another_api_than_the_one_that_is_named_is_found(stub: ApiStub) -> None:

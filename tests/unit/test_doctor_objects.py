@@ -1,4 +1,4 @@
-"""The findings of `holdfast doctor` about the current objects: their keys, and their copies."""
+"""The findings of `holdfast doctor` about the current objects: their keys, their copies, and their states."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -43,10 +43,14 @@ def found(heads: dict[str, Any], deployed: DeployedTemplate = ALONE) -> list[Fin
         if callable(heads[Key]):
             heads[Key]()
         response = {"HTTPHeaders": {"date": format_datetime(NOW, usegmt=True)}}
-        return {"ResponseMetadata": response, "LastModified": JUST_NOW, **heads[Key]}
+        return {"ResponseMetadata": response, "LastModified": JUST_NOW, "Metadata": {}, **heads[Key]}
 
     s3 = Client(head_object=head, get_paginator=lambda _: Listing(*heads))
     return list(objects.check(cast("Any", s3), "b", deployed, [OWN, GIVEN]))
+
+
+def of(check: str, findings: list[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.check == check]
 
 
 def under(key: str) -> dict[str, str]:
@@ -66,14 +70,14 @@ def test_objects_are_counted_under_each_key_that_the_functions_may_use() -> None
     )
 
     said = "The functions may read every current object: 1 under keys of S3, 0 under given, 2 under own."
-    assert [(one.check, one.level, one.text) for one in findings] == [("keys.objects", Level.OK, said)]
+    assert [(one.level, one.text) for one in of("keys.objects", findings)] == [(Level.OK, said)]
 
 
 def test_a_state_under_another_key_is_named_with_the_key_to_write() -> None:
     strange = {f"states/b{number}": under(STRANGE) for number in range(7)}
-    [finding] = found({"states/a": under(OWN), **strange})
+    [finding] = of("keys.objects", found({"states/a": under(OWN), **strange}))
 
-    assert (finding.check, finding.level) == ("keys.objects", Level.PROBLEM)
+    assert finding.level is Level.PROBLEM
     assert finding.text == (
         "The functions may not use the key strange of states/b0, states/b1, states/b2, states/b3, states/b4 "
         "and 2 more."
@@ -83,8 +87,8 @@ def test_a_state_under_another_key_is_named_with_the_key_to_write() -> None:
 
 def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_other_object() -> None:
     denied = {f"states/a{number}": refusal("403", 403) for number in range(6)}
-    strange, hidden = found({**denied, "states/b": under(STRANGE)})
-    _, others = found({**denied, "states/b": under(OWN)})
+    strange, hidden = of("keys.objects", found({**denied, "states/b": under(STRANGE)}))
+    _, others = of("keys.objects", found({**denied, "states/b": under(OWN)}))
 
     assert (strange.level, hidden.level) == (Level.PROBLEM, Level.NOTE)
     assert "states/b" in strange.text
@@ -128,8 +132,27 @@ def test_an_object_that_the_replica_lacks_is_named_with_why(
         f"states/{number}": {"ReplicationStatus": status, "LastModified": written}
         for number, (status, written) in enumerate(heads)
     }
-    first = next(one for one in found(bucket, REPLICATED) if one.check == "replica.copies")
+    first, *_ = of("replica.copies", found(bucket, REPLICATED))
 
     assert (first.level, first.text) == (level, says)
     assert ("Batch Replication" in first.do) is (level is not Level.OK)
-    assert [one.check for one in found(bucket)] == ["keys.objects"]
+    assert not of("replica.copies", found(bucket))
+
+
+def test_a_lock_that_is_held_for_an_hour_without_a_state_is_named() -> None:
+    old, young = {"LastModified": NOW - watching.OLD}, {"LastModified": JUST_NOW}
+    frozen = {**old, "Metadata": {"freeze": "an-id"}}
+    bucket = {
+        "states/locked.tfstate": old,
+        "states/locked.tfstate.tflock": old,
+        "states/denied.tfstate": refusal("403", 403),
+        "states/denied.tfstate.tflock": old,
+        "states/first-apply.tfstate.tflock": young,
+        "states/frozen.tfstate.tflock": frozen,
+    }
+    left = {"states/network/typo.tfstate.tflock": old}
+
+    [none], [named] = of("locks", found(bucket)), of("locks", found({**bucket, **left}))
+
+    assert (none.level, named.level) == (Level.OK, Level.NOTE)
+    assert "without a state: network/typo." in named.text
