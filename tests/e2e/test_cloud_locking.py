@@ -104,16 +104,14 @@ def test_the_lock_of_another_protocol_is_respected(loose: Team, state: str, new_
     assert len(loose.versions(state)) == 1
 
 
-@pytest.mark.parametrize("protocol", [cloud, remote])
+@pytest.mark.parametrize(("protocol", "stop"), [(cloud, signal.SIGINT), (remote, signal.SIGTERM)])
 def test_an_interrupted_first_apply_leaves_no_lock(
-    strict: Team, state: str, new_project: NewProject, protocol: Callable[[Team, str], str]
+    strict: Team, state: str, new_project: NewProject, protocol: Callable[[Team, str], str], stop: int
 ) -> None:
     block = protocol(strict, state)
     project = new_project.ready(strict, None, strict.token("writer"), main=WAITS, backend=block)
     with project.applying() as apply, strict.gateway.recording() as exchanges:
-        # The packaged Terraform is started by a Python, which Ctrl-C ends at once.
-        is_ctrl_c = protocol is cloud and project.terraform.name != "packaged"
-        apply.process.send_signal(signal.SIGINT if is_ctrl_c else signal.SIGTERM)
+        apply.process.send_signal(stop)
         done = apply.wait()
     assert done.code == 1
     assert strict.lock(state) is None, done.text
