@@ -383,7 +383,7 @@ def _ask(base: str, state: StateName, values: Mapping[str, Value]) -> Iterator[F
 
 
 def _locked_state(base: str, lock_address: str, state: StateName) -> StateName:
-    """Return the state whose lock is at an address; `state` if it is not the address of a lock of this API."""
+    """Return the state whose lock is at an address; `state` if it is no lock of this API."""
     path = _ROUTED.fullmatch(state_access.shown(lock_address))
     if path and (unquote(path[1]), path[2]) == (unquote(base), "locks"):
         with suppress(InvalidName):
