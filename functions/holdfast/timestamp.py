@@ -1,6 +1,10 @@
 """Write a time as text, in whole seconds, and parse it (RFC 3339)."""
 
 from datetime import UTC, datetime
+from typing import Final
+
+END: Final = 253_402_300_800
+"""The first second of the year 10000, in seconds since 1970. ISO 8601 cannot write it with four digits."""
 
 
 def write(time: datetime) -> str:

@@ -24,7 +24,7 @@ from holdfast.errors import (
 )
 from holdfast.names import FROZEN_PATTERNS, StateName
 from holdfast.s3.store import Store
-from holdfast.state import acquiring, held, walk
+from holdfast.state import acquiring, catalog, held, walk
 from holdfast.state import cursor as cursors
 from holdfast.state.document import Revision
 from holdfast.state.freezing import patterns, record, states
@@ -43,7 +43,7 @@ from holdfast.state.read import read, read_outputs, read_version
 from holdfast.state.undelete import undelete
 from holdfast.state.write import Written, write
 from holdfast.work import Work
-from tests.contract.conftest import COMMAND, KEY, NAME, ONE, PROBE, Bucket, Team
+from tests.contract.conftest import COMMAND, KEY, NAME, ONE, PROBE, Bucket, Team, noted
 from tests.support.documents import ADA, BOB, LINEAGE, OPERATOR, state
 from tests.support.s3_fault_proxy import Fault
 from tests.support.work import work
@@ -402,6 +402,32 @@ def test_a_slow_request_is_continued_and_lists_every_lock_before_a_state(
             step(bucket, ends)
 
 
+@pytest.mark.parametrize("rest", ["%00", "%1F", "%EF%BF%BE", "%EF%BF%BF", "a" * 1024], ids=lambda rest: rest[:9])
+def test_a_place_after_which_s3_lists_nothing_is_refused_before_s3_is_asked_for_a_list(
+    bucket: Bucket, rest: str
+) -> None:
+    frozen(bucket)
+    place = f"states/network/{rest}"
+    for send in (
+        lambda: step(bucket, cursors.encode("freeze", [COMMAND, "network/*", 0, place])),
+        lambda: unfrozen(bucket, cursor=cursors.encode("unfreeze", [COMMAND, 0, place, ""])),
+    ):
+        with noted(bucket.server.proxied, "x-id") as asked, pytest.raises(InvalidRequest, match="cursor"):
+            send()
+        assert len(asked) == 1  # for the record
+
+
+def test_a_request_does_not_end_at_a_key_of_another_program_after_which_s3_lists_nothing(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "SECONDS", 0.0)
+    keys = ("states/network/\1", "states/network/\2", "states/network/a")
+    monkeypatch.setattr(catalog, "matching", lambda *_: ((None, (0, key)) for key in keys))
+    next_ = step(bucket, None)[1].next
+    assert next_ is not None
+    assert cursors.decode("freeze", next_, str, str, int, str)[-1] == "states/network/a"
+
+
 def test_an_unfreeze_lifts_what_the_freeze_of_the_pattern_froze_and_nothing_else(bucket: Bucket) -> None:
     of_states(bucket, *STATE_NAMES)
     states.freeze(of(bucket)(StateName("network/own")), Freeze(LATER_COMMAND, "r", None), now=NOW)
@@ -642,6 +668,11 @@ ENTRY = {"pattern": "x/*", "id": COMMAND, "reason": "r", "by": "b", "until": Non
         {"schema": 1, "freezes": [{"pattern": "app/*"}]},
         {"schema": 1, "freezes": [{**ENTRY, "pattern": "a//b"}]},
         {"schema": 1, "freezes": [{**ENTRY, "until": "2026-11-20T10:00:00"}]},
+        *(
+            {"schema": 1, "freezes": [{**ENTRY, member: no_time}]}
+            for member in ("until", "since")
+            for no_time in ("9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 2**63)
+        ),
         {"schema": 1, "freezes": [{**ENTRY, "by": 7}]},
         {"schema": 1, "freezes": [{**ENTRY, "owner": None}]},
         {"schema": 1, "freezes": "all"},

@@ -13,8 +13,11 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
+from gateway import authorizer_context
 from holdfast.access import Caller, Role
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.oidc.fetch import IssuerUnreachable
@@ -261,6 +264,26 @@ def test_a_claim_that_stands_twice_is_denied(published: Issuer) -> None:
 def test_what_is_no_token_is_denied_without_asking_anybody(published: Issuer, jwt: str) -> None:
     assert published.verify(jwt) == Denied(DenialReason.MALFORMED)
     assert published.asked == []
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [-1, 253_402_300_800, 2**63, 10**4299, "9" * 4300, 1e308, float("inf"), "soon", [1], {}, None],
+    ids=lambda moment: str(moment)[:20],
+)
+def test_a_signed_time_that_is_none_ends_in_a_denial_and_no_fault(published: Issuer, moment: object) -> None:
+    def verified(name: str) -> Authenticated | Denied:
+        body = json.dumps({**claims(), name: moment}).replace("Infinity", "1e999")
+        header = {"alg": "RS256", "kid": "one"}
+        return published.verify(
+            forged(header, body.encode(), lambda data: RSA.private_key.sign(data, PKCS1v15(), SHA256()))
+        )
+
+    expected = DenialReason.EXPIRED if moment == -1 else DenialReason.MALFORMED
+    assert verified("exp") == Denied(expected)
+    for name in ("nbf", "iat"):
+        outcome = verified(name)
+        assert authorizer_context.bounded(outcome) == outcome
 
 
 # --- the issuer's keys ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast import json_object, names
+from holdfast import json_object, names, timestamp
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.errors import InvalidId, InvalidName
 from holdfast.names import StateName
@@ -24,8 +24,6 @@ _OF_UPLOAD: Final = "upload-"
 _RANDOM: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _LARGEST: Final = 4096
 """Characters of the longest ID. API Gateway accepts 10,240 bytes of request line and headers."""
-_TIME_END: Final = 253_402_300_800
-"""The first second of the year 10000, which ISO 8601 cannot write with four digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class WorkspaceId:
     @classmethod
     def parse(cls, text: str) -> "WorkspaceId":
         name, lock_id, minted_at, seen_lock = _decode("ws-", text, 4)
-        return cls(_name(name), _random(lock_id), _integer(minted_at, _TIME_END), _text(seen_lock))
+        return cls(_name(name), _random(lock_id), _integer(minted_at, timestamp.END), _text(seen_lock))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """List states, deleted states and locks, page by page."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,11 @@ from holdfast.state.walk import Listing, Places, Walked
 
 PAGE: Final = 999
 """The most keys on a page: one less than S3's maximum, because a page requests one more than it shows."""
+
+_LONGEST_KEY: Final = 1024
+"""Bytes of the longest key of S3."""
+_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""The characters that no XML 1.0 document has, as S3's lists are. A list after such a key may never arrive."""
 
 _T = TypeVar("_T")
 
@@ -155,7 +161,8 @@ def matching(
     """
     beginning = STATES.prefix + pattern.partition("*")[0]
     number, after = place
-    if number not in range(len(lists)) or not (after or beginning).startswith(beginning):
+    is_place = (after or beginning).startswith(beginning) and can_list_after(after)
+    if number not in range(len(lists)) or not is_place:
         raise cursors.invalid()
     while number < len(lists):
         page = store.keys_page(beginning, after=after)
@@ -163,6 +170,11 @@ def matching(
             name = lists[number].name(entry.key)
             yield name if name and matches(pattern, name) else None, (number, entry.key)
         number, after = (number, page.last) if page.last else (number + 1, "")
+
+
+def can_list_after(key: str) -> bool:
+    """Return whether S3 can list the keys after a key, which may be another program's or made up."""
+    return len(key.encode()) <= _LONGEST_KEY and not _NOT_IN_XML.search(key)
 
 
 def page_of_states(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import jwt as pyjwt
 
-from holdfast import json_object
+from holdfast import json_object, timestamp
 from holdfast.access import Caller
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.identity.oidc.fetch import BUDGET
@@ -102,6 +102,9 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
     record = records.for_claims(claims)
     if not isinstance(record, OidcTrust):  # `_denial_reason` said why, for the same claims
         return Denied(DenialReason.NOT_TRUSTED)
+    expires = int(claims["exp"])
+    if not 0 <= expires < timestamp.END:
+        return Denied(DenialReason.MALFORMED)
     subject = f"{claims['iss']}#{claims['sub']}"
     return Authenticated(
         Caller(principal(f"oidc:{subject}"), record.grants, record.owner),
@@ -109,8 +112,8 @@ def _verified(jwt: str, issuer: str, algorithm: str, jwk: Jwk, records: Records)
         trust=record.name,
         trust_id=record.id,
         subject=subject,
-        ends=int(claims["exp"]) + LEEWAY,
-        expires=int(claims["exp"]),
+        ends=expires + LEEWAY,
+        expires=expires,
         networks=record.networks,
     )
 

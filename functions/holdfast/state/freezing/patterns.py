@@ -215,7 +215,7 @@ def _for_each(
             except HoldfastError as error:
                 error.logged = {"state": name.value, **error.logged}
                 raise
-        if time.monotonic() >= ends:
+        if time.monotonic() >= ends and catalog.can_list_after(here[1]):
             return here
     return None
 

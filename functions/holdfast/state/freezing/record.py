@@ -124,11 +124,8 @@ def _check_schema(document: Mapping[str, Any]) -> None:
 
 def _entry(document: Mapping[str, Any], stored: datetime) -> PatternFreeze:
     until, since = (
-        datetime.fromisoformat(document[name]) if document[name] is not None else None
-        for name in ("until", "since")
+        timestamp.parse(document[name]) if document[name] is not None else None for name in ("until", "since")
     )
-    if any(at is not None and at.tzinfo is None for at in (until, since)):
-        raise ValueError("has a time without an offset")
     texts = [*(document[name] for name in ("pattern", "id", "reason", "by")), document.get("owner", "")]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("has another value than a text")
