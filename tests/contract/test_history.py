@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.errors import InvalidRequest, LockLost, NoSuchVersion
-from holdfast.state import history
+from holdfast.state import history, resolve
 from holdfast.state.acquiring import acquire
 from holdfast.state.delete import delete
 from holdfast.state.history import Version
@@ -287,3 +287,19 @@ def test_a_history_survives_lost_answers(bucket: Bucket, fault: Fault) -> None:
 def test_a_cursor_that_no_page_gave_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidRequest, match="cursor"):
         history.page(work(never_asked(), NAME, READER), cursor)
+
+
+def test_a_search_of_a_long_history_sends_few_requests_at_once_and_is_continued(bucket: Bucket) -> None:
+    for number in range(3 * history.PAGE + 1):
+        put_beside(bucket, state(number))
+
+    def requests(reference: str, cursor: str | None) -> tuple[int, str | None]:
+        store = bucket.store()
+        found = resolve.resolve(work(store, NAME, READER), resolve.parse(reference), cursor)
+        return len(store.budget.requests), found.next
+
+    assert requests("@previous", None) == (history.PAGE + 2, None)
+    first, cursor = requests("@2001-01-01T00:00Z", None)
+    assert (first, cursor is not None) == (resolve.PAGES * (history.PAGE + 2), True)
+    with pytest.raises(NoSuchVersion, match="the oldest is version"):
+        requests("@2001-01-01T00:00Z", cursor)

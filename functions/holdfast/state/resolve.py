@@ -24,6 +24,8 @@ from holdfast.work import Work
 
 SECONDS: Final = 8.0
 """The time after which a search pauses; the next request continues it."""
+PAGES: Final = 2
+"""The pages of the history after which a search pauses: 44 requests to S3, whoever asks."""
 
 _RULE: Final = (
     "'version' must be a serial, as @12; a time with an offset, as @2026-11-20T14:00:00Z; @previous; or "
@@ -135,15 +137,17 @@ def parse(text: str) -> Reference:
 
 
 def resolve(work: Work, reference: Reference, cursor: str | None) -> Resolution:
-    """Search the history of a state for the version that a reference means, for at most `SECONDS`.
+    """Search `PAGES` of the history of a state for the version that a reference means, for at most `SECONDS`.
 
     `InvalidRequest` is raised also if several versions have the serial, with different content.
     """
     ends = time.monotonic() + SECONDS
     search, place = _begin(work.name, reference, cursor)
     has_begun = place is not None
+    left = PAGES
     while True:
         page = history.page(work, place)
+        left -= 1
         if not has_begun and (page.items or page.next is None):  # S3 may have removed a whole page
             _look_at_newest(search, page.items[0] if page.items else None)
             has_begun = True
@@ -152,7 +156,7 @@ def resolve(work: Work, reference: Reference, cursor: str | None) -> Resolution:
         place = page.next
         if place is None:
             return Resolution(_at_end(search), search.current)
-        if has_begun and time.monotonic() >= ends:
+        if has_begun and (left <= 0 or time.monotonic() >= ends):
             return Resolution(None, search.current, _cursor(search, place))
 
 
