@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -282,7 +283,40 @@ def test_a_version_of_more_values_than_are_parsed_is_refused(bucket: Bucket) -> 
 
     status, code, message = refused(bucket)
     assert (status, code) == (413, "too_large")
-    assert "at most 3,000,000" in message
+    assert "at most 1,000,000" in message
+
+
+@pytest.mark.parametrize(
+    ("outputs", "instances", "expected"),
+    [
+        ({str(number): {} for number in range(19)}, 19, 200),
+        ({"a": {"value": list(range(160))}}, 0, "values or more; one of at most 300"),
+        ({str(number): {} for number in range(21)}, 0, "21 outputs or more; one of at most 20"),
+        ({}, 21, "21 instances or more; one of at most 20"),
+    ],
+)
+def test_two_versions_of_too_many_values_together_or_too_many_outputs_or_instances_are_refused(
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+    outputs: Mapping[str, object],
+    instances: int,
+    expected: int | str,
+) -> None:
+    monkeypatch.setattr(tracked, "MAX_VALUES", 300)
+    monkeypatch.setattr(tracked, "MOST_MEMBERS", 20)
+    monkeypatch.setattr(tracked, "MAX_OBJECTS", 20)
+    resource = {"mode": "managed", "type": "a", "name": "b"}
+    many = [{"index_key": number} for number in range(instances)]
+    for serial in (1, 2):
+        document = {**json.loads(state(serial)), "outputs": outputs}
+        put(bucket, json.dumps({**document, "resources": [{**resource, "instances": many}]}).encode())
+
+    if expected == 200:
+        assert found(bucket)["summary"]["outputs"] == 0
+        return
+    status, code, message = refused(bucket)
+    assert (status, code) == (413, "too_large")
+    assert re.search(str(expected), message)
 
 
 def test_a_large_difference_is_compressed_or_refused(bucket: Bucket) -> None:

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -12,11 +13,14 @@ import pytest
 
 from holdfast import audit, json_object, names
 from holdfast.access import Caller, Grant, Role
-from holdfast.errors import InvalidRequest
+from holdfast.errors import InvalidRequest, InvalidState, UnreadableState
 from holdfast.state import find as searching
 from holdfast.state import tracked
 from holdfast.state.description import LARGEST_READ
+from holdfast.state.document import Mask
 from holdfast.state.find import By, Wanted
+from holdfast.state.read import read, read_outputs
+from holdfast.state.write import write
 from tests.contract.conftest import (
     NAME,
     ONLY_OUTPUTS,
@@ -32,6 +36,7 @@ from tests.contract.conftest import (
 )
 from tests.support.documents import ADA, encrypted_state, lock_info, state
 from tests.support.events import Context, manage_request
+from tests.support.work import work
 
 BUCKET: Final = "holdfast-management-finding"
 AWS: Final = "registry.example/hashicorp/aws"
@@ -53,6 +58,9 @@ class Api:
         answer = self.find(sent, caller)
         assert answer["statusCode"] == 200, answer
         return json.loads(answer["body"])
+
+    def ask(self, path: str, caller: Caller = READER) -> Answer:
+        return self.handle(manage_request("GET", path, caller=caller), Context())
 
     def resources(self, cursor: str | None = None, caller: Caller = READER) -> Answer:
         query = {"cursor": cursor} if cursor else None
@@ -398,7 +406,7 @@ def test_a_state_of_millions_of_empty_values_is_skipped_before_it_is_parsed(
 def test_an_instance_counts_as_much_as_a_client_writes_for_one(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "_MAX_ADDRESSES", 160 * 100)
+    monkeypatch.setattr(tracked, "MAX_OBJECTS", 100)
     many = resource(instances=[{"attributes": {}}] * 101)
     api.put("a/many", document(many))
     api.put("b/as-many", document(resource(instances=[{"attributes": {}}] * 100)))
@@ -589,3 +597,58 @@ def test_the_next_page_begins_after_the_last_state(network: Api, monkeypatch: py
     assert decoded(page.next or "") == ["readable", "states/network/dev.tfstate"]
     with pytest.raises(InvalidRequest):
         Wanted(By.ID, "")
+
+
+def nested(serial: int) -> bytes:
+    """Return a state of arrays in arrays, as no client writes it: parsed, it takes 42 times its bytes."""
+    pair = b"[[[[[]]]]]"
+    arrays = b",".join([pair] * (json_object.ARRAYS_FROM // (len(pair) + 1) + 1))
+    written = document(resource(instances=[{"attributes": {"a": "HERE"}}]))
+    return written.replace(b'"serial": 1', b'"serial": %d' % serial).replace(b'"HERE"', b"[%b]" % arrays)
+
+
+def test_a_state_of_arrays_in_arrays_is_written_no_more_and_stays_readable_where_it_is(api: Api) -> None:
+    by_ada = work(api.bucket.direct_store(), NAME, ADA)
+    with pytest.raises(InvalidState, match="above 8 MB it may have one in each 16 bytes"):
+        write(by_ada, nested(1), None)
+    assert api.bucket.history("") == []
+
+    for serial in (1, 2):  # from an earlier version
+        api.put(NAME.value, nested(serial))
+    assert read(by_ada) == nested(2)
+    page = api.found(address="web")
+    assert [(each["name"], each["why"]) for each in page["skipped"]] == [(NAME.value, "too_large")]
+    assert error(api.resources()) == (413, "too_large")
+    assert error(api.ask(f"diff/{NAME}")) == (413, "too_large")
+    described = json.loads(api.ask(f"states/{NAME}")["body"])
+    assert (described["size"], described["resources"], described["encrypted"]) == (len(nested(2)), None, None)
+
+
+def test_outputs_are_separated_from_each_other_up_to_a_number(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_object, "MOST_MEMBERS", 20)
+    masked = partial(read_outputs, work(api.bucket.direct_store(), NAME, ADA), Mask.ALL)
+
+    def put(number: int) -> None:
+        outputs = {str(each): {"value": each, "type": "number"} for each in range(number)}
+        api.put(NAME.value, json.dumps({**json.loads(state(1)), "outputs": outputs}).encode())
+
+    put(20)
+    assert len(json.loads(masked() or b"")["outputs"]) == 20
+    put(21)
+    with pytest.raises(UnreadableState, match="an object of at most 20 members"):
+        masked()
+
+
+@pytest.mark.parametrize("route", ["content", "diff", "resources"])
+def test_a_document_of_more_members_than_are_read_says_so(
+    api: Api, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    many = {**json.loads(state(1)), **{f"x{number}": 1 for number in range(2_000_000 // 9)}}
+    for _ in range(2):
+        api.put(NAME.value, json.dumps(many).encode())
+
+    status, code = error(api.ask(f"{route}/{NAME}", ONLY_OUTPUTS if route == "content" else READER))
+
+    assert (status, code) in ((409, "unreadable_state"), (409, "unreadable_version"))

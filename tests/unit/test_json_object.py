@@ -1,6 +1,7 @@
 """The reader of a JSON object's members keeps no content, and agrees with a parser that keeps everything."""
 
 import json
+import re
 import tracemalloc
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -152,3 +153,69 @@ def test_half_of_a_surrogate_pair_is_refused_in_a_request(body: bytes) -> None:
     with pytest.raises(ValueError, match="surrogate"):
         json_object.parse_unique(body)
     assert json_object.parse_unique(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
+
+
+# --- how much a document holds ---------------------------------------------------------------------
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[,\[{]', re.DOTALL)
+
+
+@given(_objects())
+@example(rb'{"\\": "\\\"[,{", "\"": ["\\\\", [","], {}]}')
+@pytest.mark.parametrize("piece", [1, 3, 64])
+def test_commas_and_brackets_in_texts_are_no_values_wherever_a_piece_ends(piece: int, body: bytes) -> None:
+    tokens = [token for token in _TOKEN.findall(body) if not token.startswith(b'"')]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_object, "_PIECE", piece)
+
+        assert json_object.count_values(body, -1) == len(tokens)
+        assert json_object.count_values(body, len(body)) >= len(tokens)
+
+
+def _with(value: bytes) -> bytes:
+    return b'{"a": [' + b",".join([value] * (json_object.ARRAYS_FROM // (len(value) + 1) + 1)) + b"]}"
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5, 50, 400])
+def test_arrays_that_take_many_times_their_bytes_are_refused_at_any_depth_before_they_are_parsed(
+    levels: int,
+) -> None:
+    body = _with(b"[" * levels + b"]" * levels)
+
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="above 8 MB it may have one in each 16 bytes"):
+        json_object.check_arrays(body)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(body)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\n              []",  # the shortest among the attributes of an instance
+        b'"[[[[[[[[[[[[[[[["',
+        rb'"\"[[[[[[[[[[[[[["',
+        b'{"a": [{"a": ["a text"]}], "b": "another text"}',
+        b'{"a":{"a":{"a":{}}}}',
+    ],
+)
+def test_an_indented_document_and_one_of_texts_and_objects_may_have_any_size(value: bytes) -> None:
+    json_object.check_arrays(_with(value))
+
+
+def test_a_small_document_may_have_any_number_of_arrays() -> None:
+    json_object.check_arrays(_with(b"[]")[: json_object.ARRAYS_FROM])
+
+
+def test_an_object_with_too_many_members_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_object, "MOST_MEMBERS", 3)
+    assert len(json_object.members(b'{"a":1,"b":1,"c":{"d":1,"e":1,"f":1,"g":1},"c":1}')) == 3
+    with pytest.raises(ValueError, match="has more than 3 members"):
+        json_object.members(b'{"a":1,"b":1,"c":1,"d":1, and no JSON')
+
+
+def test_what_is_nested_too_deeply_is_called_so() -> None:
+    for read in (json_object.parse, json_object.members):
+        with pytest.raises(ValueError, match="is nested too deeply"):
+            read(b'{"a": ' + b"[" * 1_000_000)

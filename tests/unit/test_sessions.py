@@ -129,6 +129,7 @@ def test_a_request_says_how_long_its_session_shall_last(body: bytes, seconds: in
     ("body", "rule"),
     [
         (b"seconds=300", "not a JSON document"),
+        (b'{"seconds": ' + b"[" * 65_536, "has 65548 bytes; this route takes at most 65536"),
         (b"[300]", "not a JSON object"),
         (b"\xff", "not a JSON document"),
         (b'{"seconds": 3600, "seconds": 300}', "twice"),

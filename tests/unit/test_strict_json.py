@@ -20,6 +20,7 @@ from tests.support.events import manage_request
 from tests.support.work import policy
 
 _NOT_JSON: Final = "is not a JSON document"
+_TOO_DEEP: Final = "is nested too deeply"
 _NO_OBJECT: Final = "is not a JSON object"
 _TWICE: Final = "has a member twice"
 _HALF: Final = "holds half of a surrogate pair, which is no Unicode text"
@@ -41,8 +42,8 @@ REFUSED: Final[Mapping[bytes, str]] = {
     b'\xef\xbb\xbf{"a":1}': _NOT_JSON,
     '{"a":1}'.encode("utf-16"): _NOT_JSON,
     b'{"a":' + b"9" * 5000 + b"}": _NOT_JSON,
-    b"[" * 30_000: _NOT_JSON,
-    b'{"a":' * 10_000: _NOT_JSON,
+    b"[" * 30_000: _TOO_DEEP,
+    b'{"a":' * 10_000: _TOO_DEEP,
     b'{"a":1,"a":2,': _NOT_JSON,
     b'{"a":1,"a":NaN}': _NOT_JSON,
     b'{"a":"\\ud800","b":': _NOT_JSON,

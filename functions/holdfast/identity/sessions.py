@@ -29,6 +29,8 @@ MAX_SECONDS: Final = 43_200
 Source = Literal[AuthMethod.OIDC, AuthMethod.AWS]
 """The methods whose credentials can be exchanged for a session; tokens and sessions cannot be exchanged."""
 
+_MAX_BYTES: Final = 64 * 1024
+"""Bytes of the largest body that asks for a session."""
 _NO_SECRET = secret_sha256("")  # compared if the record does not exist; it never counts as a match
 
 
@@ -171,6 +173,8 @@ def seconds(body: bytes) -> int:
     """
     if not body:
         return DEFAULT_SECONDS
+    if len(body) > _MAX_BYTES:
+        raise InvalidBody(f"The body has {len(body)} bytes; this route takes at most {_MAX_BYTES}.")
     try:
         document = json_object.parse_unique(body)
     except ValueError as error:

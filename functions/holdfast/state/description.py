@@ -1,15 +1,16 @@
 """Describe the current version and the lock of a state, without its content."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from holdfast.access import Action
-from holdfast.errors import InvalidState
+from holdfast.errors import InvalidState, TooLarge
 from holdfast.names import StateName
 from holdfast.s3.objects import Object, ObjectVersion
 from holdfast.s3.store import Store
-from holdfast.state import document, fence
+from holdfast.state import document, fence, tracked
 from holdfast.state.current_state import CurrentState, parse_metadata
 from holdfast.state.document import Summary
 from holdfast.state.held import HeldLock
@@ -26,7 +27,8 @@ class Current:
 
     Attributes:
         state: its parsed metadata; None for another program's version.
-        summary: the numbers in the document; None if it was not read, or is not a state document.
+        summary: the numbers in the document; None if it was not read, has too many values, or is not a state
+            document.
     """
 
     version: ObjectVersion
@@ -66,8 +68,8 @@ def _current(work: Work) -> tuple[ObjectVersion | None, Summary | None]:
         if stored is None:
             return None, None
         if isinstance(stored, Object):
-            try:
+            with suppress(InvalidState, TooLarge):
+                tracked.check_values(stored.body)
                 return stored.version, document.summary(stored.body)
-            except InvalidState:
-                return stored.version, None
+            return stored.version, None
     return work.store.read_version(key), None

@@ -87,8 +87,9 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
 
     Raises:
         UnreadableVersion: a document is not of format version 4; the message says which document it is.
-        TooLarge: a document has too many values.
+        TooLarge: both documents have too many values, or a document has too many objects or outputs.
     """
+    tracked.check_values(before, after)
     with _reading("from"):
         head_before = document.parse(before)
     with _reading("to"):

@@ -238,7 +238,10 @@ def _outputs(body: bytes, document: Mapping[str, Member]) -> Mapping[str, Output
     try:
         return {name: _output(member.written(whole)) for name, member in json_object.members(whole).items()}
     except ValueError:
-        raise InvalidState("The state's 'outputs' must be an object, and so must each output.") from None
+        raise InvalidState(
+            f"The state's 'outputs' must be an object of at most {json_object.MOST_MEMBERS:,} members, and so "
+            "must each output."
+        ) from None
 
 
 def _output(whole: bytes) -> Output:
@@ -283,6 +286,10 @@ def _masked(outputs: Mapping[str, Output], mask: Mask) -> bytes:
 
 
 def _members(body: bytes) -> Mapping[str, Member]:
+    try:
+        json_object.check_arrays(body)
+    except ValueError as error:
+        raise InvalidState(f"The body {error}.") from None
     return _parsed(json_object.members, body)
 
 
@@ -293,6 +300,8 @@ def _values(members: Mapping[str, Member]) -> Mapping[str, Any]:
 def _parsed(how: Callable[[bytes], _T], body: bytes) -> _T:
     try:
         return how(body)
+    except json_object.TooManyMembersError as error:
+        raise InvalidState(f"The body {error}, so it is not a state document.") from None
     except ValueError as error:
         reason = str(error)
     # The error is gone here, and with it the body's text, which its traceback kept in memory.

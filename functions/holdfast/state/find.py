@@ -41,11 +41,6 @@ _AT_ONCE: Final = 8
 """The number of states that are read in parallel."""
 _MAX_ADDRESSES: Final = 2 * MAX_STATE
 """Characters of all addresses of a state that is searched: a long name counts for each of its instances."""
-_LEAST: Final = 160
-"""The least characters that an instance counts, so that at most 200,000 instances are searched.
-
-An instance that a client writes takes more of the state.
-"""
 
 
 class By(StrEnum):
@@ -210,7 +205,7 @@ def _search(
         if objects is None:
             return SkippedState(name, Skipped.ENCRYPTED, size)
         for address, resource in objects:
-            left -= max(address.characters, _LEAST)
+            left -= address.characters
             if left < 0:
                 return SkippedState(name, Skipped.TOO_LARGE, size)
             if wanted.matches(address, resource):

@@ -7,24 +7,26 @@ memory.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 from holdfast import json_object
 from holdfast.errors import InvalidState, TooLarge
-from holdfast.json_object import Member
+from holdfast.json_object import MOST_MEMBERS, Member
 from holdfast.state import document, number, sensitivity
 from holdfast.state.number import Number
 from holdfast.state.sensitivity import Marks
 
-MAX_VALUES: Final = 3_000_000
+MAX_VALUES: Final = 1_000_000
 """The most values of a parsed document.
 
-A value needs as few as two bytes of a document, and up to 100 bytes of memory. Clients indent documents, so
+A value needs as few as two bytes of a document, and up to 170 bytes of memory. Clients indent documents, so
 that a value has 20 bytes or more.
 """
+MAX_OBJECTS: Final = 200_000
+"""The most objects of a parsed document. An object that a client writes takes 160 bytes or more of it."""
 
 _MANAGED: Final = "managed"
 _PROVIDER: Final = re.compile(r'provider\["([^"]*)"\]')
@@ -128,13 +130,15 @@ def outline(body: bytes) -> tuple[list[bytes], Mapping[str, Output]]:
     """Return the exact bytes of each resource of a state document, and its outputs.
 
     `InvalidState` is raised also if the format's version is not 4, or the resources are not a list.
-    `TooLarge` is raised if the document has more than `MAX_VALUES` values.
+    `TooLarge` is raised if the document has more than `MAX_VALUES` values or outputs than `MOST_MEMBERS`.
     """
     members = _members(body)
     _require_known_format(members)
     resources = list(_resources(body, members))
-    outputs = _parsed(members["outputs"].written(body)) if "outputs" in members else None
-    return resources, {name: _output(output) for name, output in _object(outputs, "outputs").items()}
+    outputs = _object(_parsed(members["outputs"].written(body)) if "outputs" in members else None, "outputs")
+    if len(outputs) > MOST_MEMBERS:
+        raise _too_large(len(outputs), "outputs", MOST_MEMBERS)
+    return resources, {name: _output(output) for name, output in outputs.items()}
 
 
 def objects(body: bytes) -> Iterator[tuple[Address, Tracked]] | None:
@@ -142,23 +146,43 @@ def objects(body: bytes) -> Iterator[tuple[Address, Tracked]] | None:
 
     One resource after the other is parsed, so few objects are in memory. `InvalidState` is raised as by
     `outline` and `tracking`, also during the iteration, but not for an address that occurs twice.
-    `TooLarge` is raised as by `outline`.
+    `TooLarge` is raised as by `outline`, and during the iteration after `MAX_OBJECTS` objects.
     """
     members = _members(body)
     if "encrypted_data" in members:
         return None
     _require_known_format(members)
-    return chain.from_iterable(_tracked(_parsed(written)) for written in _resources(body, members))
+    return _objects(_resources(body, members))
+
+
+def _objects(resources: Iterable[bytes]) -> Iterator[tuple[Address, Tracked]]:
+    tracked = chain.from_iterable(_tracked(_parsed(written)) for written in resources)
+    for number, each in enumerate(tracked, start=1):
+        _check_objects(number)
+        yield each
+
+
+def check_values(*bodies: bytes) -> None:
+    """Raise `TooLarge` if documents have more than `MAX_VALUES` values together."""
+    values = sum(json_object.count_values(body, MAX_VALUES // len(bodies)) for body in bodies)
+    if values > MAX_VALUES:
+        raise _too_large(values, "values", MAX_VALUES)
+
+
+def _check_objects(number: int) -> None:
+    if number > MAX_OBJECTS:
+        raise _too_large(number, "instances", MAX_OBJECTS)
+
+
+def _too_large(number: int, things: str, most: int) -> TooLarge:
+    return TooLarge(
+        f"The state has {number:,} {things} or more; one of at most {most:,} is read here. Save it with "
+        "'holdfast state get', and read it there."
+    )
 
 
 def _members(body: bytes) -> Mapping[str, Member]:
-    # Counted in the bytes, which is quick: at least as many as there are, because texts have commas, too.
-    values = sum(map(body.count, (b",", b"[", b"{")))
-    if values > MAX_VALUES:
-        raise TooLarge(
-            f"The state has about {values:,} values; one of at most {MAX_VALUES:,} is read here. Save it "
-            "with 'holdfast state get', and read it there."
-        )
+    check_values(body)
     try:
         return json_object.members(body)
     except ValueError as error:
@@ -182,7 +206,7 @@ def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
     """Parse the objects of resources, without keeping the objects of `common` resources.
 
     A common resource occurs once in each document, with the same bytes. `InvalidState` is raised if a member
-    is missing or has a wrong type, or if an address occurs twice.
+    is missing or has a wrong type, or if an address occurs twice; `TooLarge` for more than `MAX_OBJECTS` objects.
     """
     objects: dict[Address, Tracked] = {}
     seen: set[Address] = set()
@@ -193,6 +217,7 @@ def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
             if address in seen:
                 raise InvalidState(f"It has {str(address)[:_LONGEST_QUOTED]} more than once.")
             seen.add(address)
+            _check_objects(len(seen))
             if tracked.identity:
                 identities[tracked.identity] += 1
             if not is_common:

@@ -182,11 +182,11 @@ def _readable(work: Work, marker: str) -> tuple[HistoryEntry, NewVersion]:
         )
     try:
         return newest, NewVersion(document.parse(old.body), old.body)
-    except InvalidState:
+    except InvalidState as error:
         raise UnreadableVersion(
             f"The newest version of the state '{name}', {newest.id}, is not a state document, so it "
-            "is not restored. Fetch an earlier one with 'holdfast state get --version' and push it "
-            "with 'terraform state push'."
+            f"is not restored. {error.message} Fetch an earlier one with 'holdfast state get --version' and "
+            "push it with 'terraform state push'."
         ) from None
 
 
