@@ -18,12 +18,12 @@ MOST_MEMBERS: Final = 50_000
 """The most members of an object of which `members` keeps each: one takes up to 500 bytes of memory."""
 
 ARRAYS_FROM: Final = 8_000_000
-"""Bytes of the largest document that may have any number of arrays. To count them lengthens a scan by a tenth."""
+"""Bytes of the largest document that may have any number of arrays. Counting them takes a tenth of a scan."""
 BYTES_OF_ARRAY: Final = 16
 """The least bytes of an array in a larger document, on average.
 
-Each array takes 96 bytes of memory, at any depth, for the two bytes of its brackets. Clients indent states: an
-array among the attributes of an instance has 18 bytes or more.
+Each array takes 96 bytes of memory, at any depth, for the two bytes of its brackets. Clients indent states,
+so that an array among the attributes of an instance has 18 bytes or more.
 """
 
 _PIECE: Final = 64 * 1024
@@ -225,8 +225,8 @@ def check_arrays(body: bytes) -> None:
     arrays = _count(body, b"[", most)
     if arrays > most:
         raise ValueError(
-            f"has {arrays:,} arrays in {len(body):,} bytes; above {ARRAYS_FROM // 1_000_000} MB it may have one "
-            f"in each {BYTES_OF_ARRAY} bytes: indent it, or nest fewer"
+            f"has {arrays:,} arrays in {len(body):,} bytes; above {ARRAYS_FROM // 1_000_000} MB it may have "
+            f"one in each {BYTES_OF_ARRAY} bytes: indent it, or nest fewer"
         )
 
 

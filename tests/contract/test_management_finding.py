@@ -642,9 +642,7 @@ def test_outputs_are_separated_from_each_other_up_to_a_number(
 
 
 @pytest.mark.parametrize("route", ["content", "diff", "resources"])
-def test_a_document_of_more_members_than_are_read_says_so(
-    api: Api, monkeypatch: pytest.MonkeyPatch, route: str
-) -> None:
+def test_a_document_of_more_members_than_are_read_says_so(api: Api, route: str) -> None:
     many = {**json.loads(state(1)), **{f"x{number}": 1 for number in range(2_000_000 // 9)}}
     for _ in range(2):
         api.put(NAME.value, json.dumps(many).encode())

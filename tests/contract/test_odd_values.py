@@ -70,7 +70,18 @@ ODD: Final = (
     "\U0001f600" * 300,
     base64.urlsafe_b64encode(b'["freeze"]').decode(),
 )
-ODD_JSON: Final = ("1e308", "1e999", str(2**63), "-1", "NaN", "-Infinity", f"0.{'1' * 40}", "true", "[]", "{}")
+ODD_JSON: Final = (
+    "1e308",
+    "1e999",
+    str(2**63),
+    "-1",
+    "NaN",
+    "-Infinity",
+    f"0.{'1' * 40}",
+    "true",
+    "[]",
+    "{}",
+)
 """Values of a member that are written as they are."""
 
 
@@ -121,15 +132,12 @@ def functions(moto: Server) -> Iterator[Mapping[str, Any]]:
     endpoint = moto.direct.meta.endpoint_url
     settings = {"HOLDFAST_BUCKET": BUCKET, "AWS_ENDPOINT_URL": endpoint}
     with started(moto, *BELOW.values(), **settings) as handlers:
-        import_module("management.activity").connect().create_log_group(logGroupName=audit_group())  # type: ignore[attr-defined]
+        activity = vars(import_module("management.activity"))
+        activity["connect"]().create_log_group(logGroupName=activity["_AUDIT_GROUP"])
         bucket = Bucket(BUCKET, moto)
         write(work(bucket.direct_store(), NAME, OPERATOR), state(1), None)
         yield handlers
         bucket.empty()
-
-
-def audit_group() -> str:
-    return str(import_module("management.activity")._AUDIT_GROUP)
 
 
 def sent(

@@ -402,7 +402,9 @@ def test_a_slow_request_is_continued_and_lists_every_lock_before_a_state(
             step(bucket, ends)
 
 
-@pytest.mark.parametrize("rest", ["%00", "%1F", "%EF%BF%BE", "%EF%BF%BF", "a" * 1024], ids=lambda rest: rest[:9])
+@pytest.mark.parametrize(
+    "rest", ["%00", "%1F", "%EF%BF%BE", "%EF%BF%BF", "a" * 1024], ids=lambda rest: rest[:9]
+)
 def test_a_place_after_which_s3_lists_nothing_is_refused_before_s3_is_asked_for_a_list(
     bucket: Bucket, rest: str
 ) -> None:

@@ -272,11 +272,14 @@ def test_what_is_no_token_is_denied_without_asking_anybody(published: Issuer, jw
     ids=lambda moment: str(moment)[:20],
 )
 def test_a_signed_time_that_is_none_ends_in_a_denial_and_no_fault(published: Issuer, moment: object) -> None:
+    private_key = RSA.private_key
+    assert private_key is not None
+
     def verified(name: str) -> Authenticated | Denied:
         body = json.dumps({**claims(), name: moment}).replace("Infinity", "1e999")
         header = {"alg": "RS256", "kid": "one"}
         return published.verify(
-            forged(header, body.encode(), lambda data: RSA.private_key.sign(data, PKCS1v15(), SHA256()))
+            forged(header, body.encode(), lambda data: private_key.sign(data, PKCS1v15(), SHA256()))
         )
 
     expected = DenialReason.EXPIRED if moment == -1 else DenialReason.MALFORMED

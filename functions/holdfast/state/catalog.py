@@ -25,7 +25,7 @@ PAGE: Final = 999
 _LONGEST_KEY: Final = 1024
 """Bytes of the longest key of S3."""
 _NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""The characters that no XML 1.0 document has, as S3's lists are. A list after such a key may never arrive."""
+"""The characters that no XML 1.0 document has. S3's lists are XML: one after such a key may never arrive."""
 
 _T = TypeVar("_T")
 

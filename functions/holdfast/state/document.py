@@ -239,8 +239,8 @@ def _outputs(body: bytes, document: Mapping[str, Member]) -> Mapping[str, Output
         return {name: _output(member.written(whole)) for name, member in json_object.members(whole).items()}
     except ValueError:
         raise InvalidState(
-            f"The state's 'outputs' must be an object of at most {json_object.MOST_MEMBERS:,} members, and so "
-            "must each output."
+            f"The state's 'outputs' must be an object of at most {json_object.MOST_MEMBERS:,} members, and "
+            "so must each output."
         ) from None
 
 

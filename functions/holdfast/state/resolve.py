@@ -25,7 +25,7 @@ from holdfast.work import Work
 SECONDS: Final = 8.0
 """The time after which a search pauses; the next request continues it."""
 PAGES: Final = 2
-"""The pages of the history after which a search pauses: 44 requests to S3, whoever asks."""
+"""The pages of the history after which a search pauses, too: after 44 requests to S3."""
 
 _RULE: Final = (
     "'version' must be a serial, as @12; a time with an offset, as @2026-11-20T14:00:00Z; @previous; or "

@@ -157,8 +157,8 @@ def objects(body: bytes) -> Iterator[tuple[Address, Tracked]] | None:
 
 def _objects(resources: Iterable[bytes]) -> Iterator[tuple[Address, Tracked]]:
     tracked = chain.from_iterable(_tracked(_parsed(written)) for written in resources)
-    for number, each in enumerate(tracked, start=1):
-        _check_objects(number)
+    for count, each in enumerate(tracked, start=1):
+        _check_objects(count)
         yield each
 
 
@@ -169,14 +169,14 @@ def check_values(*bodies: bytes) -> None:
         raise _too_large(values, "values", MAX_VALUES)
 
 
-def _check_objects(number: int) -> None:
-    if number > MAX_OBJECTS:
-        raise _too_large(number, "instances", MAX_OBJECTS)
+def _check_objects(count: int) -> None:
+    if count > MAX_OBJECTS:
+        raise _too_large(count, "instances", MAX_OBJECTS)
 
 
-def _too_large(number: int, things: str, most: int) -> TooLarge:
+def _too_large(count: int, things: str, most: int) -> TooLarge:
     return TooLarge(
-        f"The state has {number:,} {things} or more; one of at most {most:,} is read here. Save it with "
+        f"The state has {count:,} {things} or more; one of at most {most:,} is read here. Save it with "
         "'holdfast state get', and read it there."
     )
 
@@ -206,7 +206,8 @@ def tracking(resources: Sequence[bytes], common: frozenset[bytes]) -> Tracking:
     """Parse the objects of resources, without keeping the objects of `common` resources.
 
     A common resource occurs once in each document, with the same bytes. `InvalidState` is raised if a member
-    is missing or has a wrong type, or if an address occurs twice; `TooLarge` for more than `MAX_OBJECTS` objects.
+    is missing or has a wrong type, or if an address occurs twice. `TooLarge` is raised for more than
+    `MAX_OBJECTS` objects.
     """
     objects: dict[Address, Tracked] = {}
     seen: set[Address] = set()
