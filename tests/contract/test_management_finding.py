@@ -624,6 +624,16 @@ def test_a_state_of_arrays_in_arrays_is_written_no_more_and_stays_readable_where
     assert (described["size"], described["resources"], described["encrypted"]) == (len(nested(2)), None, None)
 
 
+def test_a_description_of_a_state_of_many_values_has_no_numbers(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracked, "MAX_VALUES", 50)
+    for number, resources in ((3, {"managed": 3, "data": 0, "outputs": 1}), (60, None)):
+        api.put(NAME.value, document(resource(instances=[{"index_key": each} for each in range(number)])))
+        described = json.loads(api.ask(f"states/{NAME}")["body"])
+        assert (described["resources"], described["status"]) == (resources, "other_program")
+
+
 def test_outputs_are_separated_from_each_other_up_to_a_number(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
