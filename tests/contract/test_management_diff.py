@@ -290,6 +290,7 @@ def test_a_version_of_more_values_than_are_parsed_is_refused(bucket: Bucket) -> 
     ("outputs", "instances", "expected"),
     [
         ({str(number): {} for number in range(19)}, 19, 200),
+        ({"a": {"value": "," * 200}}, 0, 200),
         ({"a": {"value": list(range(160))}}, 0, "values or more; one of at most 300"),
         ({str(number): {} for number in range(21)}, 0, "21 outputs or more; one of at most 20"),
         ({}, 21, "21 instances or more; one of at most 20"),

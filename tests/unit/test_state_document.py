@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast import json_object
 from holdfast.errors import InvalidState, NotAllowed
-from holdfast.state import document, tracked
+from holdfast.state import document, malformed, tracked
 from holdfast.state.document import Mask, Output, Revision, StateDocument
 from tests.support.documents import LINEAGE, encrypted_state, state
 
@@ -289,3 +290,10 @@ def test_nothing_is_read_of_what_is_no_state(read: Callable[[bytes], object]) ->
     for body, rule in ((b"[]", "not a JSON object"), (b'{"version": 4}', "'serial'")):
         with pytest.raises(InvalidState, match=rule):
             read(body)
+
+
+def test_a_body_of_too_many_members_is_refused_without_a_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(malformed, "described", lambda *_: pytest.fail("it parses the body again"))
+    many = ",".join(f'"x{number}": 1' for number in range(json_object.MOST_MEMBERS + 1))
+    with pytest.raises(InvalidState, match="The body has more than 50,000 members"):
+        document.summary(f'{{"version": 4, "serial": 1, {many}}}'.encode())
