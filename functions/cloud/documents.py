@@ -34,7 +34,7 @@ HEADERS: Final = {
 """Headers of every document."""
 
 PAGE_SIZE: Final = 100
-"""The maximum and the default number of workspaces in a page."""
+"""The maximum and the default number of items in a page."""
 
 _MAX_BYTES: Final = 64 * 1024
 """Bytes of the largest document of a request, except one with a state."""
@@ -48,6 +48,10 @@ OF_WORKSPACES: Final = " ".join(
     )
 )
 """The parameters of the list of workspaces."""
+_OF_ORGANIZATION: Final = "filter[organization][name]"
+_OF_WORKSPACE: Final = "filter[workspace][name]"
+OF_VERSIONS: Final = f"{_OF_ORGANIZATION} {_OF_WORKSPACE} page[number] page[size]"
+"""The parameters of the list of versions."""
 _TAGS_AGAIN: Final = "TagBindings"
 """The parameter with which go-tfe repeats a map of tags in Go's own notation, beside the filters by tags."""
 OF_PROJECTS: Final = "filter[names] q page[number] page[size]"
@@ -153,20 +157,25 @@ def page(
     workspaces: Sequence[Workspace], number: int, size: int, caller: Caller, own_locks: OwnLocks
 ) -> Payload:
     """Return one page of a list of workspaces."""
-    pages = max(1, -(-len(workspaces) // size))
+    shown = workspaces[(number - 1) * size : number * size]
     return answer(
-        [workspace(stored, caller, own_locks) for stored in workspaces[(number - 1) * size : number * size]],
-        meta={
-            "pagination": {
-                "current-page": number,
-                "page-size": size,
-                "prev-page": number - 1 or None,
-                "next-page": number + 1 if number < pages else None,
-                "total-pages": pages,
-                "total-count": len(workspaces),
-            }
-        },
+        [workspace(stored, caller, own_locks) for stored in shown],
+        meta=_pagination(number, size, len(workspaces)),
     )
+
+
+def _pagination(number: int, size: int, total: int) -> Mapping[str, Any]:
+    pages = max(1, -(-total // size))
+    return {
+        "pagination": {
+            "current-page": number,
+            "page-size": size,
+            "prev-page": number - 1 or None,
+            "next-page": number + 1 if number < pages else None,
+            "total-pages": pages,
+            "total-count": total,
+        }
+    }
 
 
 def tag_bindings(tags: Mapping[str, str]) -> Payload:
@@ -179,13 +188,21 @@ def tag_bindings(tags: Mapping[str, str]) -> Payload:
     )
 
 
-def version(stored: Version, api_address: str) -> Payload:
-    """Return a version of a state, with the address from which to download it.
+def versions(stored: Sequence[Version], number: int, size: int, total: int, api_address: str) -> Payload:
+    """Return one page of a list of versions, of which there are `total`."""
+    listed = [_version(each, api_address) for each in stored]
+    return answer(listed, meta=_pagination(number, size, total))
 
-    The address is absolute, because not every client resolves relative ones.
-    """
+
+def version(stored: Version, api_address: str) -> Payload:
+    """Return a version of a state, with the address from which to download it."""
+    return answer(_version(stored, api_address))
+
+
+def _version(stored: Version, api_address: str) -> Mapping[str, Any]:
     attributes: dict[str, Any] = {
-        "status": "finalized",
+        "status": "discarded" if stored.was_refused else "finalized",
+        # It is absolute, because not every client resolves relative addresses.
         "hosted-state-download-url": f"{api_address}/api/v2/state-versions/{stored.id}/download",
         "created-at": timestamp.write(stored.created_at),
     }
@@ -196,7 +213,7 @@ def version(stored: Version, api_address: str) -> Payload:
 
 def committed(written: UploadId) -> Payload:
     """Return the state version of a committed upload."""
-    return _state_version(written, {"status": "finalized", "serial": written.serial})
+    return answer(_state_version(written, {"status": "finalized", "serial": written.serial}))
 
 
 def upload(created: UploadId, state_address: str, json_address: str) -> Payload:
@@ -207,11 +224,11 @@ def upload(created: UploadId, state_address: str, json_address: str) -> Payload:
         "hosted-state-upload-url": state_address,
         "hosted-json-state-upload-url": json_address,
     }
-    return _state_version(created, attributes)
+    return answer(_state_version(created, attributes))
 
 
-def _state_version(version_id: VersionId | UploadId, attributes: Mapping[str, Any]) -> Payload:
-    return answer({"id": str(version_id), "type": "state-versions", "attributes": attributes})
+def _state_version(version_id: VersionId | UploadId, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"id": str(version_id), "type": "state-versions", "attributes": attributes}
 
 
 def outputs(of_version: Outputs) -> bytes:
@@ -367,6 +384,14 @@ def wanted(query: Mapping[str, str]) -> Wanted:
         tuple(tags),
         frozenset(_keys(query, "search[exclude-tags]")),
     )
+
+
+def workspace_wanted(query: Mapping[str, str]) -> tuple[str, str]:
+    """Parse the names of the organization and the workspace of a list of versions; both are required."""
+    for parameter in (_OF_ORGANIZATION, _OF_WORKSPACE):
+        if not query.get(parameter):
+            raise _invalid_parameter(parameter, f"This list needs the parameter '{parameter}'.")
+    return query[_OF_ORGANIZATION], query[_OF_WORKSPACE]
 
 
 def is_reversed(query: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from cloud.requests import Request
 from gateway import downloads, function, logged, payload
 from gateway.payload import Payload
 from gateway.responses import Response, respond
-from gateway.router import ANY_CALLER, Route, Router, by_id, by_name, text
+from gateway.router import ANY_CALLER, Route, Router, Target, by_id, by_name, text
 from holdfast.access import Action, OwnLocks, named
 from holdfast.audit import Event
 from holdfast.cloud import locking, staging, uploads, versions, workspaces
@@ -237,6 +237,14 @@ def _current_version(request: Request, _: WorkspaceId) -> Response:
     return Response(document, {"version_id": current.id.version_id})
 
 
+def _list_versions(request: Request) -> Response:
+    name = state_name(*documents.workspace_wanted(request.query))
+    request.target = Target(name)  # the query names the state, which the log shows
+    number, size = documents.page_wanted(request.query)
+    listed, total = versions.listed(request.work, (number - 1) * size, size)
+    return Response(documents.versions(listed, number, size, total, request.api_address))
+
+
 def _read_version(request: Request, version: VersionId | UploadId) -> Response:
     """Describe a version, or commit an upload: after an upload clients always request its description."""
     if isinstance(version, UploadId):
@@ -408,6 +416,14 @@ _ROUTES: Final = [
         needs=Action.READ_OUTPUTS,
     ),
     Route(f"{_BY_ID}/state-versions", "POST", _create_version, Event.UPLOAD_CREATED, needs=Action.WRITE),
+    Route(
+        "/state-versions",
+        "GET",
+        _list_versions,
+        Event.HISTORY_READ,
+        needs=Action.READ_HISTORY,
+        query=documents.OF_VERSIONS,
+    ),
     Route("/state-versions/{version_id}", "GET", _read_version, Event.WORKSPACE_READ, needs=Action.READ),
     Route("/state-versions/{version_id}/download", "GET", _download, Event.STATE_READ, needs=Action.READ),
     Route(

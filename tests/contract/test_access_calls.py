@@ -53,12 +53,14 @@ DECIDED_LATER = {
     ),
     f"POST {_ORGANIZATION}/workspaces": "the body names the state",
     f"GET {MANAGEMENT}activity?state={{name}}": "the query names the state",
+    f"GET {CLOUD}state-versions?{access_calls.OF_A_WORKSPACE}": "the query names the state",
     f"GET {CLOUD}state-versions/{{version_id:upload}}": "a version is read, an upload is committed",
 }
 """Requests for which the route's check is not enough, and why only the library can decide."""
 NAMES_NO_STATE = {
     "cursor": "tests of the lists send one from outside of the scope",
     **dict.fromkeys(("since", "until"), "a time"),
+    **dict.fromkeys(("page[number]", "page[size]"), "numbers"),
 }
 """Parameters that need no row, and why."""
 

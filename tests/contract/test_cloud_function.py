@@ -687,3 +687,79 @@ def test_the_upload_in_one_step_of_older_clients_writes_the_same(cloud: Handle, 
     for broken in ("!", "a", "\u00e4"):
         assert error(create(cloud, mine, announced(body, 2, state=broken))) == (400, "invalid_document")
     assert versions(moto) == 1
+
+
+OF_PROD = {"filter[organization][name]": "network", "filter[workspace][name]": "prod"}
+
+
+def test_a_dashboard_lists_the_versions_of_a_workspace_by_its_name_page_by_page(cloud: Handle) -> None:
+    workspace = locked(cloud)
+    for serial in (1, 2, 3):
+        write(cloud, workspace, state(serial), serial)
+    auditor = Caller("token:x", (Grant(Role.AUDITOR, ("network/*",)),))
+
+    def listed(**page: str) -> Any:
+        answer = ask(cloud, "GET", "state-versions", auditor, query={**OF_PROD, **page})
+        return data(answer), json.loads(answer["body"])["meta"]["pagination"]
+
+    every, pages = listed()
+    first, of_first = listed(**{"page[size]": "2"})
+    last, of_last = listed(**{"page[size]": "2", "page[number]": "2"})
+    beyond, _ = listed(**{"page[number]": "999999999"})
+
+    assert [each["attributes"]["serial"] for each in every] == [3, 2, 1]
+    assert {each["attributes"]["status"] for each in every} == {"finalized"}
+    current = data(ask(cloud, "GET", f"workspaces/{workspace}/current-state-version"))
+    assert every[0] == current
+    assert download(cloud, every[2])["body"].encode() == state(1)
+    assert (pages["total-count"], pages["total-pages"], pages["next-page"]) == (3, 1, None)
+    assert (first, last, beyond) == (every[:2], every[2:], [])
+    assert (of_first["next-page"], of_last["prev-page"], of_last["next-page"]) == (2, 1, None)
+
+
+def test_the_list_of_versions_marks_a_refused_write_on_every_page(cloud: Handle, moto: Server) -> None:
+    workspace = locked(cloud)
+    write(cloud, workspace, state(1))
+    first = moto.direct.head_object(Bucket=CLOUD_BUCKET, Key=STATE_KEY)["Metadata"]
+    # A writer that had lost the lock stored serial 2 and was refused. The next holder's version says so.
+    over = {**first, "serial": "2", "over-serial": "1", "over-lineage": LINEAGE}
+    for content in ("refused", "of the next holder"):
+        body = state(2, content=content)
+        moto.direct.put_object(Bucket=CLOUD_BUCKET, Key=STATE_KEY, Body=body, Metadata=over)
+    unlock(cloud, workspace)
+
+    def status(page: int) -> Any:
+        (shown,) = data(
+            ask(
+                cloud,
+                "GET",
+                "state-versions",
+                query={**OF_PROD, "page[size]": "1", "page[number]": str(page)},
+            )
+        )
+        return shown["attributes"]["status"]
+
+    assert [status(page) for page in (1, 2, 3)] == ["finalized", "discarded", "finalized"]
+
+
+@pytest.mark.parametrize("missing", OF_PROD)
+def test_a_list_of_versions_without_its_names_is_refused(cloud: Handle, missing: str) -> None:
+    query = {name: value for name, value in OF_PROD.items() if name != missing}
+    answer = ask(cloud, "GET", "state-versions", query=query)
+    assert error(answer) == (400, "invalid_document")
+    assert json.loads(answer["body"])["errors"][0]["source"] == {"parameter": missing}
+
+
+def test_the_versions_of_a_deleted_state_are_listed_and_those_of_no_workspace_are_404(
+    cloud: Handle, log: list[str]
+) -> None:
+    assert error(ask(cloud, "GET", "state-versions", query=OF_PROD)) == (404, "no_workspace")
+    workspace = locked(cloud)
+    assert data(ask(cloud, "GET", "state-versions", query=OF_PROD)) == []
+    write(cloud, workspace, state(1))
+    unlock(cloud, workspace)
+    assert ask(cloud, "DELETE", BY_NAME, OPERATOR)["statusCode"] == 204
+    (version,) = data(ask(cloud, "GET", "state-versions", query=OF_PROD))
+    assert version["attributes"]["serial"] == 1
+    line = json.loads(log[-1])
+    assert (line["message"], line["state"]) == ("history.read", "network/prod")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 
@@ -100,6 +101,24 @@ def test_each_version_says_what_became_of_its_write_wherever_a_page_ends(bucket:
         (marker,) = [one.entry for one in versions if one.entry.is_delete_marker]
         assert (marker.size, marker.is_current) == (None, False)
         assert [one.entry.is_current for one in versions] == [True, *[False] * 7]
+    counted = [one for one in every_page(bucket, 20) if not one.entry.is_delete_marker]
+    for first, count in product(range(9), (1, 2, 3, 8)):
+        window = history.numbered(work(bucket.store(), NAME, READER), first, count)
+        assert window == (counted[first : first + count], 7), (first, count)
+
+
+def test_a_page_by_number_reads_its_own_versions_and_the_next_newer_one(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for serial in range(1, 8):
+        put(bucket, state(serial))
+    for first, count, read in ((0, 2, 3), (2, 3, 4), (7, 2, 0)):
+        store = bucket.store()
+        history.numbered(work(store, NAME, READER), first, count)
+        assert sorted(store.budget.requests) == [*["GetObject"] * read, "ListObjectVersions"], first
+    monkeypatch.setattr(history, "MOST_NUMBERED", 5)
+    versions, total = history.numbered(work(bucket.store(), NAME, READER), 4, 20)
+    assert ([serial for serial, _ in told(versions)], total) == ([3], 5)
 
 
 @pytest.mark.parametrize("listed", [1, 2, 3, 1000])

@@ -113,6 +113,7 @@ POST   {ws}/{safe}                             401     403     403    403    403
 GET    {ws}/current-state-version              401     403     403    200    200        200 |    403       403
 GET    {ws}/current-state-version-outputs      401     200     403    200    200        200 |    403       403
 POST   {ws}/state-versions                     401     403     403    403    409        409 |    403       403
+GET    state-versions?{of}                     401     403     200    200    200        200 |    403       403
 GET    state-versions/{version_id}             401     403     403    200    200        200 |    403       403
 GET    state-versions/{version_id:upload}      401     403     403    403    409        409 |    403       403
 GET    state-versions/{version_id}/download    401     403     403    200    200        200 |    403       403
@@ -127,10 +128,12 @@ request that names no state has no status outside. `{version_id:large}` is the I
 large for a response.
 """
 
+OF_A_WORKSPACE: Final = "filter[organization][name]={organization}&filter[workspace][name]={workspace}"
 _SHORT: Final = {
     "{org}": "organizations/{organization}",
     "{ws}": "workspaces/{workspace_id}",
     "{safe}": "actions/safe-delete",
+    "{of}": OF_A_WORKSPACE,
 }
 _COMMAND: Final = "0123456789abcdef" * 2
 _MD5: Final = "0" * 32

@@ -1,29 +1,37 @@
 """Versions of a workspace's state, and their outputs. A version that is gone raises `NoVersion`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast.access import Action
+from holdfast.cloud import workspaces
 from holdfast.cloud.ids import OutputId, VersionId
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.errors import InvalidState, NoState, NoVersion, UnreadableState
 from holdfast.names import StateName
 from holdfast.s3.objects import Object, ObjectVersion
-from holdfast.state import document, fence
+from holdfast.state import document, fence, history
 from holdfast.state.current_state import parse_metadata
 from holdfast.state.document import Output, Revision
+from holdfast.state.history import Status
 from holdfast.state.read import require_not_empty
 from holdfast.work import Work
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a state; its revision is None if the metadata does not contain it."""
+    """A version of a state.
+
+    Attributes:
+        revision: None if the metadata does not contain it.
+        was_refused: whether the history shows that its write was refused.
+    """
 
     id: VersionId
     revision: Revision | None
     created_at: datetime
+    was_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,28 @@ def current(work: Work) -> Version:
         raise _no_state(work)
     require_not_empty(version.size)
     return _described(work.name, version)
+
+
+def listed(work: Work, first: int, count: int) -> tuple[Sequence[Version], int]:
+    """Return versions without their content, the newest first, and how many there are.
+
+    A workspace whose state was deleted has the versions from before.
+
+    Raises:
+        NoWorkspace: there is neither a version nor a workspace.
+    """
+    found, total = history.numbered(work, first, count)
+    if total == 0:
+        workspaces.require_exists(work)
+    return [
+        Version(
+            VersionId(work.name, each.entry.id, each.entry.size or 0),
+            each.state.revision if each.state else None,
+            each.entry.last_modified,
+            was_refused=each.status is Status.NEVER_ACKNOWLEDGED,
+        )
+        for each in found
+    ], total
 
 
 def describe(work: Work, version_id: str) -> Version:

@@ -105,11 +105,16 @@ def read(work: Work) -> Workspace:
     Raises `NoWorkspace` if it does not exist; the client then creates it.
     """
     work.require(Action.READ_METADATA)
-    record = records.read(work.store, work.name)
-    if record is None and work.store.read_version(work.name.state_key) is None:
+    return _minted(work, require_exists(work))
+
+
+def require_exists(work: Work) -> records.Record | None:
+    """Return a workspace's record, None if it only has a state; `NoWorkspace` if it has neither."""
+    stored = records.read(work.store, work.name)
+    if stored is None and work.store.read_version(work.name.state_key) is None:
         organization, workspace = organization_and_workspace(work.name) or ("", work.name.value)
         raise NoWorkspace(f"There is no workspace '{workspace}' in the organization '{organization}'.")
-    return _minted(work, record.record if record else None)
+    return stored.record if stored else None
 
 
 def read_by_id(work: Work, workspace: WorkspaceId) -> Workspace:

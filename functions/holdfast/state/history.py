@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from holdfast.access import Action
@@ -26,6 +27,9 @@ from holdfast.work import Work
 
 PAGE: Final = 20
 """The most versions and delete markers on a page."""
+
+MOST_NUMBERED: Final = 10_000
+"""The most versions and delete markers that are counted from the newest, ten requests. A cursor goes on."""
 
 _AT_ONCE: Final = 8
 _LISTED: Final = 1000
@@ -86,6 +90,25 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page[Versi
     entries, last = _list(work.store, work.name, after, page_size)
     versions = _read(work, entries, _ids(entries), newer, with_lock=cursor is None)
     return Page(versions, _cursor(work.name, last, newer) if last else None)
+
+
+def numbered(work: Work, first: int, count: int) -> tuple[Sequence[Version], int]:
+    """Read versions of the history by their place, the newest at 0, without delete markers.
+
+    It takes one request for each thousand entries, one for each version that it reads, and one for the lock.
+
+    Returns:
+        The versions, without those that are removed meanwhile, and how many versions the history has: among
+        its newest `MOST_NUMBERED` entries, for both.
+    """
+    work.require(Action.READ_HISTORY)
+    entries = list(islice(work.store.versions(work.name.state_key), MOST_NUMBERED))
+    ids = _ids(entries)
+    wanted = ids[first : first + count]
+    # The status of a version takes the next newer version, too.
+    read = ids[max(first - 1, 0) : first + count] if wanted else []
+    versions = _read(work, entries, read, _Newer(), with_lock=first == 0 and bool(wanted))
+    return [each for each in versions if each.entry.id in wanted], len(ids)
 
 
 def version(work: Work, version_id: str) -> Version:
