@@ -9,6 +9,7 @@ function raises, so all three get the events again, with the same IDs.
 """
 
 import json
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -58,8 +59,10 @@ _logs = connect()
 _sns = None
 _s3: Any = None
 if _TOPIC:
+    from audit_trail.bound import Bound, is_of_nobody_else
     from holdfast import notification
 
+    _bound = Bound()
     _sns = notification.connect()
 if _ARCHIVE:
     _s3 = boto3.Session().client("s3", config=_CONFIG)
@@ -115,8 +118,12 @@ def _archive(bucket: str, events: Sequence[AuditEvent]) -> None:
 def _notify(sns: "notification.SnsClient", topic: str, events: Sequence[AuditEvent], left: int) -> None:
     """Publish the chosen events. A failure is logged and not raised: the events are written."""
     parsed = (json.loads(event.message) for event in events)
-    told = [notification.of_event(_TEAM, event) for event in parsed if event["event"] in _NOTIFIED]
-    if failed := notification.publish(sns, topic, told, left):
+    chosen = [event for event in parsed if event["event"] in _NOTIFIED and not is_of_nobody_else(event)]
+    due = _bound.due(chosen, time.monotonic())
+    messages = [
+        notification.of_event(_TEAM, told.event, others=told.others, is_full=told.is_full) for told in due
+    ]
+    if failed := notification.publish(sns, topic, messages, left):
         _log.error("notify.failed", extra=failed)
 
 

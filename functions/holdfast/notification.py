@@ -26,6 +26,8 @@ SECONDS: Final = 2.0
 """How long a request may take."""
 IN_ALL: Final = 30.0
 """For how long requests begin, if the function has so long: the next delivery must not wait for more."""
+MOST: Final = 10
+"""The most messages of a kind within an hour. Further ones are counted, and a message has the number."""
 _RESERVE: Final = SECONDS + 1
 """Seconds of the function for the last request and the line of its log."""
 
@@ -52,19 +54,21 @@ class SnsClient(Protocol):
     def publish(self, **request: Any) -> object: ...
 
 
-def message(team: str, event: str, fields: Mapping[str, object], more: str) -> Message:
+def message(team: str, event: str, fields: Mapping[str, object], more: str, note: str = "") -> Message:
     """Return the message about an event.
 
     Args:
         event: a name such as `state.deleted`.
         fields: the event's fields; their names are fixed words, their values may be anybody's.
         more: the command that shows more; without anybody's text, because people paste it.
+        note: a sentence of ours about other messages, or empty.
     """
     if not _EVENT.fullmatch(event):
         raise ValueError("the name of an event has letters, one '.' and '_'")
     subject = f"Holdfast: {event} in team {team}"
     lines = (f"{name}: {quoted(value, typed=_is_typed(name, value))}" for name, value in fields.items())
-    return Message(event, subject, "\n".join((subject, "", *lines, "", f"More: {more}")))
+    noted = (note, "") if note else ()
+    return Message(event, subject, "\n".join((subject, "", *lines, "", *noted, f"More: {more}")))
 
 
 def quoted(value: object, *, typed: bool = True) -> str:
@@ -96,12 +100,22 @@ def _state(value: object) -> StateName | None:
         return None
 
 
-def of_event(team: str, event: Mapping[str, object]) -> Message:
-    """Return the message about an event of the audit trail, with all fields of the event."""
+def of_event(team: str, event: Mapping[str, object], *, others: int = 0, is_full: bool = False) -> Message:
+    """Return the message about an event of the audit trail, with all fields of the event.
+
+    Args:
+        others: how many events of the same kind and principal got no message since the message before.
+        is_full: whether most of further ones get no message in this hour.
+    """
     name, fields = str(event["event"]), {field: value for field, value in event.items() if field != "event"}
     state = _state(event.get("state", ""))
-    which = f"--state {state}" if state else f"--event {name}"
-    return message(team, name, fields, f"holdfast audit --team {team} {which}")
+    notes = []
+    if others:
+        notes.append(f"And {others} others of the same kind and principal since the message before.")
+    if is_full:
+        notes.append("In this hour most of those that follow get no message: they are counted.")
+    which = f"--state {state}" if state and not notes else f"--event {name}"
+    return message(team, name, fields, f"holdfast audit --team {team} {which}", " ".join(notes))
 
 
 def connect() -> Any:

@@ -1,7 +1,7 @@
 """Find what somebody should look at in a team's bucket, from lists, locks and token records.
 
 No state is read: a list has the size and the time of each. A freeze is a lock with a mark, so each lock is
-read. Trust records do not end, so they are not read either.
+read, up to a bound. Trust records do not end, so they are not read either.
 """
 
 import json
@@ -19,6 +19,7 @@ from holdfast.identity import records, tokens
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token
 from holdfast.names import LOCKS, RESERVED, STATES, StateName
+from holdfast.notification import MOST
 from holdfast.s3.objects import ListedKey
 from holdfast.s3.store import Store
 from holdfast.state import held
@@ -34,6 +35,9 @@ LARGE: Final = LAMBDA_PAYLOAD * 7 // 10
 """Bytes from which a state nears the limit of `backend "http"`. A state above the limit does not use it."""
 ENDS_SOON: Final = timedelta(days=14)
 """The time before the end of a token in which it is a finding, unless it was made for a shorter time."""
+
+MOST_LOCKS: Final = 3_000
+"""The most locks and freezes that a look reads, so that it ends before the function does."""
 
 _PROBES: Final = f"{RESERVED}/{'0' * 16}"
 
@@ -59,6 +63,7 @@ class Kind(StrEnum):
     """The kinds of findings, as the events of their messages."""
 
     LOCK_HELD = "watch.lock_held"
+    LOCKS_UNREAD = "watch.locks_unread"
     STATE_LARGE = "watch.state_large"
     TOKEN_ENDS = "watch.token_ends"  # noqa: S105 the name of an event
     PROBE_ENDS = "watch.probe_ends"
@@ -99,6 +104,8 @@ class Seen:
         tokens: the valid tokens that end, without the probe's; sorted by their ends.
         enabled: whether the probe has credentials.
         probe: the valid token of the newest of them, or None.
+        unread: the number of locks and freezes that were not read, because there are too many.
+        unread_since: the time of the oldest of them; None without such a lock.
     """
 
     locks: Sequence[tuple[StateName, HeldLock]]
@@ -107,6 +114,8 @@ class Seen:
     tokens: Sequence[Token]
     enabled: bool
     probe: Token | None
+    unread: int = 0
+    unread_since: datetime | None = None
 
     @property
     def oldest_lock(self) -> int:
@@ -115,13 +124,18 @@ class Seen:
 
 
 def look(store: Store, now: datetime) -> Seen:
-    """Look at a bucket: one request for each thousand keys, and one for each lock and token."""
-    locked, large = [], []
+    """Look at a bucket: one request for each thousand keys, one for each token, and one for each lock.
+
+    Of the locks it reads the oldest `MOST_LOCKS`, because one writer can hold any number of them.
+    """
+    all_locks, large = [], []
     for entry in _listed(store, LOCKS.prefix):
         if name := LOCKS.name(entry.key):
-            locked.append(name)
+            all_locks.append((entry.last_modified, name))
         elif (name := STATES.name(entry.key)) and LARGE <= entry.size <= LAMBDA_PAYLOAD:
             large.append((name, entry))
+    all_locks.sort(key=lambda listed: listed[0])
+    locked, unread = [name for _, name in all_locks[:MOST_LOCKS]], all_locks[MOST_LOCKS:]
     read = zip(locked, at_once.results(lambda name: held.read(store, name), locked), strict=True)
     locks = [(name, lock) for name, lock in read if lock]
     valid = [token for token in _tokens(store) if token.status(now) == "active"]
@@ -136,6 +150,8 @@ def look(store: Store, now: datetime) -> Seen:
         tokens=sorted((token for token in others if token.expires), key=_last),
         enabled=newest is not None,
         probe=next((token for token in valid if secret_key(token.id) == newest), None),
+        unread=len(unread),
+        unread_since=unread[0][0] if unread else None,
     )
 
 
@@ -159,10 +175,28 @@ def findings(
     elif seen.enabled and not seen.probe:
         text = "The probe's token has expired, or was revoked."
         all_findings.append(Finding(Kind.PROBE_ENDED, {}, text, f"holdfast watch enable --team {team}", None))
+    if seen.unread_since:
+        all_findings.append(_unread(seen.unread, seen.unread_since))
     all_findings += [_ends(token, team) for token in seen.tokens if _ends_soon(token, now)]
     all_findings += [_large(name, entry) for name, entry in seen.large]
     all_findings += [_held(name, lock, old) for name, lock in seen.locks if _age(lock) >= old]
     return all_findings
+
+
+def due(found: Sequence[Finding], now: datetime) -> list[tuple[Finding, int]]:
+    """Return the findings that a look sends, at most `MOST` of a kind.
+
+    Beside each is how many others of its kind are left out; only the last of a kind has any.
+    """
+    kinds: dict[Kind, list[Finding]] = {}
+    for finding in found:
+        if finding.is_due(now):
+            kinds.setdefault(finding.kind, []).append(finding)
+    sent = []
+    for of_kind in kinds.values():
+        *first, last = of_kind[:MOST]
+        sent += [*((finding, 0) for finding in first), (last, max(len(of_kind) - MOST, 0))]
+    return sent
 
 
 def secret_key(token_id: str) -> str:
@@ -250,6 +284,15 @@ def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:
     fields = {"state": name, "held_by": lock.holder, "lock_id": lock.info.id, "since": _written(taken)}
     text = f"{name} is locked since {_written(taken)} by {lock.holder or 'somebody'}."
     return Finding(Kind.LOCK_HELD, fields, text, f"holdfast lock show {name}", taken + old)
+
+
+def _unread(count: int, since: datetime) -> Finding:
+    text = (
+        f"The look read the {MOST_LOCKS:,} oldest locks and freezes. It did not read the other {count:,}, "
+        f"which are from {_written(since)} or later."
+    )
+    fields = {"read": MOST_LOCKS, "unread": count, "unread_since": _written(since)}
+    return Finding(Kind.LOCKS_UNREAD, fields, text, "holdfast lock list", since)
 
 
 def _large(name: StateName, entry: ListedKey) -> Finding:

@@ -29,6 +29,8 @@ _DEPLOYMENT: Final = Deployment.from_environment("team", "probed_api", "notify_t
 _TEAM: Final = _DEPLOYMENT.team
 _TOPIC: Final = _DEPLOYMENT.notify_topic
 _OLD: Final = watching.OLD if _POLICY.old_lock is None else _POLICY.old_lock
+_STATUS: Final = f"holdfast watch status --team {_TEAM}"
+"""The command that shows every finding."""
 _RESERVE: Final = 15.0
 """Seconds at the end for metrics and messages, and for the last request to S3."""
 
@@ -63,8 +65,9 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
     _put({Metric.OLDEST_LOCK: seen.oldest_lock, Metric.ATTENTION: attention})
     due = [
         notification.message(_TEAM, finding.kind, finding.fields, finding.do)
-        for finding in findings
-        if finding.is_due(now)
+        if not others
+        else notification.message(_TEAM, finding.kind, finding.fields, _STATUS, f"And {others} others.")
+        for finding, others in watching.due(findings, now)
     ]
     left = context.get_remaining_time_in_millis()
     unsent = notification.publish(_sns, _TOPIC, due, left) if _sns and _TOPIC else {}
@@ -72,6 +75,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:  
         "oldest_lock": seen.oldest_lock,
         "attention": attention,
         "frozen": seen.frozen,
+        "unread": seen.unread,
         "findings": [finding.kind for finding in findings],
         "probe": probed,
         "s3_requests": len(store.budget.requests),

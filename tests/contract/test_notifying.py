@@ -15,7 +15,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from holdfast import notification
+from holdfast import audit, notification
 from tests.contract.conftest import Server
 from tests.contract.test_audit_trail import Trail, line, now
 from tests.support.environment import set_environment
@@ -93,16 +93,58 @@ def test_the_chosen_events_reach_the_topic_and_every_event_the_archive(watched: 
     )
 
 
-def test_many_events_do_not_keep_the_last_one_from_the_topic(
+def test_many_events_of_many_callers_do_not_keep_the_last_one_from_the_topic(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: next(ticks) / 10)  # a message takes a tenth of a second
     monkeypatch.setattr(notification, "time", clock)
 
-    watched.handle(delivery(*[line()] * 150, since=now()))
+    watched.handle(delivery(*(line(principal=f"token:{number}") for number in range(150)), since=now()))
 
     assert len(watched.sns.published) == 150
+
+
+def test_hundreds_of_events_of_one_caller_are_a_few_messages_with_their_number_however_they_arrive(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 1000.0)
+    monkeypatch.setattr(sys.modules["audit_trail.handler"], "time", clock)
+    for _ in range(5):
+        watched.handle(delivery(line(principal="token:loud"), since=now()))
+    watched.handle(delivery(*[line(principal="token:loud")] * 295, since=now()))
+    watched.handle(delivery(line(principal="token:quiet"), since=now()))
+    assert len(watched.written()) == 301
+    bodies = [one["Message"] for one in watched.sns.published]
+    assert len(bodies) == 10 + 4 + 1
+    assert "token:quiet" in bodies[-1]
+    clock.monotonic = lambda: 1000.0 + 3600
+
+    watched.handle(delivery("START", since=now()))
+
+    # The 300th is in the message itself.
+    assert "And 139 others of the same kind and principal" in watched.sns.published[-1]["Message"]
+    assert len(watched.sns.published) == len(bodies) + 1
+
+
+def test_a_callers_own_broken_lock_is_in_the_trail_and_no_message(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["audit_trail.handler"], "_NOTIFIED", audit.NOTIFIED)
+    broken = {"message": "lock.force_unlocked", "principal": "token:a", "lock_id": "one"}
+    own, others, unheld = (
+        line(**broken, held_by="token:a"),
+        line(**broken, held_by="token:b", who="token:a"),
+        line(**{**broken, "lock_id": None}),
+    )
+    of_another_program = line(**broken)
+
+    watched.handle(delivery(own, others, unheld, of_another_program, since=now()))
+
+    assert len(watched.written()) == 4
+    first, second = (one["Message"] for one in watched.sns.published)
+    assert 'held_by: "token:b"' in first
+    assert "held_by" not in second
 
 
 def test_a_delivery_without_events_is_neither_archived_nor_published(watched: Watched) -> None:

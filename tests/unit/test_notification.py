@@ -47,6 +47,17 @@ def test_a_message_says_what_happened_and_how_to_see_more() -> None:
     ]
 
 
+def test_a_message_says_what_was_left_out_before_it_and_that_more_will_be() -> None:
+    told = notification.of_event("payments", HELD, others=290, is_full=True)
+
+    assert told.body.splitlines()[-3:] == [
+        "And 290 others of the same kind and principal since the message before. "
+        "In this hour most of those that follow get no message: they are counted.",
+        "",
+        "More: holdfast audit --team payments --event lock.force_unlocked",
+    ]
+
+
 def test_names_of_states_times_and_ids_stay_readable() -> None:
     known = {
         "id": "a_1.b",

@@ -11,6 +11,7 @@ from holdfast import watching
 from holdfast.watching import Seen
 from tests.support.environment import set_environment
 from tests.support.events import Context
+from tests.unit.test_notification import Sns
 from watch import probe
 
 
@@ -70,3 +71,23 @@ def test_metrics_that_are_refused_fail_the_run(handler: ModuleType, monkeypatch:
 
     with pytest.raises(PermissionError):
         handler.handle({}, Context())
+
+
+def test_a_message_stands_for_those_that_the_bound_leaves_out(
+    handler: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sns = Sns()
+    monkeypatch.setattr(handler, "_sns", sns)
+    monkeypatch.setattr(handler, "_TOPIC", "topic")
+    monkeypatch.setattr(handler, "_put", lambda _: None)
+    monkeypatch.setattr(watching, "read_secret", lambda _: None)
+    monkeypatch.setattr(watching, "look", lambda *_: Seen([], 0, [], [], enabled=False, probe=None))
+    found = [watching.Finding(watching.Kind.STATE_LARGE, {"n": n}, "text", "do", None) for n in range(300)]
+    monkeypatch.setattr(watching, "findings", lambda *_, **__: found)
+
+    handler.handle({}, Context(60_000))
+
+    bodies = [one["Message"].splitlines() for one in sns.published]
+    assert [body[2] for body in bodies] == [f"n: {n}" for n in range(10)]
+    assert bodies[8][-1] == "More: do"
+    assert bodies[9][-3:] == ["And 290 others.", "", f"More: {vars(handler)['_STATUS']}"]

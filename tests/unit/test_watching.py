@@ -112,6 +112,48 @@ def test_a_lock_is_a_finding_from_an_hour_on_with_its_holder_and_a_command(bucke
     assert held.fields["lock_id"] == "id of network/prod"
 
 
+def test_a_look_reads_the_oldest_locks_up_to_a_bound_and_says_where_it_stopped(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MOST_LOCKS", 3)
+    for name, age in {"a": MINUTE, "b": DAY, "c": 2 * MINUTE, "d": HOUR, "e": 2 * DAY}.items():
+        bucket.lock(f"network/{name}", age)
+
+    seen = bucket.look()
+
+    assert [name.value for name, _ in seen.locks] == ["network/e", "network/b", "network/d"]
+    assert seen.oldest_lock == 2 * DAY.total_seconds()
+    assert len([request for request in bucket.requests if request.endswith(".tflock")]) == 3
+    unread, *_ = bucket.found()
+    assert unread.kind is Kind.LOCKS_UNREAD
+    assert unread.text == (
+        "The look read the 3 oldest locks and freezes. It did not read the other 2, which are from "
+        "2026-11-28 12:28 UTC or later."
+    )
+    assert unread.fields["unread"] == 2
+    assert watching.attention([unread]) == 1
+    del bucket.objects[StateName("network/a").lock_key], bucket.objects[StateName("network/b").lock_key]
+    assert (bucket.look().unread, [one.kind for one in bucket.found()]) == (0, [Kind.LOCK_HELD] * 2)
+
+
+def test_hundreds_of_locks_of_one_writer_are_ten_messages_and_their_number(bucket: Bucket) -> None:
+    for number in range(300):
+        bucket.lock(f"network/{number}", HOUR + MINUTE / 60 * number)
+    bucket.token(DAY)
+
+    due = watching.due(bucket.found(old=HOUR), NOW.replace(hour=6))
+
+    assert [(one.kind, others) for one, others in due] == [
+        (Kind.TOKEN_ENDS, 0),
+        *[(Kind.LOCK_HELD, 0)] * 9,
+        (Kind.LOCK_HELD, 290),
+    ]
+    assert due[1][0].fields["state"] == StateName("network/299"), "the oldest first"
+    ten = [one for one, _ in due if one.kind is Kind.LOCK_HELD]
+    assert watching.due(ten, NOW.replace(hour=6))[-1] == (ten[-1], 0)
+    assert watching.due([], NOW) == []
+
+
 @pytest.mark.parametrize(
     ("size", "found"),
     [
