@@ -8,15 +8,16 @@ import { ages, counted, exactly, when } from "./format";
 import { useLoaded } from "./load";
 import { may, mayBreak, useMe } from "./me";
 import { Age, Button, Empty, Shown, StateLink, Status, Table } from "./ui";
-import { named } from "./words";
+import { lockWords, named } from "./words";
 
 type Listed = Schemas["ListedLock"];
 
 /** Whether a state is locked or frozen, and since when. */
-export function LockBadge({ lock: { freeze, owner, who, operation, since } }: { lock: Schemas["Lock"] }) {
+export function LockBadge({ lock }: { lock: Schemas["Lock"] }) {
+  const { freeze, since } = lock;
   const told = freeze
     ? `${freeze.reason} (${freeze.by ?? "unknown"}, since ${exactly(freeze.since)})`
-    : `by ${owner ?? who}, ${operation}, since ${exactly(since)}`;
+    : `${lockWords(lock)}, since ${exactly(since)}`;
   const text = freeze ? `frozen ${ages(freeze.since, now())}` : `locked ${ages(since, now())}`;
   return (
     <span class={freeze ? "badge frozen" : "badge locked"} title={told}>
@@ -54,8 +55,8 @@ export function LocksPage() {
             columns={{
               State,
               Since: ({ since }) => <Age at={since} />,
-              Who: ({ who }) => who,
               Principal: ({ principal, owner }) => named(principal, owner),
+              "Client says": ({ who, principal }) => (who === principal ? "" : who),
               Operation: ({ operation, info }) => [operation, info && <small>{info}</small>],
               "": (lock) => mayBreak(me, lock.name, lock) && act("Break", lock),
             }}

@@ -8,20 +8,23 @@ type State = Schemas["StateDescription"];
 
 /** A principal, after the person whom the creator of its credentials named: that name alone proves nothing. */
 export const named = (principal: string | null, owner?: string | null) =>
-  owner ? `${owner} (${principal})` : (principal ?? "another program");
+  owner && principal ? `${owner} (${principal})` : (principal ?? "another program");
 
-/** Who wrote a version: the principal, and the client's user and machine if both differ. */
+/** What a client says of itself, in quotes and on one line, so that it cannot pass for who it is. */
+const claimed = (text: string) => JSON.stringify(text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?"));
+
+/** A principal, and apart what its client says of itself if that differs. */
+const provedAndClaimed = (principal: string | null, owner: string | null, who: string | null) =>
+  named(principal, owner) + (who && who !== principal ? ` (client says ${claimed(who)})` : "");
+
+/** Who wrote a version, and apart what their client says. */
 export function writer({ principal, owner, who }: Pick<Version, "principal" | "owner" | "who">): string {
-  if (!principal) return who || "another program";
-  const other = who && who !== principal ? who : "";
-  if (owner) return named(principal, owner) + (other && `, ${other}`);
-  return principal + (other && ` (${other})`);
+  return provedAndClaimed(principal, owner, who);
 }
 
-/** Who holds a lock: the client's user and machine, and the principal if both differ. */
+/** Who holds a lock, and apart what their client says. */
 export function holder({ who, principal, owner }: Pick<Lock, "who" | "principal" | "owner">): string {
-  if (principal && owner) return (who && who !== principal ? `${who}, ` : "") + named(principal, owner);
-  return who && principal && who !== principal ? `${who} (${principal})` : who || principal || "somebody";
+  return provedAndClaimed(principal, owner, who);
 }
 
 export function frozenBy(lock: Lock): string {
@@ -31,7 +34,7 @@ export function frozenBy(lock: Lock): string {
 /** What the lock is, without its time. */
 export function lockWords(lock: Lock): string {
   const { freeze } = lock;
-  if (!freeze) return `locked by ${holder(lock)}${lock.operation ? ` for ${lock.operation}` : ""}`;
+  if (!freeze) return `locked by ${holder(lock)}${lock.operation ? ` for ${claimed(lock.operation)}` : ""}`;
   return freeze.ended ? `no longer frozen: ${freeze.reason}` : `frozen by ${frozenBy(lock)}: ${freeze.reason}`;
 }
 

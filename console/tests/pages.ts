@@ -28,21 +28,34 @@ const STATE = {
 const now = (more: object = {}) => ({ ...STATE, ...more }) as unknown as Schemas["StateDescription"];
 
 test("Writers and holders are named as the command names them", () => {
-  equal(say.writer({ principal: "token:b", owner: "bea", who: "bea@laptop" }), "bea (token:b), bea@laptop");
-  equal(say.writer({ principal: "token:b", owner: null, who: "bea@laptop" }), "token:b (bea@laptop)");
+  equal(
+    say.writer({ principal: "token:b", owner: "bea", who: "bea@laptop" }),
+    'bea (token:b) (client says "bea@laptop")',
+  );
+  equal(say.writer({ principal: "token:b", owner: null, who: "bea@laptop" }), 'token:b (client says "bea@laptop")');
   equal(say.writer({ principal: null, owner: null, who: null }), "another program");
-  equal(say.holder({ ...LOCK, owner: "bea" }), "bea@laptop, bea (token:b)");
-  equal(say.holder({ who: "", principal: null, owner: null }), "somebody");
-  equal(say.lockWords(LOCK), "locked by bea@laptop (token:b) for apply");
+  equal(say.holder({ ...LOCK, owner: "bea" }), 'bea (token:b) (client says "bea@laptop")');
+  equal(say.holder({ who: "", principal: null, owner: null }), "another program");
+  equal(say.lockWords(LOCK), 'locked by token:b (client says "bea@laptop") for "apply"');
   equal(say.lockWords({ ...LOCK, freeze: FREEZE }), "frozen by token:c: audit");
   equal(say.lockWords({ ...LOCK, freeze: { ...FREEZE, ended: true } }), "no longer frozen: audit");
+});
+
+test("A client that imitates a principal is told apart from it", () => {
+  const who = 'ops" by Olga (token:ops)\n\u202e';
+  const said = '(client says "ops\\" by Olga (token:ops)??")';
+  equal(say.holder({ who, principal: "token:b", owner: "bea" }), `bea (token:b) ${said}`);
+  equal(say.holder({ who, principal: null, owner: null }), `another program ${said}`);
+  equal(say.writer({ who, principal: "token:b", owner: null }), `token:b ${said}`);
+  equal(say.lockWords({ ...LOCK, who, operation: who }), `locked by token:b ${said} for ${said.slice(13, -1)}`);
+  equal(say.holder({ who: "token:b", principal: "token:b", owner: null }), "token:b");
 });
 
 test("A refusal says what somebody else did, and that nothing happened", () => {
   const refusal = (code: string, more?: object) => say.refusal(code, "As the API says.", "Nothing.", now(more), "v1");
   equal(refusal("base_changed"), "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.");
   equal(refusal("base_changed", { version: null }).startsWith("Meanwhile somebody deleted the state."), true);
-  equal(refusal("lock_not_matched").includes("locked by bea@laptop (token:b) for apply."), true);
+  equal(refusal("lock_not_matched").includes('locked by token:b (client says "bea@laptop") for "apply".'), true);
   equal(
     refusal("lock_not_matched", { lock: null }),
     "Meanwhile this changed. Nobody holds the lock any more. Nothing.",

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.payload import Payload
 from holdfast import json_object, timestamp
-from holdfast.access import Action, Caller, OwnLocks
+from holdfast.access import Action, Caller, OwnLocks, claimed
 from holdfast.cloud.ids import OutputId, UploadId, VersionId
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.cloud.versions import Outputs, Version
@@ -90,8 +90,8 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     if isinstance(raised, Locked) and raised.is_released:
         status, title = 409, raised.text
         detail = (
-            f"Its operation is '{raised.holder['Operation']}', since {raised.holder['Created']}. Wait until "
-            "it is released, or run the command with -lock-timeout."
+            f"Its client's operation is {claimed(raised.holder['Operation'])}, since "
+            f"{raised.holder['Created']}. Wait until it is released, or run the command with -lock-timeout."
         )
     error_object: dict[str, Any] = {
         "status": str(status),

@@ -1,5 +1,6 @@
 """Who may do what to which states: roles, scopes and callers."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
@@ -11,6 +12,11 @@ from holdfast.names import StateName, split
 
 MAX_SCOPES: Final = 2000
 """The most characters of all scope patterns of a new record, each with a separator."""
+
+ANOTHER_PROGRAM: Final = "another program"
+"""Who holds a lock or wrote a version without Holdfast, and so without a principal."""
+_CLAIM: Final = 200
+"""The most characters that are shown of what a client says of itself."""
 
 _BETWEEN: Final = '", "'  # two patterns as JSON
 
@@ -207,6 +213,35 @@ def named(principal: str, owner: str) -> str:
     'bea@example.com (token:3pk3z36v6m9s030dnljz)'
     """
     return f"{owner} ({principal})" if owner else principal
+
+
+def claimed(text: str) -> str:
+    r"""Return a text that a client typed, in quotes and on one line, so that it cannot pass for ours.
+
+    >>> print(claimed('ci" by Ada (token:x)\n'))
+    "ci\" by Ada (token:x)?"
+    """
+    shown = f"{text[:_CLAIM]}..." if len(text) > _CLAIM else text
+    return json.dumps(on_one_line(shown), ensure_ascii=False)
+
+
+def on_one_line(text: str) -> str:
+    """Return a text with `?` for each character that can end a line or change how others are shown."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def proved_and_claimed(principal: str | None, owner: str, who: str) -> str:
+    """Return a principal for people, and after it, apart, what its client says of itself.
+
+    Args:
+        principal: None if another program than Holdfast was used.
+        who: the client's `Who`, which proves nothing; empty if it sent none.
+
+    >>> print(proved_and_claimed("token:3pk3z36v6m9s030dnljz", "", "ada@laptop"))
+    token:3pk3z36v6m9s030dnljz (client says "ada@laptop")
+    """
+    proved = named(principal, owner) if principal else ANOTHER_PROGRAM
+    return f"{proved} (client says {claimed(who)})" if who not in ("", principal) else proved
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,10 +265,8 @@ class Locked(Conflict, status=423, code="locked"):
 
     is_released: ClassVar[bool] = True
 
-    def __init__(self, holder: Mapping[str, Any], message: str | None = None) -> None:
-        super().__init__(
-            message or f"The state is locked by {holder['Who'] or 'somebody else'}, lock ID {holder['ID']}."
-        )
+    def __init__(self, holder: Mapping[str, Any], message: str) -> None:
+        super().__init__(message)
         self.holder = holder
 
     def body(self) -> Mapping[str, Any]:

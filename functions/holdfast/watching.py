@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import Final
 
 from holdfast import at_once, json_object, names
-from holdfast.access import Grant, Role
+from holdfast.access import ANOTHER_PROGRAM, Grant, Role
 from holdfast.identity import records, tokens
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token
@@ -281,8 +281,15 @@ def _unit(name: Metric) -> str:
 
 def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:
     taken = lock.version.last_modified
-    fields = {"state": name, "held_by": lock.holder, "lock_id": lock.info.id, "since": _written(taken)}
-    text = f"{name} is locked since {_written(taken)} by {lock.holder or 'somebody'}."
+    fields = {
+        "state": name,
+        "held_by": lock.principal or ANOTHER_PROGRAM,
+        **({"owner": lock.owner} if lock.owner else {}),
+        **({"who": lock.info.who} if lock.info.who else {}),
+        "lock_id": lock.info.id,
+        "since": _written(taken),
+    }
+    text = f"{name} is locked since {_written(taken)} by {lock.holder}."
     return Finding(Kind.LOCK_HELD, fields, text, f"holdfast lock show {name}", taken + old)
 
 

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
+from holdfast.access import claimed
 from holdfast.api import form
 from holdfast.api.form import Document
 from holdfast_cli.api import http
@@ -229,14 +230,14 @@ class Api:
         from holdfast.api import v1
 
         info = form.read(v1.LockedError, response.json()).lock
-        operation, lock_id = (plain(form.text(info.get(member))) for member in ("Operation", "ID"))
+        operation, lock_id = form.text(info.get("Operation")), plain(form.text(info.get("ID")))
         lock = None
         with suppress(CommandError):  # then only the response describes the lock
             lock = self.get(v1.LockOfState, "locks", name).lock
         since = f"since {moment(lock.since)}" if lock and lock.since else ""
         if response.text("error") == "frozen":
             return f"Frozen {since}." if since else ""
-        held = ", ".join(filter(None, (operation, since)))
+        held = ", ".join(filter(None, (operation and claimed(operation), since)))
         return (
             f"{f'It is held for {held}. ' if operation else f'It is held {held}. ' if held else ''}"
             "Wait until it is released; or, if nobody uses it any more, `holdfast lock break "

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from holdfast.access import named
+from holdfast.access import claimed, named, proved_and_claimed
 from holdfast.api import form
 from holdfast.api.form import Document
 from holdfast_cli.terminal import output
@@ -70,23 +70,19 @@ def described(version: "v1.Version | v1.ResolvedVersion") -> str:
 
 
 def writer(version: "v1.Version | v1.StateDescription") -> str:
-    """Return who wrote a version: the principal, and in brackets the client's `who` if both differ."""
-    principal, who = version.principal, version.who
-    if principal and version.owner:
-        by = named(principal, version.owner)
-        return f"{by}, {who}" if who and who != principal else by
-    return f"{principal} ({who})" if principal and who and who != principal else principal or who or ""
+    """Return who wrote a version: the principal, and apart what the client says; empty without both."""
+    principal, who = version.principal, version.who or ""
+    return proved_and_claimed(principal, version.owner or "", who) if principal or who else ""
 
 
 def holder(lock: "v1.Lock") -> str:
-    """Return who holds a lock: the client's `who`, and in brackets the principal if both differ."""
-    who, principal = lock.who, lock.principal
-    if principal and lock.owner:
-        by = named(principal, lock.owner)
-        return f"{who}, {by}" if who and who != principal else by
-    return (
-        f"{who} ({principal})" if who and principal and who != principal else who or principal or "somebody"
-    )
+    """Return who holds a lock, without what the client says of itself."""
+    return proved_and_claimed(lock.principal, lock.owner or "", "")
+
+
+def client_says(lock: "v1.Lock") -> str:
+    """Return the client's `who`; empty for a lock of Holdfast's own, which has the principal there."""
+    return "" if lock.who == lock.principal else lock.who
 
 
 def frozen_by(lock: "v1.Lock") -> str:
@@ -101,8 +97,9 @@ def lock_words(lock: "v1.Lock | None", now: datetime | None = None) -> str:
         return ""
     freeze = lock.freeze
     if freeze is None:
-        for_what = f" for {lock.operation}" if lock.operation else ""
-        return f"locked by {holder(lock)}{for_what} since {word(lock, 'since', now)}"
+        for_what = f" for {claimed(lock.operation)}" if lock.operation else ""
+        by = proved_and_claimed(lock.principal, lock.owner or "", lock.who)
+        return f"locked by {by}{for_what} since {word(lock, 'since', now)}"
     if freeze.ended:
         return f"freeze ended {word(freeze, 'until', now)}: {freeze.reason}"
     return freeze_words(freeze, now)
@@ -142,6 +139,7 @@ def lock_fields(lock: "v1.Lock", now: datetime) -> list[tuple[str, str]]:
         ]
     return [
         ("locked by", holder(lock)),
+        *([("client says", client_says(lock))] if client_says(lock) else []),
         ("since", moment(lock, "since", now) or "-"),
         ("operation", lock.operation or "-"),
         *([("info", lock.info)] if lock.info else []),

@@ -151,6 +151,7 @@ class ReplicaLock:
             "name": self.name.value,
             "id": self.lock.info.id,
             "held_by": self.lock.holder,
+            "who": self.lock.info.who or None,
             "since": self.lock.version.last_modified.isoformat(),
             "freeze": self.lock.freeze is not None,
             "removed": self.is_stale,

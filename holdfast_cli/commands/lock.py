@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from holdfast.access import named
 from holdfast.api import form
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import colour, freeze_words, holder, lock_fields, lock_words, word
+from holdfast_cli.api.state_texts import (
+    client_says,
+    colour,
+    freeze_words,
+    holder,
+    lock_fields,
+    lock_words,
+    word,
+)
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -73,7 +81,7 @@ def _list(args: argparse.Namespace) -> None:
     now = api.now()
     colours = ["cyan" if isinstance(one, v1.PatternFreeze) else colour(one) for one in locks]
     rows = [_row(lock, now) for lock in locks]
-    output.write(output.table(("STATE", "SINCE", "HELD BY", "FOR", "ID"), rows, colours))
+    output.write(output.table(("STATE", "SINCE", "HELD BY", "CLIENT SAYS", "FOR", "ID"), rows, colours))
 
 
 def _may_match(pattern: str, prefix: str) -> bool:
@@ -87,9 +95,9 @@ def _row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[str]:
 
     since = word(lock, "since", now)
     if isinstance(lock, v1.PatternFreeze):
-        return [lock.pattern, since, named(lock.by, lock.owner or ""), freeze_words(lock, now), lock.id]
+        return [lock.pattern, since, named(lock.by, lock.owner or ""), "", freeze_words(lock, now), lock.id]
     what = lock_words(lock, now) if lock.freeze else lock.operation
-    return [lock.name, since, holder(lock), what, lock.id]
+    return [lock.name, since, holder(lock), client_says(lock), what, lock.id]
 
 
 @COMMAND.add(

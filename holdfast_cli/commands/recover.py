@@ -122,11 +122,12 @@ def _write_before(old: "Side", stale: "Sequence[ReplicaLock]", now: "datetime", 
                 entry.name.value,
                 output.word(entry.lock.version.last_modified, now),
                 entry.lock.holder,
+                entry.lock.info.who,
                 entry.lock.info.id,
             )
             for entry in stale
         ]
-        lines.append(output.table(("STATE", "SINCE", "HELD BY", "ID"), rows))
+        lines.append(output.table(("STATE", "SINCE", "HELD BY", "CLIENT SAYS", "ID"), rows))
     if lines:
         output.write("\n".join(lines))
 

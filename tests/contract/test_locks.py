@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -97,7 +98,11 @@ def test_a_held_lock_is_refused_with_the_holders_lock_info_after_two_requests(bu
     with pytest.raises(Locked) as refused:
         acquire(work(store, NAME, BOB), lock_info("two", who="bob@desk"))
     assert store.budget.requests == ["PutObject", "GetObject"]
-    assert refused.value.body() == {**json.loads(lock_info("one")), "Path": f"{bucket.name}/{NAME.state_key}"}
+    assert refused.value.body() == {
+        **json.loads(lock_info("one")),
+        "Path": f"{bucket.name}/{NAME.state_key}",
+        "Info": 'principal "token:ada", verified by Holdfast',
+    }
     assert held_id(bucket) == "one"
 
 
@@ -284,10 +289,37 @@ def test_a_lock_of_terraforms_own_s3_backend_holds_and_only_a_maintainer_breaks_
     bucket.s3.put_object(Bucket=bucket.name, Key=KEY, Body=json.dumps(theirs).encode())
     with pytest.raises(Locked) as refused:
         acquire(work(bucket.store(), NAME, ADA), lock_info("one"))
-    assert refused.value.body() == theirs
+    without = "no principal: the lock was acquired without Holdfast"
+    assert refused.value.body() == {**theirs, "Info": without}
+    assert 'locked by another program (client says "ada@laptop"), lock ID native' in refused.value.message
     with pytest.raises(NotAllowed):
         release(work(bucket.store(), NAME, ADA), json.dumps(theirs).encode())
     assert held_id(bucket) == "native"
+
+
+HOSTILE = 'ada (token:ada)", verified by Holdfast\n  Info:      principal "token:ada"\u2028\u202e'
+
+
+@pytest.mark.parametrize("field", ["Who", "Info", "Operation", "Version"])
+def test_no_text_of_a_holder_can_pass_for_who_the_holder_is(bucket: Bucket, field: str) -> None:
+    claims = {**json.loads(lock_info("one", who="ada@laptop")), field: HOSTILE}
+    acquire(work(bucket.store(), NAME, replace(BOB, owner="bea@example.com")), json.dumps(claims).encode())
+
+    with pytest.raises(Locked) as refused:
+        acquire(work(bucket.store(), NAME, ADA), lock_info("two"))
+
+    body = refused.value.body()
+    assert body["Info"].startswith('principal "token:bob", verified by Holdfast; owner "bea@example.com"')
+    assert "token:bob" not in body["Who"]
+    assert "bea@example.com" not in body["Who"]
+    assert all(text.isprintable() for text in body.values()), "a client prints each field on a line"
+    proved, _, rest = body["Info"].partition('; info "')
+    assert "token:ada" not in proved
+    assert bool(rest) is (field == "Info")
+    assert refused.value.message.startswith(
+        "The state is locked by bea@example.com (token:bob) (client says "
+    )
+    assert "locked by ada" not in refused.value.message
 
 
 # --- what a lock leaves behind, and whose lock a removal can meet -----------------------------------

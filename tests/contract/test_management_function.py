@@ -224,7 +224,10 @@ def test_an_incident_from_freeze_to_restore_of_which_every_request_to_s3_names_t
             assert done(answer) == {"name": "network/prod", "freeze": freeze}
         refused = ask(manage, "POST", RESTORE, back_to(first))
         assert error(refused) == (423, "frozen")
-        assert json.loads(refused["body"])["lock"]["Info"] == "frozen until 2999-01-01T00:00:00Z: an incident"
+        assert json.loads(refused["body"])["lock"]["Info"] == (
+            'principal "token:operator", verified by Holdfast; '
+            'info "frozen until 2999-01-01T00:00:00Z: an incident"'
+        )
         for removed in (True, False):
             answer = ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
             assert done(answer) == {"name": "network/prod", "removed": removed}

@@ -475,7 +475,12 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
                 "'holdfast state unfreeze' lifts it; no force-unlock does."
             )
             since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")
-            assert refusal.value.body() == {**freeze_lock.info.for_client(), "Created": since}
+            assert refusal.value.body() == {
+                **freeze_lock.info.for_client(),
+                "Created": since,
+                "Info": 'principal "token:operator", verified by Holdfast; '
+                'info "frozen until 2999-01-01T00:00:00Z: an incident"',
+            }
     assert team.versions() == [state(1), state(2)]
     still = team.held_lock()
     assert (still.identity, still.version) == (freeze_lock.identity, freeze_lock.version)
@@ -610,7 +615,7 @@ def test_a_freeze_whose_end_cannot_be_read_does_not_end_and_can_be_lifted(team: 
         Body=b"not lock info",
         Metadata={"freeze": COMMAND, "freeze-until": "yesterday"},
     )
-    with pytest.raises(Frozen, match="somebody"):
+    with pytest.raises(Frozen, match="another program"):
         team.lock()
     assert unfreeze(works(team), COMMAND) is not None
     assert team.held() is None

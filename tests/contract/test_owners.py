@@ -84,15 +84,19 @@ def test_a_refusal_shows_the_name_of_who_holds_the_lock(team: Team) -> None:
     team.lock(caller=by(ADA, "bea@example.com"))
     with pytest.raises(Locked) as refused:
         team.lock(TWO, by(BOB, "bob@example.com"))
-    shown = "ada@laptop, bea@example.com (token:ada)"
+    shown = 'bea@example.com (token:ada) (client says "ada@laptop")'
     assert f"locked by {shown}, lock ID one" in refused.value.message
-    assert refused.value.body() == {**stored_lock(team), "Who": shown}
+    proved = 'principal "token:ada", verified by Holdfast; owner "bea@example.com"'
+    assert refused.value.body() == {**stored_lock(team), "Info": proved}
     team.unlock()
 
     frozen(team, caller=by(OPERATOR, "Olga"))
     with pytest.raises(Frozen, match=r"frozen by Olga \(token:operator\): an incident\.") as told:
         team.lock()
-    assert told.value.body()["Who"] == "Olga (token:operator)"
+    assert told.value.body()["Who"] == "token:operator"
+    assert told.value.body()["Info"] == (
+        'principal "token:operator", verified by Holdfast; owner "Olga"; info "frozen: an incident"'
+    )
     assert stored_lock(team)["Who"] == "token:operator"
 
 

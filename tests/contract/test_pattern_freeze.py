@@ -261,7 +261,12 @@ def test_a_refusal_names_the_owner_and_the_time_also_of_a_record_that_lacks_them
     by = "bea@example.com (token:operator)"
     assert f"is frozen by {by}: an incident." in refused.message
     assert entry.since
-    assert (refused.holder["Who"], refused.holder["Created"]) == (by, f"{entry.since:%Y-%m-%dT%H:%M:%SZ}")
+    assert (refused.holder["Who"], refused.holder["Created"]) == (
+        "token:operator",
+        f"{entry.since:%Y-%m-%dT%H:%M:%SZ}",
+    )
+    proved = 'principal "token:operator", verified by Holdfast; owner "bea@example.com"; info "frozen'
+    assert refused.holder["Info"].startswith(proved)
 
     stored = json.dumps({"schema": 1, "freezes": [ENTRY]}).encode()
     bucket.s3.put_object(Bucket=bucket.name, Key=FROZEN_PATTERNS, Body=stored)

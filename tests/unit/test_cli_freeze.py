@@ -339,7 +339,8 @@ def test_an_unfreeze_names_the_freeze_that_it_saw(stub: ApiStub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held_lock", "said"), [(None, "is not frozen.\n"), (lock(), "is not frozen: it is locked by bob@desk")]
+    ("held_lock", "said"),
+    [(None, "is not frozen.\n"), (lock(), "is not frozen: it is locked by token:k2v9x0q7m3c1d8f5a6b4 (")],
 )
 def test_what_is_not_frozen_is_said_so_and_stays(stub: ApiStub, held_lock: object, said: str) -> None:
     stub.reply(of_lock(held_lock))

@@ -55,7 +55,7 @@ def test_locks_are_a_table_the_oldest_first_over_all_pages(stub: ApiStub) -> Non
 
     heading, *rows = output(stub, "lock", "list").splitlines()
 
-    assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "FOR", "ID"]
+    assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "CLIENT", "SAYS", "FOR", "ID"]
     assert [row.split()[0] for row in rows] == ["a", "b"]
     assert "frozen until at dusk: incident 4711" in rows[0]
     assert rows[1].split()[-2:] == ["OperationTypeApply", "4fe1c2a0"]
@@ -100,7 +100,7 @@ def test_no_lock_is_said_so(stub: ApiStub) -> None:
             freeze(until="2099-01-01T00:00:00Z"),
             ["frozen by", "2099-01-01 00:00:00 UTC (in ", "incident 4711"],
         ),
-        (lock(who="", principal=None, operation=""), ["somebody"]),
+        (lock(who="", principal=None, operation=""), ["another program"]),
         # A form of a time that this command cannot read is no freeze without an end.
         (freeze(until="2099-W01") | {"since": "2026-W47"}, ["until      2099-W01", "since      2026-W47"]),
         (None, ["is not locked"]),
@@ -113,6 +113,24 @@ def test_a_lock_is_shown(stub: ApiStub, held_lock: object, said: list[str]) -> N
 
     assert [part for part in said if part not in text] == []
     assert json.loads(output(stub, "lock", "show", NAME, "--json")) == {"name": NAME, "lock": held_lock}
+
+
+def test_a_client_that_imitates_a_principal_is_told_apart_from_it(stub: ApiStub) -> None:
+    hostile = lock(who='ops", token:ops (Olga)\n  locked by    token:ops')
+    principal = hostile["principal"]
+
+    stub.reply(of_lock(hostile))
+    shown = output(stub, "lock", "show", NAME).splitlines()
+    stub.reply(page("locks", {"name": NAME, **hostile}), frozen_patterns())
+    _, listed = output(stub, "lock", "list").splitlines()
+    stub.reply(page("states", {"name": NAME, "lock": hostile}))
+    _, of_state = output(stub, "state", "list").splitlines()
+
+    assert [line for line in shown if "locked by  " in line and not line.startswith("  client says")] == [
+        f"  locked by    {principal}"
+    ]
+    assert listed.split("  ")[2].strip() == principal
+    assert f'locked by {principal} (client says "ops\\", token:ops (Olga)?' in of_state
 
 
 # --- break ---------------------------------------------------------------------------------------
@@ -137,7 +155,10 @@ STAYS: Mapping[str, tuple[str, list[api_stub.Reply], list[str]]] = {
     "another lock": (
         "another",
         [of_lock(lock())],
-        ["is another one: it is locked by bob@desk", "lock ID 4fe1c2a0. Nothing was removed."],
+        [
+            "is another one: it is locked by token:k2v9x0q7m3c1d8f5a6b4 (",
+            "lock ID 4fe1c2a0. Nothing was removed.",
+        ],
     ),
     "a freeze that is held instead": (
         "another",
@@ -177,7 +198,7 @@ def test_without_an_id_a_terminal_is_asked_about_the_lock_that_is_shown(stub: Ap
             [HOLDFAST, "lock", "break", NAME], environment(stub), columns=200, typed=typed, code=code
         )
         assert "removes the lock 4fe1c2a0" in printed
-        assert "locked by bob@desk" in printed
+        assert 'locked by token:k2v9x0q7m3c1d8f5a6b4 (client says "bob@desk") for' in printed
         assert ("is removed" in printed) is (code == 0)
     assert [asked.method for asked in stub.asked] == ["GET", "DELETE", "GET"]
     assert parse_qs(stub.asked[1].path.partition("?")[2]) == {"id": ["4fe1c2a0"], "version": ["lock-version"]}

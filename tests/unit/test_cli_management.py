@@ -313,7 +313,7 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
     line = failure(stub, "state", "create", NAME)
 
     assert "locked by bob@desk" in line
-    assert "OperationTypeApply, since 2026-11-20 12:00:00 UTC" in line
+    assert 'held for "OperationTypeApply", since 2026-11-20 12:00:00 UTC' in line
     assert f"`holdfast lock break {NAME} 4fe1c2a0`" in line
     assert stub.asked[-1].path == f"/manage/v1/locks/{NAME}"
 

@@ -28,9 +28,9 @@ def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
     fenced, heading, row, removed, check = left.output(*RECOVER, "--yes").splitlines()
 
     assert fenced == f"The bucket {OLD} refuses writes now (statement HoldfastRecovered of its policy)."
-    assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "ID"]
+    assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "CLIENT", "SAYS", "ID"]
     assert row.startswith("network/prod  20")
-    assert row.endswith("  ada@laptop  one")
+    assert row.endswith("  another program  ada@laptop   one")
     assert removed == "Removed 1 lock of the old side."
     assert check.endswith("a later revocation may be missing: tokens/k2v9x0q7m3c1d8f5a6b4.json")
     assert LOCK not in left.records("payments")

@@ -51,7 +51,8 @@ def test_states_are_a_table_over_all_pages(stub: ApiStub) -> None:
     assert re.fullmatch(r"app +812 B +2026-11-20T12:00:00Z \([0-9]+ d ago\) +-", rows[0])
     assert "4 MB" in rows[1]
     held = (
-        "locked by bob@desk (token:k2v9x0q7m3c1d8f5a6b4) for OperationTypeApply since 2026-11-20T12:00:00Z ("
+        'locked by token:k2v9x0q7m3c1d8f5a6b4 (client says "bob@desk") for "OperationTypeApply" since '
+        "2026-11-20T12:00:00Z ("
     )
     assert held in rows[1]
     assert "frozen until 2099-01-01T00:00:00Z (in " in rows[2]
@@ -112,7 +113,7 @@ def test_names_without_a_state_are_listed_with_their_locks(stub: ApiStub) -> Non
 
     assert rows[0].split() == ["STATE", "SIZE", "DECLARED", "LOCK"]
     assert [row.split()[0] for row in rows[1:]] == ["new", "network/prdo"]
-    assert "locked by bob@desk" in rows[1]
+    assert "locked by token:k2v9x0q7m3c1d8f5a6b4 (client" in rows[1]
     # A state that is written between the two lists has no row.
     assert [one.path for one in stub.asked] == ["/manage/v1/states?declared=true", "/manage/v1/states"]
 
@@ -136,7 +137,7 @@ def test_a_state_is_shown_with_its_writer_its_resources_and_its_lock(stub: ApiSt
     assert fields["version"] == "v-14"
     assert fields["size"] == "4.2 MB"
     assert fields["resources"] == "12 managed, 3 data"
-    assert fields["by"] == "token:k2v9x0q7m3c1d8f5a6b4 (bob@desk)"
+    assert fields["by"] == 'token:k2v9x0q7m3c1d8f5a6b4 (client says "bob@desk")'
     assert fields["since"].endswith("UTC (2 h ago)")
     assert fields["declared"] == "yes"
 

@@ -182,19 +182,31 @@ EVENT = {"time": "2026-11-20T12:00:00Z", "event": "state.written", "principal": 
 @pytest.mark.parametrize(
     ("command", "reply", "text"),
     [
-        ("lock list", sent.page("locks", {"name": NAME, **LOCK}), f"  bob@desk, {SHOWN}  "),
-        ("lock show", sent.answer({"name": NAME, "lock": LOCK}), f"  bob@desk, {SHOWN}\n"),
+        ("lock list", sent.page("locks", {"name": NAME, **LOCK}), f"  {SHOWN}  bob@desk  "),
+        (
+            "lock show",
+            sent.answer({"name": NAME, "lock": LOCK}),
+            f"locked by    {SHOWN}\n  client says  bob@desk\n",
+        ),
         ("lock show", sent.answer({"name": NAME, "lock": FROZEN}), f"frozen by  {SHOWN}\n"),
-        ("state list", sent.page("states", {"name": NAME, "lock": LOCK}), f"locked by bob@desk, {SHOWN} for"),
-        ("state show", sent.answer(sent.state(owner=BEA, principal=PRINCIPAL)), f"  {SHOWN}, bob@desk\n"),
-        ("state history", sent.page("versions", VERSION), f"  {SHOWN}, bob@desk  "),
+        (
+            "state list",
+            sent.page("states", {"name": NAME, "lock": LOCK}),
+            f'locked by {SHOWN} (client says "bob@desk") for',
+        ),
+        (
+            "state show",
+            sent.answer(sent.state(owner=BEA, principal=PRINCIPAL)),
+            f'  {SHOWN} (client says "bob@desk")\n',
+        ),
+        ("state history", sent.page("versions", VERSION), f'  {SHOWN} (client says "bob@desk")  '),
         ("state history", sent.page("versions", {**VERSION, "who": PRINCIPAL}), f"  {SHOWN}  "),
         ("activity", sent.page("events", EVENT), f"  {SHOWN}  "),
         ("whoami", sent.answer({"principal": PRINCIPAL, "owner": BEA}), f"  {SHOWN}\n"),
         (
             "lock list",
             sent.page("locks", {"name": NAME, **LOCK, "owner": "\x1b[2Jbea\u202e"}),
-            f"bob@desk, ?[2Jbea? ({PRINCIPAL})",
+            f"  ?[2Jbea? ({PRINCIPAL})",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and PRINCIPAL not in value else "",

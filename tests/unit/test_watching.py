@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from gateway import payload
-from holdfast import watching
+from holdfast import notification, watching
 from holdfast.access import Grant, Role
 from holdfast.identity import credentials, tokens
 from holdfast.identity.tokens import Token
@@ -106,10 +106,28 @@ def test_a_lock_is_a_finding_from_an_hour_on_with_its_holder_and_a_command(bucke
 
     assert held.kind is Kind.LOCK_HELD
     assert held.do == "holdfast lock show network/prod"
-    assert held.text == (
-        "network/prod is locked since 2026-11-28 11:30 UTC by ada@laptop, bea@example.com (token:abc)."
-    )
-    assert held.fields["lock_id"] == "id of network/prod"
+    assert held.text == "network/prod is locked since 2026-11-28 11:30 UTC by bea@example.com (token:abc)."
+    assert held.fields == {
+        "state": StateName("network/prod"),
+        "held_by": "token:abc",
+        "owner": "bea@example.com",
+        "who": "ada@laptop",
+        "lock_id": "id of network/prod",
+        "since": "2026-11-28 11:30 UTC",
+    }
+
+
+def test_a_client_that_names_another_principal_is_not_taken_for_it(bucket: Bucket) -> None:
+    info = lock_info.LockInfo({"ID": "1", "Who": "Olga (token:ops)\nheld_by: token:ops"})
+    bucket.put(StateName("a").lock_key, HOUR, info.to_json(), **{"locked-by": "token:abc"})
+    bucket.put(StateName("b").lock_key, HOUR, info.to_json())
+
+    by_token, without = bucket.found()
+
+    assert (by_token.fields["held_by"], by_token.text.endswith(" by token:abc.")) == ("token:abc", True)
+    assert (without.fields["held_by"], "token:ops" in without.text) == ("another program", False)
+    body = notification.message("payments", by_token.kind, by_token.fields, by_token.do).body.splitlines()
+    assert [line for line in body if line.startswith("held_by:")] == ['held_by: "token:abc"']
 
 
 def test_a_look_reads_the_oldest_locks_up_to_a_bound_and_says_where_it_stopped(

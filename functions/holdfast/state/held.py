@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from holdfast import timestamp
-from holdfast.access import Caller, named
+from holdfast.access import ANOTHER_PROGRAM, Caller, named, proved_and_claimed
 from holdfast.errors import Frozen, Locked
 from holdfast.names import StateName
 from holdfast.s3.objects import Deleted, IfMatch, ObjectVersion, is_unique
@@ -94,12 +94,13 @@ class HeldLock:
 
     @property
     def holder(self) -> str:
-        """Who holds the lock, for people: the client's `Who`, and the principal if it has an owner."""
-        who = self.info.who
-        if not self.owner:
-            return who
-        by = named(self.principal or "somebody", self.owner)
-        return f"{who}, {by}" if who not in ("", self.principal) else by
+        """Who holds the lock, for people: the principal and its owner, and nothing that the client typed."""
+        return named(self.principal, self.owner) if self.principal else ANOTHER_PROGRAM
+
+    @property
+    def described(self) -> str:
+        """Who holds the lock, for people, and apart what their client says of itself."""
+        return proved_and_claimed(self.principal, self.owner, self.info.who)
 
     def was_acquired_with(self, info: LockInfo, caller: Caller) -> bool:
         """Return whether a caller acquired the lock with a document."""
@@ -172,10 +173,10 @@ def identity(lock: HeldLock | None) -> LockIdentity | None:
 def refusal(lock: HeldLock) -> Locked:
     """Return the error for a caller whom a lock keeps out."""
     # The stored document never has the owner: it is what releases the lock, even after the owner changed.
-    holder = {**lock.info.for_client(), "Who": lock.holder}
+    holder = lock.info.for_refused(lock.principal, lock.owner)
     freeze = lock.freeze
     if freeze is None:
-        return Locked(holder)
+        return Locked(holder, f"The state is locked by {lock.described}, lock ID {holder['ID']}.")
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
     holder["Created"] = timestamp.write(lock.version.last_modified)
     if lock.is_ended_freeze:
@@ -183,8 +184,7 @@ def refusal(lock: HeldLock) -> Locked:
     else:
         ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
         then = f"{ends} 'holdfast state unfreeze' lifts it; no force-unlock does.".lstrip()
-    by = named(lock.principal or "somebody", lock.owner)
-    return Frozen(holder, f"The state is frozen by {by}: {freeze.reason}. {then}")
+    return Frozen(holder, f"The state is frozen by {lock.holder}: {freeze.reason}. {then}")
 
 
 def read_and_remove(store: Store, name: StateName, version_id: str) -> tuple[HeldLock | None, Removal]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from holdfast import json_object, timestamp
-from holdfast.access import Caller
+from holdfast.access import Caller, on_one_line
 from holdfast.errors import InvalidLockInfo, TooLarge
 from holdfast.s3 import object_metadata
 
@@ -83,6 +83,24 @@ class LockInfo:
         """Return the seven fields that Terraform parses, all as text."""
         fields = {field: _text(self.document, field) for field in _FIELDS}
         return {**fields, "Created": _time(fields["Created"])}
+
+    def for_refused(self, principal: str | None, owner: str) -> dict[str, str]:
+        """Return the seven fields for a client that the lock keeps out.
+
+        `Info` begins with who holds the lock, and has the holder's own text in quotes. The other fields are
+        the holder's, each on one line: a client prints them line by line, so none can pass for another.
+        """
+        fields = {field: on_one_line(text) for field, text in self.for_client().items()}
+        if principal:
+            proved = f"principal {json.dumps(principal)}, verified by Holdfast"
+        else:
+            proved = "no principal: the lock was acquired without Holdfast"
+        parts = [
+            proved,
+            *([f"owner {json.dumps(on_one_line(owner), ensure_ascii=False)}"] if owner else []),
+            *([f"info {json.dumps(fields['Info'], ensure_ascii=False)}"] if fields["Info"] else []),
+        ]
+        return {**fields, "Info": "; ".join(parts)}
 
 
 def of_verb(version: str, caller: Caller, *, operation: Verb, info: str) -> LockInfo:

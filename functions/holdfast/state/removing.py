@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from holdfast.access import Action, OwnLocks, named
+from holdfast.access import Action, OwnLocks, claimed
 from holdfast.errors import (
     HoldfastError,
     LockNotMatched,
@@ -113,8 +113,7 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
         )
     if not is_named:
         raise LockNotMatched(
-            f"Nothing was removed: another lock is held now, by {lock.holder or 'somebody'} "
-            f"(lock ID {lock.info.id})."
+            f"Nothing was removed: another lock is held now, by {lock.described} (lock ID {lock.info.id})."
         )
     try:
         marker_created = held.remove(work.store, work.name, lock)
@@ -127,8 +126,7 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
 def next_holder(gone: str, lock: HeldLock, logged: Mapping[str, Any] | None = None) -> LockNotMatched:
     """Return the error for a request whose lock is gone, while somebody holds another lock."""
     return LockNotMatched(
-        f"{gone}, and {lock.holder or 'somebody'} has locked the state since, lock ID {lock.info.id}; "
-        "their lock stays.",
+        f"{gone}, and {lock.described} has locked the state since, lock ID {lock.info.id}; their lock stays.",
         logged,
     )
 
@@ -143,9 +141,8 @@ def _check_removal(work: Work, lock: HeldLock, *, is_named: bool) -> CommandLock
         raise held.refusal(lock)
     own_locks = work.policy.own_locks
     if is_named and (own_locks is OwnLocks.NONE or not _is_own(work, lock)):
-        holder = named(lock.principal, lock.owner) if lock.principal else "Somebody"
-        operation = lock.info.operation or "unknown"
-        note = f"{holder} holds the lock {lock.info.id}; its operation is {operation!r}."
+        operation = claimed(lock.info.operation or "unknown")
+        note = f"The lock {lock.info.id} is held by {lock.holder}; the client's operation is {operation}."
         if _is_own(work, lock):
             note += " The team's setting 'own_locks' lets no writer remove a lock of their own."
         _require_force_unlock(work, note)

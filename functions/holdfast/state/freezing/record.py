@@ -60,7 +60,8 @@ class PatternFreeze:
     def refusal(self) -> Frozen:
         freeze = self.freeze
         by = named(self.by, self.owner)
-        holder = lock_info.of_freeze(freeze.id, freeze.reason, freeze.until, by).for_client()
+        info = lock_info.of_freeze(freeze.id, freeze.reason, freeze.until, self.by)
+        holder = info.for_refused(self.by, self.owner)
         if self.since:
             holder["Created"] = timestamp.write(self.since)
         ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""

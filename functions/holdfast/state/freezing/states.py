@@ -61,8 +61,8 @@ def unfreeze(work: Work, freeze_id: str) -> HeldFreeze | None:
         return None
     if not isinstance(lock, HeldFreeze):
         raise NotFrozen(
-            f"The state is not frozen. {lock.holder or 'Somebody'} holds its lock, lock ID {lock.info.id}; "
-            "it stays."
+            f"The state is not frozen. Its lock is held by {lock.described}, lock ID {lock.info.id}; it "
+            "stays."
         )
     if lock.freeze.id != freeze_id:
         raise LockNotMatched(
