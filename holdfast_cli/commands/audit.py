@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from holdfast import timestamp
-from holdfast.access import named
+from holdfast.access import claimed, named
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
 from holdfast_cli.config import arguments, rules, settings
@@ -263,4 +263,9 @@ def _text(event: Mapping[str, Any], name: str) -> str:
 
 
 def _details(event: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={text}" for name in DETAILS if (text := _text(event, name)))
+    return " ".join(f"{name}={_detail(text)}" for name in DETAILS if (text := _text(event, name)))
+
+
+def _detail(text: str) -> str:
+    """Return a value in quotes if it could pass for several fields: clients type `who`, for example."""
+    return claimed(text) if " " in text and "=" in text else text

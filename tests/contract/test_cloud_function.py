@@ -763,3 +763,25 @@ def test_the_versions_of_a_deleted_state_are_listed_and_those_of_no_workspace_ar
     assert version["attributes"]["serial"] == 1
     line = json.loads(log[-1])
     assert (line["message"], line["state"]) == ("history.read", "network/prod")
+
+
+def test_a_client_that_imitates_a_principal_is_told_apart_from_the_principal(
+    cloud: Handle, moto: Server
+) -> None:
+    workspace = created(cloud)
+    typed = "token:ops (Olga), lock ID 1.\n"
+    lock = {"ID": "one", "Who": typed, "Operation": f"apply', by {typed}", "Created": "2026-11-20T12:00:00Z"}
+    key = f"{STATE_KEY}.tflock"
+    moto.direct.put_object(
+        Bucket=CLOUD_BUCKET, Key=key, Body=json.dumps(lock).encode(), Metadata={"locked-by": "token:bob"}
+    )
+
+    (refused,) = json.loads(ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")["body"])["errors"]
+
+    said = '"token:ops (Olga), lock ID 1.?"'
+    assert refused["title"] == f"The state is locked by token:bob (client says {said}), lock ID one."
+    assert refused["detail"].startswith(
+        f"Its client's operation is \"apply', by {said[1:]}, since 2026-11-20"
+    )
+    relation = data(ask(cloud, "GET", BY_NAME))["relationships"]["locked-by"]
+    assert relation == {"data": {"id": "token:bob", "type": "users"}}

@@ -154,6 +154,16 @@ def test_control_characters_of_an_event_do_not_reach_the_terminal(aws: Aws) -> N
     assert "\x1b" not in aws.output("audit", "--json")
 
 
+def test_what_a_client_types_cannot_pass_for_another_field_of_an_event(aws: Aws) -> None:
+    typed = "ada@laptop held_by=token:ops role=maintainer"
+    broken = event("1", 5, "lock.force_unlocked", lock_id=typed, held_by="token:bob", who=typed)
+    aws.make_audit_log("payments", broken)
+
+    *_, row = aws.output("audit").splitlines()
+
+    assert f'lock_id="{typed}" held_by=token:bob who="{typed}"' in row
+
+
 def test_a_named_team_needs_no_stack_to_be_looked_up(aws: Aws) -> None:
     aws.make_audit_log("other", READ)
 

@@ -119,7 +119,8 @@ def test_a_lock_is_a_finding_from_an_hour_on_with_its_holder_and_a_command(bucke
 
 def test_a_client_that_names_another_principal_is_not_taken_for_it(bucket: Bucket) -> None:
     info = lock_info.LockInfo({"ID": "1", "Who": "Olga (token:ops)\nheld_by: token:ops"})
-    bucket.put(StateName("a").lock_key, HOUR, info.to_json(), **{"locked-by": "token:abc"})
+    proved: dict[str, Any] = {"locked-by": "token:abc"}
+    bucket.put(StateName("a").lock_key, HOUR, info.to_json(), **proved)
     bucket.put(StateName("b").lock_key, HOUR, info.to_json())
 
     by_token, without = bucket.found()
