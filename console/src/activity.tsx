@@ -8,7 +8,7 @@ import { usePages, useQuery } from "./load";
 import type { Query } from "./route";
 import { type Event, fields, selected, text, whose } from "./trail";
 import { Age, Button, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
-import { named } from "./words";
+import { detail, named } from "./words";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
@@ -78,7 +78,7 @@ function Details({ event }: { event: Event }) {
   const { told, rest } = fields(event);
   return (
     <details>
-      <summary>{told.map(([field, value]) => `${field}=${value}`).join(" ") || "more"}</summary>
+      <summary>{told.map(([field, value]) => `${field}=${detail(value)}`).join(" ") || "more"}</summary>
       <Facts facts={Object.fromEntries([...told, ...rest])} />
     </details>
   );
