@@ -7,6 +7,10 @@ Each version of a lock is judged by itself, by what no client can write (`is_cop
 or the version's ID in the listing of the old side. A client chooses every field of its lock info. The order
 in which S3 lists the versions of a replica is not documented, so it decides nothing.
 
+While the replica's stack is there, the old side is only fenced and compared: S3 goes on copying until the
+stack's role is deleted. Such a run writes nothing but the fence. Only a run that found the fence in place can
+end well: S3 may take seconds to apply a policy, and a client may write meanwhile.
+
 To remove these locks is as safe as to break a lock:
 
 - The old bucket is fenced first: it refuses writes and deletions. A client that holds a lock there and uses
@@ -165,8 +169,11 @@ def side(session: "boto3.Session", bucket: str, account: str, region: str | None
     return Side(session.client("s3", region_name=region, config=CLIENT_CONFIG), bucket, account)
 
 
-def fence(old: Side, new: Side) -> None:
+def fence(old: Side, new: Side) -> bool:
     """Let the old bucket refuse writes and deletions.
+
+    Returns:
+        Whether it did so before.
 
     Raises:
         NoReplicaError: the new bucket is not its replica.
@@ -186,7 +193,9 @@ def fence(old: Side, new: Side) -> None:
             )
         before = refusal.policy(old.s3, old.bucket)
         everything = f"arn:{old.s3.meta.partition}:s3:::{old.bucket}/*"
-        refusal.put(old.s3, old.bucket, before, FENCE.changed(before, [everything]))
+        after = FENCE.changed(before, [everything])
+        refusal.put(old.s3, old.bucket, before, after)
+        return after == before
 
 
 def listing(side: Side, progress: "Progress") -> Listing:

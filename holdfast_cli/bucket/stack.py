@@ -83,6 +83,26 @@ def find(session: boto3.Session, team: str | None) -> Stack:
             raise CommandError(NOT_OF_AWS) from error
 
 
+def find_replica(session: boto3.Session, team: str) -> Stack | None:
+    """Find a team's replica in the session's region; return None once its stack is deleted.
+
+    Its `api_address` is empty.
+    """
+    with as_command_errors():
+        cloudformation: CloudFormationClient = session.client("cloudformation", config=CLIENT_CONFIG)
+        try:
+            described = cloudformation.describe_stacks(StackName=names.replica_stack_name(team))["Stacks"][0]
+        except ClientError as error:
+            if code_of(error) != "ValidationError":
+                raise
+            return None
+        except LookupError as error:
+            raise CommandError(NOT_OF_AWS) from error
+        account = described["StackId"].split(":")[4]
+        bucket = names.bucket_name(team, account, cloudformation.meta.region_name)
+        return Stack(team, "", bucket, account)
+
+
 def _named(cloudformation: "CloudFormationClient", team: str) -> "StackTypeDef":
     name = names.stack_name(team)
     try:

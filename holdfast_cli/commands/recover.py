@@ -10,7 +10,7 @@ from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from holdfast_cli.bucket.recovering import Late, Listing, ReplicaLock, Side
@@ -23,8 +23,9 @@ _AGAIN = "run the command again; it goes on where it ended."
 
 @COMMAND.define(
     """\
-Use it once the team's stack is deployed on the replica of its state bucket. It lets
-the old bucket refuse writes, says which states and records had not been copied, and
+Use it twice. While the stack of the replica is there, it lets the old bucket refuse
+writes and says which states and records S3 has not copied yet; delete the stack once
+it finds none. When the team's stack is deployed on the replica, it compares again and
 removes each lock of the old side; freezes stay. It can be run again at any time.
 Needs AWS credentials for both buckets.""",
     """\
@@ -44,30 +45,84 @@ Needs AWS credentials for both buckets.""",
 def _recover(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import records, recovering, stack
 
-    session, deployed = stack.open_team(settings.resolve(args))
-    with records.as_lines(deployed, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
-        new = recovering.side(session, deployed.bucket, deployed.account)
-        old_bucket = names.bucket_name(deployed.team, deployed.account, args.source)
-        old = recovering.side(session, old_bucket, deployed.account, args.source)
+    chosen = settings.resolve(args)
+    session = stack.sign_in(chosen)
+    replica = stack.find_replica(session, chosen.team) if chosen.team else None
+    place = replica or stack.find(session, chosen.team)
+    with records.as_lines(place, outcome_unknown=_AGAIN, interrupted=_AGAIN.capitalize()):
+        new = recovering.side(session, place.bucket, place.account)
+        old_bucket = names.bucket_name(place.team, place.account, args.source)
+        old = recovering.side(session, old_bucket, place.account, args.source)
         if old.bucket == new.bucket:
             raise CommandError(f"--from {args.source} is the region of the stack: name the old region.")
-        if not args.yes:
-            asking.for_word(
-                f"This lets the bucket {old.bucket} refuse writes, and removes each of its locks that the "
-                f"bucket {new.bucket} has.",
-                deployed.team,
-            )
-        progress = output.Progress()
-        is_fenced = _fence(old, new, is_gone=args.old_side_is_gone)
-        there = recovering.listing(old, progress) if is_fenced else None
-        here = recovering.listing(new, progress)
-        late = recovering.late(old, new, there, here) if there else []
+        if replica:
+            _compare(args, replica, old, new)
+        else:
+            _take_over(args, place, old, new, session.clock.now)
 
-        locks = recovering.locks_in(new, here, there, progress)
-        stale = [lock for lock in locks if lock.is_stale]
-        if not args.json:
-            _write_before(old, stale, session.clock.now(), is_fenced=is_fenced)
-        staying = recovering.remove(new, here, there, locks, progress)
+
+def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side") -> None:
+    """Fence the old side and compare both, while S3 can still copy. Only the last of these runs succeeds."""
+    from holdfast_cli.bucket import recovering
+
+    if not args.yes:
+        asking.for_word(f"This lets the bucket {old.bucket} refuse writes.", replica.team)
+    stack_name = names.replica_stack_name(replica.team)
+    try:
+        was_fenced = recovering.fence(old, new)
+    except recovering.NoReplicaError:
+        raise
+    except CommandError as error:
+        raise CommandError(
+            f"The old bucket {old.bucket} cannot be fenced: {error} Once it is back, S3 copies what is left. "
+            f"If you cannot wait, delete the stack {stack_name} without a comparison."
+        ) from error
+    progress = output.Progress()
+    there, here = recovering.listing(old, progress), recovering.listing(new, progress)
+    late = recovering.late(old, new, there, here)
+    if args.json:
+        changed = here.changed_lately()
+        output.write_json(_document(replica, old, None, late, changed, is_fenced=True))
+    else:
+        lines = [_fenced(old), *_not_current(late)]
+        output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
+    if missing := [entry for entry in late if not entry.below]:
+        raise CommandError(
+            f"{_counted(missing, 'object')} of {old.bucket} had not been copied. S3 goes on copying while "
+            f"the stack {stack_name} is there: run the command again in some minutes, and delete it then."
+        )
+    if not was_fenced:
+        raise CommandError(
+            f"S3 may take seconds until {old.bucket} refuses writes: run the command again after a minute, "
+            f"and delete the stack {stack_name} then."
+        )
+    if not args.json:
+        output.write(f"S3 copied every current state and record. Now delete the stack {stack_name}.")
+
+
+def _take_over(
+    args: argparse.Namespace, deployed: "Stack", old: "Side", new: "Side", now: "Callable[[], datetime]"
+) -> None:
+    """Fence the old side, compare both, and remove the locks of the old side."""
+    from holdfast_cli.bucket import recovering
+
+    if not args.yes:
+        asking.for_word(
+            f"This lets the bucket {old.bucket} refuse writes, and removes each of its locks that the "
+            f"bucket {new.bucket} has.",
+            deployed.team,
+        )
+    progress = output.Progress()
+    is_fenced = _fence(old, new, is_gone=args.old_side_is_gone)
+    there = recovering.listing(old, progress) if is_fenced else None
+    here = recovering.listing(new, progress)
+    late = recovering.late(old, new, there, here) if there else []
+
+    locks = recovering.locks_in(new, here, there, progress)
+    stale = [lock for lock in locks if lock.is_stale]
+    if not args.json:
+        _write_before(old, stale, now(), is_fenced=is_fenced)
+    staying = recovering.remove(new, here, there, locks, progress)
     changed = here.changed_lately()
     if args.json:
         locks = sorted([*stale, *staying], key=lambda lock: lock.name.value)
@@ -109,13 +164,7 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
 
 
 def _write_before(old: "Side", stale: "Sequence[ReplicaLock]", now: "datetime", *, is_fenced: bool) -> None:
-    from holdfast_cli.bucket import recovering
-
-    lines = []
-    if is_fenced:
-        lines.append(
-            f"The bucket {old.bucket} refuses writes now (statement {recovering.FENCE.sid} of its policy)."
-        )
+    lines = [_fenced(old)] if is_fenced else []
     if stale:
         rows = [
             (
@@ -155,10 +204,7 @@ def _write_after(
                 f"The lock {entry.lock.info.id} of {entry.name} stays: S3 does not say that it is a copy. If "
                 f"its holder is gone, run `holdfast lock break {entry.name}`."
             )
-    for each in late:
-        what = f"state {each.state}" if each.state else each.key
-        which = f"Not current: version {each.below} of" if each.below else "Not copied:"
-        lines.append(f"{which} {what}: {each.there} there, {each.here} here.")
+    lines += _not_current(late)
     if not is_fenced:
         lines.append(
             "The old bucket cannot be read, so it is unknown whether a serial went back: compare the serial "
@@ -173,6 +219,19 @@ def _write_after(
     output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
 
 
+def _fenced(old: "Side") -> str:
+    from holdfast_cli.bucket import recovering
+
+    return f"The bucket {old.bucket} refuses writes now (statement {recovering.FENCE.sid} of its policy)."
+
+
+def _not_current(late: "Sequence[Late]") -> "Iterator[str]":
+    for each in late:
+        what = f"state {each.state}" if each.state else each.key
+        which = f"Not current: version {each.below} of" if each.below else "Not copied:"
+        yield f"{which} {what}: {each.there} there, {each.here} here."
+
+
 def _counted(items: "Sequence[object]", what: str) -> str:
     return f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
 
@@ -180,7 +239,7 @@ def _counted(items: "Sequence[object]", what: str) -> str:
 def _document(
     deployed: "Stack",
     old: "Side",
-    locks: "Sequence[ReplicaLock]",
+    locks: "Sequence[ReplicaLock] | None",
     late: "Sequence[Late]",
     changed: "Sequence[str]",
     *,
@@ -193,7 +252,8 @@ def _document(
         "bucket": deployed.bucket,
         "old_bucket": old.bucket,
         "fenced": is_fenced,
-        "locks": [lock.to_json() for lock in locks],
+        # null: not looked at, because the stack of the replica is still there
+        "locks": None if locks is None else [lock.to_json() for lock in locks],
         # null: the old side cannot be read
         "not_copied": not_copied if is_fenced else None,
         "not_current": not_current if is_fenced else None,

@@ -98,7 +98,7 @@ def regions(aws: LocalAws, kept: Team) -> Iterator[Regions]:
 
 
 def typed(kept: Team) -> list[str]:
-    """The words of the document's command, for this team and these regions."""
+    """The words of the document's command, for this team and these regions; two steps have the same."""
     [command] = re.findall(r"^ +(holdfast recover .+)$", text(page("recovery.md")), re.MULTILINE)
     for theirs, ours in (("eu-central-1", REGION), ("payments", kept.name)):
         command = command.replace(theirs, ours)
@@ -119,6 +119,12 @@ def test_a_team_goes_on_in_another_region_with_the_steps_of_the_document(
     held = kept.lock(state)
     assert held is not None
 
+    since = kept.s3.get_bucket_policy(Bucket=kept.bucket)["Policy"]
+    fenced = access_commands.run(kept, *typed(kept))
+    assert (fenced.returncode, "run the command again after a minute" in fenced.stderr) == (1, True)
+    assert kept.s3.get_bucket_policy(Bucket=kept.bucket)["Policy"] != since
+    assert "Now delete the stack HoldfastReplica-kept." in access_commands.holdfast(kept, *typed(kept))
+    assert regions.copies(name.lock_key) == 2
     regions.delete_stack(teams.replica_stack_name(kept.name))
     regions.deploy()
     told = access_commands.holdfast(kept, *typed(kept))

@@ -17,6 +17,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
+from holdfast import team as names
 from tests.support import forked_command
 from tests.support.fault_relay import Fault
 from tests.support.s3_fault_proxy import S3FaultProxy
@@ -96,8 +97,8 @@ class Aws:
             Bucket=bucket(team), ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"}
         )
 
-    def replicate(self, source: str, team: str) -> None:
-        """Create a bucket whose replica is a team's bucket. moto copies nothing."""
+    def replicate(self, source: str, replica: str) -> None:
+        """Create a bucket with a replica. moto copies nothing."""
         s3 = self.client("s3")
         s3.create_bucket(Bucket=source, CreateBucketConfiguration={"LocationConstraint": REGION})
         s3.put_bucket_versioning(Bucket=source, VersioningConfiguration={"Status": "Enabled"})
@@ -107,10 +108,21 @@ class Aws:
             "Status": "Enabled",
             "Filter": {"Prefix": ""},
             "DeleteMarkerReplication": {"Status": "Enabled"},
-            "Destination": {"Bucket": f"arn:aws:s3:::{bucket(team)}"},
+            "Destination": {"Bucket": f"arn:aws:s3:::{replica}"},
         }
         role = "arn:aws:iam::123456789012:role/x"
         s3.put_bucket_replication(Bucket=source, ReplicationConfiguration={"Role": role, "Rules": [rule]})
+
+    def deploy_replica(self, team: str) -> str:
+        """Create the stack of a team's replica, and return the name of its bucket."""
+        name = names.bucket_name(team, DEFAULT_ACCOUNT_ID, REGION)
+        resource = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": name}}
+        self.client("cloudformation").create_stack(
+            StackName=names.replica_stack_name(team),
+            TemplateBody=json.dumps({"Resources": {"StateBucket": resource}}),
+        )
+        self.client("s3").put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+        return name
 
     def put_state(self, team: str, name: str, body: bytes) -> str:
         """Write a state as another program does, and return its version."""

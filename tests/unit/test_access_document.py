@@ -161,7 +161,7 @@ def test_an_operator_with_the_policy_can_recover(moto: str, tmp_path: Path) -> N
     aws = cli_account.empty(moto, tmp_path)
     aws.deploy("platform")
     old = "holdfast-platform-123456789012-eu-west-1"
-    aws.replicate(old, "platform")
+    aws.replicate(old, bucket("platform"))
     aws.client("s3").put_object(Bucket=old, Key="states/a.tfstate", Body=b"{}", Metadata={"serial": "1"})
     aws.put_copy("platform", "states/a.tfstate.tflock", lock_info("earlier"))
     aws.put_copy("platform", "states/a.tfstate.tflock", lock_info("one"))

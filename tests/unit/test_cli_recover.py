@@ -18,10 +18,60 @@ LOCK = "states/network/prod.tfstate.tflock"
 @pytest.fixture
 def left(aws: Aws) -> Aws:
     """An account with the bucket of a region that is left, whose replica has a lock and a token of it."""
-    aws.replicate(OLD, "payments")
+    aws.replicate(OLD, bucket("payments"))
     aws.put_copy("payments", LOCK, lock_info("one"))
     aws.put_record("payments", "tokens/k2v9x0q7m3c1d8f5a6b4.json", b"{}")
     return aws
+
+
+def test_it_removes_nothing_while_s3_can_still_copy_and_ends_well_once_everything_is_copied(aws: Aws) -> None:
+    replica, s3 = aws.deploy_replica("payments"), aws.client("s3")
+    aws.replicate(OLD, replica)
+    first, second = (state(serial) for serial in (1, 2))
+    for name, body in ((OLD, first), (OLD, second), (replica, first)):
+        s3.put_object(Bucket=name, Key="states/a.tfstate", Body=body)
+    s3.put_object(Bucket=replica, Key=LOCK, Body=lock_info("one"))
+
+    asked = aws.run(*RECOVER)
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert f"This lets the bucket {OLD} refuse writes." in asked.stderr
+    missing = aws.run(*RECOVER, "--yes")
+    assert missing.returncode == 1
+    assert f"The bucket {OLD} refuses writes now" in missing.stdout
+    assert "Not copied: state a: of " in missing.stdout
+    assert "S3 goes on copying while the stack HoldfastReplica-payments is there" in missing.stderr
+
+    s3.put_object(Bucket=replica, Key="states/a.tfstate", Body=second)
+    assert aws.output(*RECOVER, "--yes").splitlines()[1:] == [
+        "S3 copied every current state and record. Now delete the stack HoldfastReplica-payments."
+    ]
+    told = json.loads(aws.output(*RECOVER, "--yes", "--json"))
+    assert (told["bucket"], told["fenced"], told["locks"], told["not_copied"]) == (replica, True, None, [])
+    assert s3.get_object(Bucket=replica, Key=LOCK)["Body"].read() == lock_info("one")
+
+
+def test_the_run_that_fences_does_not_end_well_because_a_policy_takes_seconds(aws: Aws) -> None:
+    aws.replicate(OLD, aws.deploy_replica("payments"))
+
+    first = aws.run(*RECOVER, "--yes")
+
+    assert first.returncode == 1
+    assert f"S3 may take seconds until {OLD} refuses writes" in first.stderr
+    assert "S3 copied every current state and record." in aws.output(*RECOVER, "--yes")
+
+
+def test_an_old_side_out_of_reach_is_no_comparison_whatever_is_said_of_it(aws: Aws) -> None:
+    aws.replicate(OLD, aws.deploy_replica("payments"))
+    elsewhere = (*RECOVER[:-1], "us-east-2", "--yes", "--old-side-is-gone")
+
+    line = aws.failure(*elsewhere)
+
+    assert "cannot be fenced" in line
+    assert line.endswith(
+        "If you cannot wait, delete the stack HoldfastReplica-payments without a comparison."
+    )
+    aws.client("s3").delete_bucket_replication(Bucket=OLD)
+    assert "is not its replica. Nothing was changed" in aws.failure(*RECOVER, "--yes")
 
 
 def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
