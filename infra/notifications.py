@@ -1,4 +1,4 @@
-"""Notify of what no function logs by itself: changed records, of every team, and many refused sign-ins."""
+"""Notify of what no function logs by itself: changed records, failed copies, and many refused sign-ins."""
 
 from typing import Final, cast
 
@@ -11,8 +11,10 @@ from constructs import Construct
 
 from holdfast import watching
 from holdfast.audit import Event
+from holdfast.names import STATES
 from infra import keys
 from infra.lambdas import Functions
+from infra.replica import reports_failed_copies
 from infra.state_store import StateStore, bucket_name
 from infra.team_settings import TeamConfig
 
@@ -22,10 +24,12 @@ _QUIET_MINUTES: Final = 5
 """Minutes without so many, after which the alarm may ring again."""
 
 
-def notify_of_changed_records(team: TeamConfig, store: StateStore, functions: Functions) -> None:
-    """Have the bucket notify the audit function of changed tokens and trust records.
+def notify_audit_function(team: TeamConfig, store: StateStore, functions: Functions) -> None:
+    """Have the bucket notify the audit function of what only the bucket knows.
 
-    People change records with AWS credentials and without the API, so no function logs it.
+    People change tokens and trust records with AWS credentials and without the API. With a replica and its
+    topic, S3 also says which state it could not copy. It says the same of each lock that is released before
+    it is copied: the suffix leaves locks out.
     """
     stack, audit_trail = Stack.of(store), functions.made["audit_trail"]
     audit_trail.add_permission(
@@ -39,19 +43,30 @@ def notify_of_changed_records(team: TeamConfig, store: StateStore, functions: Fu
     # S3 tests whether it may call the function.
     bucket.node.add_dependency(audit_trail.node.find_child("ChangedRecords"))
     # By hand: the construct's own way is a function that may change the notifications of every bucket.
+    told = [
+        (f"s3:{kind}:*", {"prefix": keys.folder(key)})
+        for key in (keys.TOKENS, keys.TRUST)
+        for kind in ("ObjectCreated", "ObjectRemoved")
+    ]
+    if reports_failed_copies(team):
+        told.append(
+            ("s3:Replication:OperationFailedReplication", {"prefix": STATES.prefix, "suffix": STATES.suffix})
+        )
     bucket.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
         lambda_configurations=[
             s3.CfnBucket.LambdaConfigurationProperty(
-                event=f"s3:{kind}:*",
+                event=event,
                 function=audit_trail.function_arn,
                 filter=s3.CfnBucket.NotificationFilterProperty(
                     s3_key=s3.CfnBucket.S3KeyFilterProperty(
-                        rules=[s3.CfnBucket.FilterRuleProperty(name="prefix", value=keys.folder(key))]
+                        rules=[
+                            s3.CfnBucket.FilterRuleProperty(name=name, value=value)
+                            for name, value in where.items()
+                        ]
                     )
                 ),
             )
-            for key in (keys.TOKENS, keys.TRUST)
-            for kind in ("ObjectCreated", "ObjectRemoved")
+            for event, where in told
         ]
     )
 

@@ -16,6 +16,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from holdfast import team as names
+from holdfast.audit import Event
 from infra import keys
 from infra.config import Target
 from infra.key_policy import by_s3
@@ -84,6 +85,11 @@ class ReplicaStack(Stack):
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=why))
 
 
+def reports_failed_copies(team: TeamConfig) -> bool:
+    """Return whether a team's topic is notified of each state that S3 could not copy to the replica."""
+    return bool(team.replica and team.notify and Event.REPLICA_FAILED in team.notify.events)
+
+
 def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
     """Let S3 copy each new version, with its metadata, tags and retention, and each delete marker.
 
@@ -91,29 +97,36 @@ def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
     that a released lock stays in the replica: `holdfast recover` removes it.
     """
     there = replace(team, region=replica.region)
-    destination = s3.CfnBucket.ReplicationDestinationProperty(
-        bucket=_bucket_arn(there),
-        encryption_configuration=s3.CfnBucket.EncryptionConfigurationProperty(
-            replica_kms_key_id=f"arn:{Aws.PARTITION}:kms:{there.region}:{there.account}:{_alias(there)}"
+
+    def destination(key: str) -> s3.CfnBucket.ReplicationDestinationProperty:
+        # Only with these metrics, which cost money, S3 notifies of failed copies. What fails for states fails
+        # for the other folders.
+        measured = key == keys.STATES and reports_failed_copies(team)
+        return s3.CfnBucket.ReplicationDestinationProperty(
+            bucket=_bucket_arn(there),
+            encryption_configuration=s3.CfnBucket.EncryptionConfigurationProperty(
+                replica_kms_key_id=f"arn:{Aws.PARTITION}:kms:{there.region}:{there.account}:{_alias(there)}"
+            )
+            if store.keys
+            else None,
+            metrics=s3.CfnBucket.MetricsProperty(status="Enabled") if measured else None,
         )
-        if store.keys
-        else None,
-    )
+
     rules = [
         s3.CfnBucket.ReplicationRuleProperty(
-            id=prefix.removesuffix("/"),
+            id=keys.folder(key).removesuffix("/"),
             priority=priority,
             status="Enabled",
-            filter=s3.CfnBucket.ReplicationRuleFilterProperty(prefix=prefix),
+            filter=s3.CfnBucket.ReplicationRuleFilterProperty(prefix=keys.folder(key)),
             delete_marker_replication=s3.CfnBucket.DeleteMarkerReplicationProperty(status="Enabled"),
             source_selection_criteria=s3.CfnBucket.SourceSelectionCriteriaProperty(
                 sse_kms_encrypted_objects=s3.CfnBucket.SseKmsEncryptedObjectsProperty(status="Enabled")
             )
             if store.keys
             else None,
-            destination=destination,
+            destination=destination(key),
         )
-        for priority, prefix in enumerate(map(keys.folder, _COPIED))
+        for priority, key in enumerate(_COPIED)
     ]
     bucket = cast("s3.CfnBucket", store.bucket.node.default_child)
     bucket.replication_configuration = s3.CfnBucket.ReplicationConfigurationProperty(

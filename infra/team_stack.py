@@ -14,7 +14,7 @@ from infra.api import Api
 from infra.config import Target, above_quota
 from infra.keep_warm import KeepWarm
 from infra.lambdas import Bundles, Functions
-from infra.notifications import RefusedSignIns, notify_of_changed_records
+from infra.notifications import RefusedSignIns, notify_audit_function
 from infra.replica import ReplicaStack, replicate
 from infra.settings import as_toml
 from infra.state_store import Staging, StateStore
@@ -53,7 +53,7 @@ class TeamStack(Stack):
             old = team.alarms.oldest_lock_seconds if team.alarms else int(watching.OLD.total_seconds())
             CfnOutput(self, names.WATCHED, value=str(old), description="Seconds from which a lock is old")
         if not imports(self):
-            notify_of_changed_records(team, store, functions)
+            notify_audit_function(team, store, functions)
         if team.notify:
             RefusedSignIns(self, "Notifications", team, team.notify.topic, functions)
         if team.alarms:

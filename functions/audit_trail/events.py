@@ -17,6 +17,7 @@ from urllib.parse import unquote_plus
 
 from holdfast import audit, audit_log
 from holdfast.audit import Event
+from holdfast.names import STATES
 
 # Limits of one PutLogEvents request (API reference of CloudWatch Logs).
 MAX_EVENTS: Final = 10_000
@@ -50,7 +51,7 @@ def received(event: Mapping[str, Any]) -> list[AuditEvent]:
             notifications of the bucket.
     """
     if "awslogs" not in event:
-        return [_changed(record) for record in event.get("Records", [])]
+        return [_notified(record) for record in event.get("Records", [])]
     delivery = json.loads(gzip.decompress(base64.b64decode(event["awslogs"]["data"])))
     # CloudWatch also sends its own messages, to check whether the function can be reached.
     if delivery["messageType"] != "DATA_MESSAGE":
@@ -80,22 +81,18 @@ def _event(function: str, log_stream: str, line: Mapping[str, Any]) -> AuditEven
     )
 
 
-def _changed(record: Mapping[str, Any]) -> AuditEvent:
-    """Return the event of a changed record. S3 may notify twice, with the same version and operation."""
-    changed, operation = record["s3"]["object"], record["eventName"]
+def _notified(record: Mapping[str, Any]) -> AuditEvent:
+    """Return the event of a notification. S3 may notify twice, with the same version and operation."""
+    subject, operation = record["s3"]["object"], record["eventName"]
     when = datetime.fromisoformat(record["eventTime"])
-    key = unquote_plus(changed["key"])
-    is_token = key.startswith(_TOKENS)
+    key = unquote_plus(subject["key"])
     fields = {
-        "id": _digest(changed["key"], operation, changed.get("versionId"), changed.get("sequencer")),
+        "id": _digest(subject["key"], operation, subject.get("versionId"), subject.get("sequencer")),
         "time": when.isoformat(timespec="milliseconds"),
-        "event": Event.TOKEN_CHANGED if is_token else Event.TRUST_CHANGED,
         "function": "audit_trail",
-        "principal": record["userIdentity"]["principalId"],
         "operation": operation,
-        "version_id": changed.get("versionId"),
-        "token": key.removeprefix(_TOKENS).removesuffix(".json") if is_token else None,
-        "source_ip": record["requestParameters"]["sourceIPAddress"],
+        "version_id": subject.get("versionId"),
+        **(_not_copied(key, record) if operation.startswith("Replication:") else _changed(key, record)),
     }
     timestamp = int(when.timestamp() * 1000)
     return AuditEvent(
@@ -104,6 +101,27 @@ def _changed(record: Mapping[str, Any]) -> AuditEvent:
         timestamp,
         json.dumps({name: value for name, value in fields.items() if value}),
     )
+
+
+def _changed(key: str, record: Mapping[str, Any]) -> dict[str, object]:
+    """Return the fields of a changed token or of changed trust records."""
+    is_token = key.startswith(_TOKENS)
+    return {
+        "event": Event.TOKEN_CHANGED if is_token else Event.TRUST_CHANGED,
+        "principal": record["userIdentity"]["principalId"],
+        "token": key.removeprefix(_TOKENS).removesuffix(".json") if is_token else None,
+        "source_ip": record["requestParameters"]["sourceIPAddress"],
+    }
+
+
+def _not_copied(key: str, record: Mapping[str, Any]) -> dict[str, object]:
+    """Return the fields of a state that S3 did not copy to the replica. No client takes part."""
+    name = STATES.name(key)
+    return {
+        "event": Event.REPLICA_FAILED,
+        "state": name.value if name else None,
+        "reason": record.get("replicationEventData", {}).get("failureReason"),
+    }
 
 
 def _digest(*parts: object) -> str:

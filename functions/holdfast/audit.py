@@ -62,6 +62,7 @@ class Event(StrEnum):
     ACTIVITY_READ = "activity.read"
     TOKEN_CHANGED = "token.changed"  # noqa: S105 an event
     TRUST_CHANGED = "trust.changed"
+    REPLICA_FAILED = "replica.failed"
     CALLER_DESCRIBED = "caller.described"
     REQUEST_REFUSED = "request.refused"
     REQUEST_FAILED = "request.failed"
@@ -108,6 +109,7 @@ def changed_a_state(event: Event) -> bool:
             | Event.ACTIVITY_READ
             | Event.TOKEN_CHANGED
             | Event.TRUST_CHANGED
+            | Event.REPLICA_FAILED
             | Event.CALLER_DESCRIBED
             | Event.REQUEST_REFUSED
             | Event.REQUEST_FAILED
@@ -125,6 +127,7 @@ NOTIFIABLE: Final = tuple(
 NOTIFIED: Final = (
     *(Event.LOCK_FORCE_UNLOCKED, Event.STATE_DELETED, Event.STATE_RESTORED, Event.STATE_UNDELETED),
     *(Event.STATE_FROZEN, Event.STATE_UNFROZEN, Event.TOKEN_CHANGED, Event.TRUST_CHANGED),
+    Event.REPLICA_FAILED,
 )
 """The events of which a topic is notified by default."""
 

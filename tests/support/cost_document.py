@@ -77,6 +77,8 @@ _OUT_GB: Final = 0.09
 _ACROSS_REGIONS_GB: Final = 0.02
 _ALARM_METRIC: Final = 0.10
 _CUSTOM_METRIC: Final = 0.30
+_REPLICATION_METRICS: Final = 4
+"""Of the rule of the states: latency, pending bytes, pending operations and failed operations."""
 _WATCHED: Final = len(Metric) * _CUSTOM_METRIC
 _WARM_UP_SECONDS: Final = 0.01
 _WARM_UP_KB: Final = 0.5
@@ -368,7 +370,8 @@ and [SNS's](https://aws.amazon.com/sns/pricing/) messages |
 | `watch` | {_watch_price():.2f} dollars a month, {_WATCHED:.2f} of it for metrics, \
 counted above, too; 720 requests to S3 for each 1,000 states, lock and token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
-and the storage of each version a second time |
+and the storage of each version a second time; {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars more with \
+`notify`, unless `notify.events` lacks `replica.failed`: S3 reports a failed copy only with metrics |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
 | AWS Config, GuardDuty or a trail of S3 data events, if the account has them | they bill what Holdfast \

@@ -49,7 +49,9 @@ EVERY_SETTING: Final = replace(
         certificate="arn:aws:acm:eu-central-1:123456789012:certificate/1a2b3c4d-1111-4222-8333-444455556666",
     ),
     audit_archive=AuditArchive(days=400),
-    notify=Notify(topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written",)),
+    notify=Notify(
+        topic="arn:aws:sns:eu-central-1:123456789012:holdfast", events=("state.written", "replica.failed")
+    ),
     alarms=AlarmSettings(
         topic="arn:aws:sns:eu-central-1:123456789012:operations", oldest_lock="2d", slow=5000
     ),

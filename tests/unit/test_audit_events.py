@@ -170,6 +170,35 @@ def changed(key: str, **more: Any) -> dict[str, Any]:
     return {"Records": [{**record, **more}]}
 
 
+def not_copied(key: str, **more: Any) -> dict[str, Any]:
+    """The event with which the bucket calls the function, as S3's guide shows it."""
+    operation = "Replication:OperationFailedReplication"
+    by_s3 = {"principalId": "s3.amazonaws.com"}
+    where = {"sourceIPAddress": "s3.amazonaws.com"}
+    return changed(key, eventName=operation, userIdentity=by_s3, requestParameters=where, **more)
+
+
+def test_a_failed_copy_becomes_an_event_with_the_state_and_the_reason_and_no_caller() -> None:
+    why = {"replicationRuleId": "states", "failureReason": "AssumeRoleNotPermitted"}
+    key = keys.STATES.replace("*", "network/prod")
+    (failed,) = received(not_copied(key, replicationEventData=why))
+
+    assert (failed.stream, failed.timestamp) == ("authorizer/2026-11-21", NOON)
+    event = json.loads(failed.message)
+    assert event.pop("id")
+    assert event == {
+        "time": "2026-11-21T12:00:00.123+00:00",
+        "function": "audit_trail",
+        "operation": "Replication:OperationFailedReplication",
+        "version_id": "v1",
+        "event": "replica.failed",
+        "state": "network/prod",
+        "reason": "AssumeRoleNotPermitted",
+    }
+    (odd,) = received(not_copied("states/-.tfstate"))
+    assert json.loads(odd.message).keys() == event.keys() - {"state", "reason"} | {"id"}
+
+
 TOKEN = keys.TOKENS.replace("*", "k2v9x0q7m3c1d8f5a6b4")
 
 

@@ -13,7 +13,7 @@ from holdfast.audit import NOTIFIED, Event
 from infra.config import AWS, ConfigError, check_places, load_teams
 from infra.keys import ARCHIVED
 from infra.notify_settings import AuditArchive, Notify
-from infra.team_settings import TeamConfig
+from infra.team_settings import Replica, TeamConfig
 from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.test_audit_events import WRITTEN, delivery
 
@@ -109,21 +109,65 @@ def test_every_teams_bucket_tells_of_tokens_and_trust_records_and_may_invoke_the
         assert_told_of_changed_records(stack)
 
 
-def assert_told_of_changed_records(stack: Synthesized) -> None:
+FAILED = ("s3:Replication:OperationFailedReplication", {"prefix": "states/", "suffix": ".tfstate"})
+
+
+def test_failed_copies_of_states_are_told_where_a_topic_wants_them_and_measured_for_that(
+    synthesize: Synthesize,
+) -> None:
+    """S3 notifies of a failed copy only if the rule of the object has metrics."""
+    copied = TeamConfig(
+        name="a", account="123456789012", region="eu-central-1", replica=Replica(region="eu-west-1")
+    )
+    quiet = Notify(topic=TOPIC, events=("state.deleted",))
+    stacks = synthesize(
+        [
+            replace(copied, notify=Notify(topic=TOPIC)),
+            replace(copied, name="b", notify=quiet),
+            replace(copied, name="c"),
+            replace(copied, name="d", notify=Notify(topic=TOPIC), replica=None),
+        ],
+        AWS,
+    )
+
+    def measured(team: str) -> list[str]:
+        bucket = stacks[f"Holdfast-{team}"].template["Resources"]["StateBucket"]["Properties"]
+        rules = bucket.get("ReplicationConfiguration", {"Rules": []})["Rules"]
+        metrics = {rule["Id"]: rule["Destination"].get("Metrics") for rule in rules}
+        assert set(map(str, metrics.values())) <= {"None", "{'Status': 'Enabled'}"}
+        return [name for name, enabled in metrics.items() if enabled]
+
+    assert {team: (measured(team), FAILED in told(stacks[f"Holdfast-{team}"])) for team in "abcd"} == {
+        "a": (["states"], True),
+        "b": ([], False),
+        "c": ([], False),
+        "d": ([], False),
+    }
+
+
+def told(stack: Synthesized) -> list[tuple[str, dict[str, str]]]:
+    """What the bucket tells the audit function: events of S3, each with the keys for which it does."""
     name, _ = stack.function("audit_trail.handler.handle")
+    bucket = stack.resolve(stack.template["Resources"]["StateBucket"]["Properties"])
+    rules = bucket["NotificationConfiguration"]["LambdaConfigurations"]
+    assert {rule["Function"] for rule in rules} == {f"<{name}.Arn>"}
+    return [
+        (rule["Event"], {one["Name"]: one["Value"] for one in rule["Filter"]["S3Key"]["Rules"]})
+        for rule in rules
+    ]
+
+
+def assert_told_of_changed_records(stack: Synthesized) -> None:
     bucket = stack.template["Resources"]["StateBucket"]
     properties = stack.resolve(bucket["Properties"])
-    told = properties["NotificationConfiguration"]["LambdaConfigurations"]
     (permission,) = (
         logical_id
         for logical_id, resource in stack.resources("AWS::Lambda::Permission").items()
         if resource["Properties"]["Principal"] == "s3.amazonaws.com"
     )
 
-    assert [
-        (rule["Function"], rule["Event"], rule["Filter"]["S3Key"]["Rules"][0]["Value"]) for rule in told
-    ] == [
-        (f"<{name}.Arn>", f"s3:{kind}:*", folder)
+    assert [each for each in told(stack) if each != FAILED] == [
+        (f"s3:{kind}:*", {"prefix": folder})
         for folder in ("tokens/", "trust/")
         for kind in ("ObjectCreated", "ObjectRemoved")
     ]
