@@ -116,6 +116,7 @@ FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
 WATCH: Final = replace(STATE_BUCKET, keys=keys.WATCH, reason="Each token of the probe has a new random ID.")
 UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
 ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each delivery has a key of its own.")
+LOST: Final = replace(AUDIT_ARCHIVE, keys=keys.LOST, reason="Lambda gives each delivery a key of its own.")
 UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
 
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
@@ -242,12 +243,15 @@ FUNCTIONS: Final = (
         name="audit_trail",
         folder="audit_trail",
         purpose="Copies events from the logs of the first five functions to the audit trail, and adds those "
-        "of changed tokens and trust records.",
+        "of changed tokens and trust records, and of failed copies to the replica.",
         memory=256,
         seconds=60,  # no client waits for it
         grants=(
             Grant("AuditTrail", ("logs:CreateLogStream", "logs:PutLogEvents"), (AUDIT_TRAIL,)),
             Grant("ArchiveAuditTrail", ("s3:PutObject",), (ARCHIVED,), when="audit_archive"),
+            # For Lambda, which stores with this role the deliveries on which the function failed.
+            Grant("KeepLostDeliveries", ("s3:PutObject",), (LOST,), when="audit_archive"),
+            Grant("ListArchive", ("s3:ListBucket",), (AUDIT_ARCHIVE,), when="audit_archive"),
             NOTIFY,
         ),
         audited=False,

@@ -36,6 +36,8 @@ WATCH: Final = watching.secret_key("*")
 """The credentials of the probe of `watch`."""
 ARCHIVED: Final = "events/*"
 """Events of the audit trail, in the archive."""
+LOST: Final = "aws/lambda/async/*"
+"""Deliveries on which the audit function failed, in the archive. Lambda chooses the keys."""
 
 UPLOADS: Final = f"{folder(staging.state_key('*', '*', '*'))}*"
 """Uploaded states that are not committed yet, in the staging bucket."""

@@ -7,6 +7,7 @@ from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
 from aws_cdk.aws_logs_destinations import LambdaDestination
 from constructs import Construct
 
@@ -137,6 +138,8 @@ class Functions(Construct):
             if spec.version_of:
                 # This function reports a version only after that version gets requests.
                 alias.node.add_dependency(self.live[spec.version_of])
+        if self.archive:
+            self._keep_lost_deliveries(self.made["audit_trail"], self.archive)
         transfers = self._transfers()
         for spec in FUNCTIONS:
             if SIGN_ADDRESSES in spec.grants:
@@ -165,6 +168,20 @@ class Functions(Construct):
         )
         # CloudWatch tests whether it may call the function when the filter is created.
         marked_lines.node.add_dependency(copying.node.find_child(f"{construct_id}Log"))
+
+    def _keep_lost_deliveries(self, copying: lambda_.Function, archive: s3.IBucket) -> None:
+        """Have Lambda store each delivery that it gives up, after two more attempts or six hours.
+
+        By hand, because the construct of the destination adds permissions to the role.
+        """
+        failed = lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=archive.bucket_arn)
+        lambda_.CfnEventInvokeConfig(
+            self,
+            "LostDeliveries",
+            function_name=copying.function_name,
+            qualifier="$LATEST",  # CloudWatch and S3 invoke this function without an alias
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(on_failure=failed),
+        )
 
     def _function(
         self, spec: FunctionSpec, bundle: Bundle, environment: Mapping[str, str], log_group: logs.LogGroup

@@ -27,8 +27,8 @@ OBJECTS: Final = (
 """The kinds of objects, as patterns of a policy. Every key is of at most one kind."""
 STAGED: Final = ("uploads/*", "json/*")
 """The kinds of objects in the staging bucket."""
-ARCHIVED: Final = ("events/*",)
-"""The kind of objects in the audit trail's archive."""
+ARCHIVED: Final = ("events/*", "aws/lambda/async/*")
+"""The kinds of objects in the audit trail's archive."""
 
 
 class UnknownCallError(Exception):
@@ -111,6 +111,15 @@ class Reach:
     topic_arn: str = ""
     archive_bucket: str = ""
     other_keys: tuple[str, ...] = ()
+
+
+def keeps_lost_deliveries(reach: Reach) -> tuple[Call, ...]:
+    """Return the calls by which Lambda stores a delivery with the function's role.
+
+    See https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+    """
+    key = "aws/lambda/async/audit/2026/11/21/2026-11-21T12.00.00-1a2b3c4d"
+    return Call("ListObjectsV2", reach.archive_bucket), Call("PutObject", reach.archive_bucket, key)
 
 
 # --- the reviewed table ----------------------------------------------------------------------------

@@ -26,6 +26,8 @@ PLACES: Final = {
     "<Transfers>": "the role for transfers",
     "<Metrics>": "metrics of the namespace `Holdfast`",
     "<AuditArchive.Arn>/events/*": "the archive of the audit trail",
+    "<AuditArchive.Arn>/aws/lambda/async/*": "the archive's deliveries on which the audit function failed",
+    "<AuditArchive.Arn>": "the archive's bucket",
     "<NotifiedTopic>": "the topic of `notify`",
 }
 """Resources in words. The objects of a bucket go by the pattern of their keys."""

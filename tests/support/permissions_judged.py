@@ -5,7 +5,14 @@ from typing import Any
 
 from local_aws.server import LocalAws
 from tests.support import aws_caller
-from tests.support.aws_permissions import WRITES_LOG, Demand, demands, distinct, missing
+from tests.support.aws_permissions import (
+    WRITES_LOG,
+    Demand,
+    demands,
+    distinct,
+    keeps_lost_deliveries,
+    missing,
+)
 from tests.support.deployed import HANDLERS, DeployedRole, callers, client, deploying_roles
 
 Roles = Mapping[tuple[str, str], DeployedRole]
@@ -17,6 +24,8 @@ def needed(aws: LocalAws, role: DeployedRole) -> list[Demand]:
     logs = client(aws, "logs")
     streams = logs.describe_log_streams(logGroupName=role.log_group)["logStreams"]
     calls = [*role.calls(), *([WRITES_LOG] if streams and role.function in HANDLERS else [])]
+    if role.function == "audit_trail" and role.reach.archive_bucket:
+        calls += keeps_lost_deliveries(role.reach)
     return distinct(demand for call in calls for demand in demands(call, role.reach, role.principal))
 
 

@@ -31,7 +31,7 @@ UNUSED: Final = re.compile(
     r"|kms:(DisableKey|DisableKeyRotation|EnableKey|ScheduleKeyDeletion)"
     # AWS::Lambda::Function and its versions: keys, layers, code signing, concurrency, other runtimes
     r"|kms:(CreateGrant|Decrypt|Encrypt|GenerateDataKey)"
-    r"|lambda:(Put|Associate|Pass|Delete(FunctionCodeSigning|FunctionConcurrency|ProvisionedConcurrency)).*"
+    r"|lambda:(Put(?!FunctionEventInvokeConfig)|Associate|Pass|Delete(FunctionCodeSigning|FunctionConcurrency|ProvisionedConcurrency)).*"
     # AWS::Logs::LogGroup: keys, indexes, data protection, policies
     r"|logs:((Put|Delete)(BearerToken|DataProtection|IndexPolicy|LogGroupDeletionProtection).*"
     r"|(Associate|Disassociate)KmsKey|Delete(ResourcePolicy|RetentionPolicy))"

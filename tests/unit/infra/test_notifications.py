@@ -11,9 +11,10 @@ import pytest
 from audit_trail.events import archived, received
 from holdfast.audit import NOTIFIED, Event
 from infra.config import AWS, ConfigError, check_places, load_teams
-from infra.keys import ARCHIVED
+from infra.keys import ARCHIVED, LOST
 from infra.notify_settings import AuditArchive, Notify
 from infra.team_settings import Replica, TeamConfig
+from tests.support.aws_permissions import allowed
 from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.test_audit_events import WRITTEN, delivery
 
@@ -199,6 +200,27 @@ def test_ten_refused_sign_ins_in_a_minute_ring_at_most_once_in_five_minutes(noti
     assert (alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (5, 1)
     assert alarm["TreatMissingData"] == "notBreaching"
     assert (alarm["AlarmActions"], "OKActions" in alarm) == ([TOPIC], False)
+
+
+def test_lambda_stores_in_the_archive_what_the_audit_function_failed_on(
+    default: Synthesized, notified: Synthesized
+) -> None:
+    name, _ = notified.function("audit_trail.handler.handle")
+    lost = notified.resolve(notified.only("AWS::Lambda::EventInvokeConfig")["Properties"])
+
+    assert lost == {
+        "FunctionName": f"<{name}>",
+        "Qualifier": "$LATEST",
+        "DestinationConfig": {"OnFailure": {"Destination": "<AuditArchive.Arn>"}},
+    }
+    # Deliveries that succeed are not among them, and Lambda's own attempts and hours stay.
+    own = notified.role("audit_trail")["Policies"][0]["PolicyDocument"]["Statement"]
+    needed = {
+        ("s3:PutObject", f"<AuditArchive.Arn>/{LOST}"),
+        ("s3:ListBucket", "<AuditArchive.Arn>"),
+    }
+    assert needed < {*allowed(notified.resolve(own))}
+    assert not default.resources("AWS::Lambda::EventInvokeConfig")
 
 
 def test_the_archive_keeps_each_event_for_its_days_and_outlives_the_stack(notified: Synthesized) -> None:
