@@ -78,7 +78,7 @@ _ACROSS_REGIONS_GB: Final = 0.02
 _ALARM_METRIC: Final = 0.10
 _CUSTOM_METRIC: Final = 0.30
 _REPLICATION_METRICS: Final = 4
-"""Of the rule of the states: latency, pending bytes, pending operations and failed operations."""
+"""Metrics of the rule of the states: latency, pending bytes, pending operations, failed operations."""
 _WATCHED: Final = len(Metric) * _CUSTOM_METRIC
 _WARM_UP_SECONDS: Final = 0.01
 _WARM_UP_KB: Final = 0.5

@@ -147,7 +147,7 @@ def test_failed_copies_of_states_are_told_where_a_topic_wants_them_and_measured_
 
 
 def told(stack: Synthesized) -> list[tuple[str, dict[str, str]]]:
-    """What the bucket tells the audit function: events of S3, each with the keys for which it does."""
+    """Return the events of S3 of which the bucket notifies the audit function, each with its filter."""
     name, _ = stack.function("audit_trail.handler.handle")
     bucket = stack.resolve(stack.template["Resources"]["StateBucket"]["Properties"])
     rules = bucket["NotificationConfiguration"]["LambdaConfigurations"]
