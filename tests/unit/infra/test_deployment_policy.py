@@ -13,10 +13,7 @@ from typing import Any, Final
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # it ships no types
 
-from infra.alarm_settings import AlarmSettings
 from infra.config import AWS
-from infra.notify_settings import Notify
-from infra.team_settings import Replica
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
 from tests.support.pages import DOCS, page, text
@@ -111,18 +108,6 @@ CONTEXT: Final = {
     "iam:AWSServiceName": "ops.apigateway.amazonaws.com",
 }
 
-# Whatever the documents name is another one here: the region, the topic, the team and the buckets.
-IN_ANOTHER_REGION: Final = replace(
-    EVERY_SETTING,
-    name="data",
-    region="us-west-2",
-    key="kms",
-    replica=Replica(region="ca-central-1"),
-    notify=Notify(topic="arn:aws:sns:us-west-2:123456789012:platform", events=("state.written",)),
-    alarms=AlarmSettings(topic="arn:aws:sns:us-west-2:123456789012:pager"),
-    domain=None,
-)
-
 
 def name_of(stack: Synthesized, logical_id: str) -> str:
     """Return the name of a resource; CloudFormation derives a missing name from the stack's."""
@@ -145,12 +130,6 @@ def name_of(stack: Synthesized, logical_id: str) -> str:
                 return str(resolved(stack.template, given, region_of(stack)))
     made_up = f"{stack.stack_name}-{logical_id}-1A2B3C4D5E6F"
     return made_up.lower() if resource["Type"] == "AWS::S3::Bucket" else made_up
-
-
-@pytest.fixture(scope="session")
-def every_setting_stacks(synthesize: Synthesize) -> dict[str, Synthesized]:
-    """The stacks of a team with every setting, and of such a team in another region."""
-    return synthesize([EVERY_SETTING, IN_ANOTHER_REGION], AWS)
 
 
 @pytest.fixture(
