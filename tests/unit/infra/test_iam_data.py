@@ -1,12 +1,14 @@
-"""Each policy has actions that AWS lists, and for each action condition keys that AWS lists for it.
+"""Each policy has actions that AWS lists, with a resource and condition keys that AWS lists for them.
 
-IAM accepts others, and never applies them: a `Deny` with such a key would refuse nothing. The list is AWS's
-service authorization reference, in the npm package iam-data; CloudFormation's schemas are another source.
+IAM accepts others, and never applies them: a `Deny` with such a key refuses nothing, and an `Allow` on one
+resource grants nothing if the action has no resources. The list is AWS's service authorization reference, in
+the npm package iam-data; CloudFormation's schemas are another source.
 """
 
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, Final
@@ -26,36 +28,52 @@ GLOBAL: Final = re.compile(r"aws:(principal(account|arn)|securetransport|source(
 NOT_LISTED: Final = {"apigateway:TagResource", "apigateway:UntagResource"}
 
 
+@dataclass(frozen=True)
+class Action:
+    """An action as AWS lists it; `keys` are patterns of its condition keys, in small letters."""
+
+    has_resources: bool
+    keys: frozenset[str]
+
+
 @cache
-def condition_keys(service: str) -> dict[str, set[str]]:
-    """Return the condition keys of each action of a service, all in small letters, without placeholders."""
+def actions(service: str) -> dict[str, Action]:
+    """Return the actions of a service, by their names in small letters."""
     path = DATA / "actions" / f"{service}.json"
-    actions: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    entries: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return {
-        action: {
-            re.sub(r"\$\{.*?\}", "*", key.lower())
-            for each in (entry, *entry["resourceTypes"])
-            for key in each["conditionKeys"]
-        }
-        for action, entry in actions.items()
+        name: Action(
+            bool(entry["resourceTypes"]),
+            frozenset(
+                re.sub(r"\$\{.*?\}", "*", key.lower())
+                for each in (entry, *entry["resourceTypes"])
+                for key in each["conditionKeys"]
+            ),
+        )
+        for name, entry in entries.items()
     }
 
 
 def unknown(statement: Statement) -> Iterator[str]:
-    """Yield the actions of a statement that AWS does not list, and those for which it lists no such key."""
+    """Yield what a statement has that AWS does not list: an action, or its resource, or a condition key.
+
+    If an action has a wildcard, one of its actions is enough.
+    """
     keys = {key for operator in statement.get("Condition", {}).values() for key in operator}
     for action in listed(statement["Action"]):
         service, _, name = action.partition(":")
-        meant = [known for one, known in condition_keys(service).items() if fnmatchcase(one, name.lower())]
+        meant = [known for one, known in actions(service).items() if fnmatchcase(one, name.lower())]
         if not meant:
             yield action
+            continue
+        if statement.get("Resource", "*") != "*" and not any(known.has_resources for known in meant):
+            yield f"{action} on a resource"
         for key in sorted(keys):
-            # `*` in an action: a key that some of the actions have is not for the others.
-            if meant and not any(_is_listed(key.lower(), known) for known in meant):
+            if not any(_is_listed(key.lower(), known.keys) for known in meant):
                 yield f"{action} with {key}"
 
 
-def _is_listed(key: str, known: set[str]) -> bool:
+def _is_listed(key: str, known: frozenset[str]) -> bool:
     return GLOBAL.fullmatch(key) is not None or any(fnmatchcase(key, pattern) for pattern in known)
 
 
@@ -93,6 +111,7 @@ def test_each_action_and_condition_key_is_listed_by_aws(every_setting_stacks: di
             {"Action": ["s3:PutObject", "s3:GetObject"], "Condition": {"Null": {"s3:if-none-match": "true"}}},
             ["s3:GetObject with s3:if-none-match"],
         ),
+        ({"Action": "kms:CreateKey", "Resource": "arn:aws:kms:*:*:key/*"}, ["kms:CreateKey on a resource"]),
         ({"Action": "sns:Publish", "Condition": {"Bool": {"aws:SecureTransport": "true"}}}, []),
         (
             {"Action": "kms:Decrypt", "Condition": {"Null": {"kms:EncryptionContext:aws:s3:arn": "true"}}},
