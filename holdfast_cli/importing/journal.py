@@ -260,7 +260,10 @@ class Journal:
             return
         try:
             flags = os.O_RDONLY if only_read else os.O_RDWR | os.O_CREAT | os.O_APPEND
-            file = os.fdopen(os.open(path, flags, _MODE), "r" if only_read else "r+", encoding="utf-8")
+            # The folder may be somebody else's, and a link in it lead to any file of this user.
+            file = os.fdopen(
+                os.open(path, flags | os.O_NOFOLLOW, _MODE), "r" if only_read else "r+", encoding="utf-8"
+            )
         except OSError as error:
             raise CommandError(f"The journal {path} cannot be opened: {error.strerror}.") from error
         try:

@@ -19,7 +19,7 @@ from holdfast.api import v1
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.names import StateName
 from holdfast.state.document import Revision
-from holdfast.state.lock_info import LockInfo
+from holdfast.state.lock_info import FREEZE, LockInfo
 from holdfast_cli.api import http, state_versions
 from holdfast_cli.api.management import Api, ApiError, ApiUnavailableError
 from holdfast_cli.api.response import Response
@@ -132,7 +132,8 @@ class NewPlace:
         if not workspace:
             path = f"/states/{quote(name.value)}?{urlencode({'ID': info.id})}"
             written = self._send("POST", path, body)
-            if written.status in _CONFLICTS:  # the API's words are for Terraform, which keeps a file
+            if written.status in _CONFLICTS and written.text("Operation") != FREEZE:
+                # The API's words are for Terraform, which keeps a file.
                 raise CommandError(
                     f"{name}: the import's lock was removed or the state changed meanwhile, so nothing "
                     "counts as written. Run it again."
@@ -181,7 +182,9 @@ class NewPlace:
     def _locked(self, name: StateName, response: Response) -> CommandError:
         """Return the error for a lock that was refused; the management API tells who holds it since when."""
         lock = self.api.get(v1.LockOfState, "locks", name).lock
-        if lock is None:  # the name must be declared, or the pattern is frozen; or the lock was just released
+        if lock is None and _is_of_lock(response):
+            return LockedHereError(f"{name} was locked in Holdfast, by a lock that was just released")
+        if lock is None:  # the name must be declared, or the pattern is frozen
             return CommandError(self._said(response))
         return LockedHereError(f"{name} is {lock_words(lock)} in Holdfast, lock ID {lock.id}")
 
@@ -202,6 +205,15 @@ class NewPlace:
             str(texts[member]) for member in ("title", "detail", "message", "Info") if texts.get(member)
         )
         return f"{self.api.host} responds with {response.status}: {plain(words) or 'it says nothing more'}"
+
+
+def _is_of_lock(response: Response) -> bool:
+    """Return whether a refusal is that of a lock, and not of a freeze or a name that is not declared."""
+    match response.json().get("errors"):  # of `cloud {}`
+        case [{"code": code}, *_]:
+            return bool(code == "locked")
+        case _:
+            return response.text("Operation") not in ("", FREEZE)
 
 
 def _patiently(request: Callable[[], _T]) -> _T:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import names
+from holdfast.state import lock_info
 from holdfast.state.lock_info import LockInfo
+from holdfast_cli.api.management import Api
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing import plan, planning, sources
 from holdfast_cli.importing.journal import (
@@ -24,6 +26,7 @@ from holdfast_cli.importing.journal import (
     Refuse,
     Release,
 )
+from holdfast_cli.importing.new_place import LockedHereError, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
 from holdfast_cli.importing.planning import Rule
 from holdfast_cli.importing.source import OldLock, Settings
@@ -158,6 +161,20 @@ def test_a_line_that_a_killed_import_did_not_finish_is_dropped(tmp_path: Path) -
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_journal_that_is_a_link_leaves_the_file_that_it_leads_to(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("a line without an end, as of a killed import")
+    (tmp_path / "move.toml.journal").symlink_to(other)
+
+    with (
+        pytest.raises(CommandError, match=r"journal .* cannot be opened: Too many levels of symbolic links"),
+        Journal.opened(tmp_path / "move.toml"),
+    ):
+        pass
+
+    assert other.read_text() == "a line without an end, as of a killed import"
+
+
 LOCK = OldLock(LockInfo({"ID": "a", "Who": "ada@laptop"}), "ws-1")
 IMPORTED = Imported("x", "net/x", "v1", 3, "l", "00")
 EVENTS: Mapping[str, Event] = {
@@ -239,6 +256,34 @@ def test_a_journal_belongs_to_one_api(tmp_path: Path) -> None:
         journal.begin("https://a.example.com", Settings(("s3://old",)))
         with pytest.raises(CommandError, match=r"imported into https://a\.example\.com"):
             journal.begin("https://b.example.com", Settings(("s3://old",)))
+
+
+LOCKED = LockInfo({"ID": "theirs", "Operation": "OperationTypeApply"}).for_client()
+FROZEN = lock_info.of_freeze("0123456789abcdef", "an incident", None, "token:ada").for_client()
+NOT_DECLARED = LockInfo({"ID": "no such state: net", "Operation": "", "Who": "Holdfast"}).for_client()
+
+
+@pytest.mark.parametrize(
+    ("workspace", "status", "body", "is_locked"),
+    [
+        ("", 423, LOCKED, True),
+        ("", 423, FROZEN, False),
+        ("", 423, NOT_DECLARED, False),
+        ("ws-1", 409, {"errors": [{"status": "409", "code": "locked", "title": "it is locked"}]}, True),
+        ("ws-1", 423, {"errors": [{"status": "423", "code": "frozen", "title": "it is frozen"}]}, False),
+    ],
+)
+def test_only_the_refusal_of_a_lock_is_one_for_which_an_import_waits(
+    stub: ApiStub, workspace: str, status: int, body: Mapping[str, object], is_locked: bool
+) -> None:
+    """The lock itself is gone when the import looks at it."""
+    place = NewPlace(Api(stub.address, "Basic made-up", "the test"))
+    stub.reply(Reply(status, json.dumps(body).encode()), Reply(200, b'{"name": "net", "lock": null}'))
+
+    with pytest.raises(CommandError) as refused:
+        place.lock(names.parse("net"), LOCK.info, workspace)
+
+    assert isinstance(refused.value, LockedHereError) == is_locked
 
 
 def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
