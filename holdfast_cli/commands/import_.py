@@ -9,7 +9,7 @@ from holdfast.access import Action, Role, allowed
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.importing import closing, copying, many, plan, planning, rewrite, sources
+from holdfast_cli.importing import closing, copying, layout, many, plan, planning, rewrite, sources
 from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import Outcome
 from holdfast_cli.importing.new_place import NewPlace
@@ -18,6 +18,7 @@ from holdfast_cli.importing.run import Run
 from holdfast_cli.importing.source import Settings
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
+from holdfast_cli.terminal.output import some
 
 COMMAND = Command(
     """\
@@ -33,7 +34,7 @@ its states, `check` compares both places until all pipelines have switched, and
 )
 
 _FIRST = 3
-"""How many of the objects that are left out are named on standard error."""
+"""How many states or objects are named on standard error for one reason."""
 _PLAN = option("plan", type=Path, metavar="PLAN", help="the file that `holdfast import plan` has written")
 
 
@@ -58,10 +59,13 @@ def _of_source(name: str, metavar: str, text: str) -> Option:
 List the states of a source, name them, and print a plan. A comment says what was
 found: the serial, or why a state has no name: then the exit code is 1. Change the names
 in the file. Reads both places and changes nothing. Takes the role reader. Objects of a
-bucket that are no states, and whose keys do not end with .tfstate, are left out.
+bucket are left out if they are no states and their keys do not end with .tfstate, and
+so are errored.tfstate and *.backup. A name that is not valid, or that another state
+has, becomes the nearest free name.
 
-A rule of --map is PATTERN=NAME. The last {placeholder} of a pattern matches any text,
-the others match text without /. The first rule that matches names the state.
+A rule of --map is PATTERN=NAME. The pattern matches what the plan has after 'from'. The
+last {placeholder} of a pattern matches any text, the others match text without /. The
+first rule that matches names the state.
 
 sources:
   s3://BUCKET[/PREFIX]           with your AWS credentials
@@ -72,7 +76,7 @@ sources:
     """\
   holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
   holdfast import plan s3://old-bucket --map 'env:/{ws}/{key}.tfstate={key}/{ws}'
-  holdfast import plan gitlab://gitlab.example.com/infra --map '{project}/{name}=infra/{name}'
+  holdfast import plan gitlab://gitlab.example.com/infra --map 'infra/{project}#{name}={project}/{name}'
   holdfast import plan https://old.example.com/states/a --lock-address '{address}/lock'
 """,
     option("source", nargs="+", metavar="SOURCE", help="where the states are"),
@@ -84,7 +88,7 @@ sources:
         help="how a state is named; may be repeated, and goes before the rules of the source",
     ),
     _of_source("dynamodb-table", "TABLE", "s3: the table with the clients' locks"),
-    _of_source("workspace-key-prefix", "TEXT", "s3: as in the clients' blocks; default: env:"),
+    _of_source("workspace-key-prefix", "TEXT", "s3: as in the clients' blocks, '' too; default: env:"),
     _of_source("lock-address", "URL", "https: the lock's address, with {address} for the state's"),
     _of_source("unlock-address", "URL", "https: the same for releases; default: the lock's address"),
     _of_source("lock-method", "VERB", "https: as in the clients' blocks; default: LOCK"),
@@ -94,24 +98,43 @@ sources:
 )
 def _plan(args: argparse.Namespace) -> None:
     options = {name: value for name in sources.OPTIONS if (value := getattr(args, name))}
+    if args.workspace_key_prefix == "":  # as an argument of the block it differs from none
+        options["workspace_key_prefix"] = ""
     settings = Settings(tuple(args.source), options)
     source = sources.open_source(settings)
     place = _place(args, {Action.READ})
     made = planning.make(settings, source, place, args.map or [])
-    unnamed = [state for state in made.states if state.name is None]
-    output.write(plan.write(made).rstrip("\n"))
-    if left_out := [each.id for each in made.left_out]:
-        first = ", ".join(left_out[:_FIRST]) + (", …" if len(left_out) > _FIRST else "")
-        objects = "1 object is" if len(left_out) == 1 else f"{len(left_out)} objects are"
-        output.tell(f"holdfast: {objects} left out as no state: {first}. The end of the plan names each.")
+    unnamed = [state for state in made.plan.states if state.name is None]
+    output.write(plan.write(made.plan).rstrip("\n"))
+    _tell(made)
     for state in unnamed:
         output.tell(f"holdfast: {Outcome(state.id, '', '', state.note).line}")
-    count = len(made.states)
+    count = len(made.plan.states)
     if unnamed:
         raise CommandError(
             f"{len(unnamed)} of {count} states have no name: name them in the plan, or remove their tables."
         )
     output.tell(f"holdfast: {'1 state' if count == 1 else f'{count} states'} can be imported.")
+
+
+def _tell(made: planning.Made) -> None:
+    """Say what the reader of a plan must not overlook."""
+    if left_out := [each.id for each in made.plan.left_out]:
+        objects = "1 object is" if len(left_out) == 1 else f"{len(left_out)} objects are"
+        first = some(left_out, _FIRST)
+        output.tell(f"holdfast: {objects} left out as no state: {first}. The end of the plan names each.")
+    for state, why in made.renamed.items():
+        output.tell(f"holdfast: {state} {why}")
+    for group in made.alike:
+        first = some(group, _FIRST)
+        output.tell(
+            f"holdfast: {first} have one lineage, as copies have. Remove the tables of those that are no "
+            "states of their own."
+        )
+    if made.moved:
+        changes = "for 1 state" if len(made.moved) == 1 else f"for {len(made.moved)} states"
+        first = some(made.moved, _FIRST)
+        output.tell(f"holdfast: terraform.workspace changes {changes}: {first}. The plan says to what.")
 
 
 def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
@@ -283,7 +306,7 @@ def _rewrite(args: argparse.Namespace) -> None:
         read.settings.addresses[0],
         {state.id: state.name for state in read.states if state.name and not state.problem},
         sign_in(args).address,
-        read.settings.options.get("workspace_key_prefix", "env:"),
+        layout.folder_of(read.settings.options),
         {state.name: state.tags for state in read.states if state.name},
         [state.id for state in read.states if state.name is None],
     )
@@ -294,5 +317,5 @@ def _rewrite(args: argparse.Namespace) -> None:
         output.tell(f"{note}")
     if notes:
         raise CommandError(
-            f"{'1 block has' if len(notes) == 1 else f'{len(notes)} blocks have'} to be changed by hand."
+            f"{'1 place has' if len(notes) == 1 else f'{len(notes)} places have'} to be changed by hand."
         )

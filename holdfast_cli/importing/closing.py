@@ -101,7 +101,7 @@ def _closed(run: Run, state: Planned, name: StateName) -> Outcome:
         run.journal.note(Open(state.id))
         raise
     if changed := _changed(run, state.id, name):
-        run.source.unlock(state.id, lock)
+        run.unlock(state.id, lock)
         run.journal.note(Open(state.id))
         return Outcome(state.id, name.value, "left open", changed, is_problem=True)
     run.journal.note(Closed(state.id))
@@ -135,7 +135,7 @@ def _changed(run: Run, state: str, name: StateName) -> str:
 def _opened(run: Run, state: str) -> Outcome:
     name = run.journal.of(state).name
     try:
-        run.source.unlock(state, run.journal.closing[state])
+        run.unlock(state, run.journal.closing[state])
     except CommandError as error:
         return Outcome(state, name, "failed", str(error), is_problem=True)
     run.journal.note(Open(state))

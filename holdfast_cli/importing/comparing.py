@@ -19,7 +19,7 @@ _REMOVE: Final = "remove its table from the plan"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A state in the source."""
+    """A state in the source. `body` is empty where nobody needs it any more."""
 
     body: bytes
     revision: Revision
@@ -55,6 +55,13 @@ class Differs:
     """The import may not write; `why` says which state is there, and who wrote it."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken(Differs):
+    """The new name has another state; `holder` says which, as the beginning of a sentence."""
+
+    holder: str
 
 
 Verdict = Absent | Same | MovedOn | InUse | Differs
@@ -126,10 +133,8 @@ def compare(
     serial, written = old.revision.serial, f"written by {_writer(new)}"
     # An empty lineage matches any for clients; an import compares exactly.
     if new.serial is None or old.revision.lineage != (new.lineage or ""):
-        return Differs(
-            f"{new.name} is another state, of the lineage {new.lineage or 'unknown'}, {written}: choose "
-            "another name, or remove the table"
-        )
+        holder = f"{new.name} is another state, of the lineage {new.lineage or 'unknown'}, {written}"
+        return Taken(f"{holder}: choose another name, or remove the table", holder)
     if serial == new.serial:
         is_known = imported is not None and imported.version == new.version
         version, sha256 = (imported.version, imported.sha256) if imported and is_known else read_new()

@@ -72,7 +72,7 @@ def _release_left(run: Run, state: str) -> None:
         _release(run, state)
     if entry.closing and not entry.is_closed:
         with suppress(CommandError):
-            run.source.unlock(state, entry.closing)
+            run.unlock(state, entry.closing)
             run.journal.note(Open(state))
 
 
@@ -146,7 +146,7 @@ def _copied_under_lock(
     except UnavailableError:
         raise
     except CommandError:  # nothing is held in the new place
-        run.source.unlock(state, lock)
+        run.unlock(state, lock)
         run.journal.note(Release(state))
         raise
     compared = run.compared(state, name, old)
@@ -190,7 +190,7 @@ def _release(run: Run, state: str) -> None:
         run.place.unlock(StateName(hold.name), hold.lock.info, hold.workspace)
         released += 1
     with suppress(CommandError):
-        run.source.unlock(state, hold.lock)
+        run.unlock(state, hold.lock)
         released += 1
     if released == 2:
         with suppress(CommandError):  # then the next run releases them again

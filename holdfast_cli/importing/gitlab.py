@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from holdfast.state.lock_info import LockInfo
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing.part import Part
-from holdfast_cli.importing.remote import Remote, host_and_segments
+from holdfast_cli.importing.remote import NO_SEGMENTS, Remote, host_and_segments
 from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, PlainSource, Settings, refusal
 from holdfast_cli.terminal.output import plain
 
@@ -40,8 +40,6 @@ class GitLab(PlainSource):
     Projects whose states the token may not read are, for GitLab's API, projects without states.
     """
 
-    default_rules = ("{key}={key}",)
-
     def __init__(self, address: str, remote: Remote) -> None:
         self.address = address
         self._host, segments = host_and_segments(address, _FORM, _TOKEN)
@@ -56,6 +54,10 @@ class GitLab(PlainSource):
         paths = [(f"{project}/{name}"[len(self._path) + 1 :], f"{project}#{name}") for project, name in found]
         for path, state in sorted(paths):
             yield OldState(state, path)
+
+    def covers(self, state: str) -> bool:
+        project, _, name = state.partition("#")
+        return f"{project}/".startswith(f"{self._path}/") and name not in NO_SEGMENTS
 
     def _projects(self) -> Iterator[str]:
         """Yield the project of the address, or the projects of its group."""

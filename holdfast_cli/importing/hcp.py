@@ -19,7 +19,7 @@ from holdfast.state.lock_info import LockInfo
 from holdfast_cli.config import cloud_config
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.importing.part import Part
-from holdfast_cli.importing.remote import Remote, host_and_segments
+from holdfast_cli.importing.remote import NO_SEGMENTS, Remote, host_and_segments
 from holdfast_cli.importing.source import AT_ONCE, OldLock, OldState, PlainSource, Settings, refusal
 
 _FORM: Final = "hcp://HOST/ORGANIZATION"
@@ -37,17 +37,16 @@ class Hcp(PlainSource):
         self._api = self._discover(host)
         self._workspaces: dict[str, str] = {}
 
-    @property
-    def default_rules(self) -> tuple[str, ...]:
-        """A name keeps its organization, so that a `cloud` block needs only another hostname."""
-        return (f"{{ws}}={self._organization}/{{ws}}",)
-
     def states(self) -> Iterator[OldState]:
+        """Yield the states. A name keeps its organization, so that a block needs only another hostname."""
         url = f"organizations/{_quoted(self._organization)}/workspaces"
         listed = list(self._pages(url, f"The organization {self._organization}"))
         with ThreadPoolExecutor(AT_ONCE) as threads:
             found = list(threads.map(self._state, listed))
-        yield from sorted(found, key=lambda state: state.path)
+        yield from sorted(found, key=lambda state: state.name)
+
+    def covers(self, state: str) -> bool:
+        return state not in NO_SEGMENTS
 
     def _state(self, workspace: Part) -> OldState:
         name, id_ = workspace["attributes"]["name"].name(), workspace["id"].name()
@@ -57,7 +56,8 @@ class Hcp(PlainSource):
         bound = self._json("GET", f"workspaces/{_quoted(id_)}/tag-bindings", name, expects)["data"].parts()
         bindings = [binding["attributes"] for binding in bound]
         values = {binding["key"].name(): binding["value"].text() for binding in bindings}
-        return OldState(name, name.replace(":", "/"), {**dict.fromkeys(tags, ""), **values})
+        new = f"{self._organization}/{name.replace(':', '/')}"
+        return OldState(name, new, {**dict.fromkeys(tags, ""), **values})
 
     def read(self, state: str) -> bytes | None:
         workspace = self._workspaces.get(state) or self._look_up(state)

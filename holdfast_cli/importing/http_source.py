@@ -1,6 +1,7 @@
 """The states of another server for `backend "http"`, each with its own address."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Final
@@ -15,6 +16,9 @@ _FORM: Final = "https://HOST/PATH"
 _USERNAME, _PASSWORD = "IMPORT_HTTP_USERNAME", "IMPORT_HTTP_PASSWORD"
 _VARIABLES: Final = f"{_USERNAME} and {_PASSWORD}"
 _STATES: Final = "/states/"
+_OF_HOLDFAST: Final = re.compile(r"(?:(?:_aws/execute-api/[^/]+/)?[^/]+/)?states/(?P<name>.+)", re.DOTALL)
+"""The path of a state's address, also behind the stage of an API, and on the local AWS."""
+_OF_GITLAB: Final = re.compile(r"api/v4/projects/([^/]+)/terraform/state/(.+)", re.DOTALL)
 _OF_OTHERS: Final = (HTTPStatus.CONFLICT, HTTPStatus.LOCKED)
 
 
@@ -26,15 +30,6 @@ class HttpBackend(PlainSource):
     `{address}` is the address of the state. `{base}` and `{name}` are the parts of that address before and
     after `/states/`, as in `{base}/locks/{name}` of Holdfast.
     """
-
-    default_rules = (
-        "states/{key}={key}",
-        "{stage}/states/{key}={key}",
-        "_aws/execute-api/{api}/{stage}/states/{key}={key}",
-        "api/v4/projects/{project}/terraform/state/{key}={project}/{key}",
-        "{key}.tfstate={key}",
-        "{key}={key}",
-    )
 
     def __init__(self, settings: Settings, remote: Remote) -> None:
         self._addresses = settings.addresses
@@ -52,19 +47,20 @@ class HttpBackend(PlainSource):
                 split(self._unlock_address(address), _FORM, _VARIABLES)
 
     def states(self) -> Iterator[OldState]:
-        found = ((unquote(urlsplit(address).path).strip("/"), address) for address in self._addresses)
-        for path, address in sorted(found):
-            yield OldState(address, path)
+        found = ((_name(unquote(urlsplit(address).path).strip("/")), address) for address in self._addresses)
+        for name, address in sorted(found):
+            yield OldState(address, name)
+
+    def covers(self, state: str) -> bool:
+        return state in self._addresses
 
     def read(self, state: str) -> bytes | None:
-        if state not in self._addresses:  # a changed plan must not lead the credentials elsewhere
-            raise CommandError("a state of the plan is not among the addresses of its source.")
         expects = (HTTPStatus.OK, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
         response = self._remote.ask("GET", state, state, expects)
         return None if response.status == HTTPStatus.NOT_FOUND else response.body
 
     def lock(self, state: str, lock: OldLock) -> None:
-        if state not in self._addresses or not (address := self._lock_address(state)):
+        if not (address := self._lock_address(state)):
             return
         method, info = self._options.get("lock_method", "LOCK"), lock.info
         response = self._remote.ask(method, address, state, (HTTPStatus.OK, *_OF_OTHERS), body=info.to_json())
@@ -74,7 +70,7 @@ class HttpBackend(PlainSource):
                 raise refusal(state, found)
 
     def unlock(self, state: str, lock: OldLock) -> None:
-        if state not in self._addresses or not (address := self._unlock_address(state)):
+        if not (address := self._unlock_address(state)):
             return
         method, expects = self._options.get("unlock_method", "UNLOCK"), (HTTPStatus.OK, *_OF_OTHERS)
         response = self._remote.ask(method, address, state, expects, body=lock.info.to_json())
@@ -113,6 +109,19 @@ class HttpBackend(PlainSource):
                 f"'{_STATES}' is in the address."
             )
         return filled
+
+
+def _name(path: str) -> str:
+    """Return what the server calls the state at a path.
+
+    >>> _name("$default/states/network/prod"), _name("api/v4/projects/7/terraform/state/prod")
+    ('network/prod', '7/prod')
+    """
+    if at := _OF_HOLDFAST.fullmatch(path):
+        return at["name"]
+    if at := _OF_GITLAB.fullmatch(path):
+        return f"{at[1]}/{at[2]}"
+    return path.removesuffix(".tfstate")
 
 
 def open_http(settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpBackend:

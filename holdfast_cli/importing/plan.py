@@ -3,9 +3,11 @@
 import json
 import re
 import tomllib
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +19,8 @@ from holdfast_cli.importing.source import Settings
 from holdfast_cli.terminal.output import plain
 
 _VERSION: Final = 1
+_UNLIKE: Final = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
+"""Characters that no segment of a name has."""
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
@@ -41,7 +45,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An object of the source that is no state, and need not be one; `why` is a sentence on what it is."""
+    """An object of the source that is no state of its own; `why` is a sentence on what it is."""
 
     id: str
     why: str
@@ -75,7 +79,7 @@ def write(plan: Plan) -> str:
         if state.tags:
             lines += [f"tags = {_value(state.tags)}"]
     if plan.left_out:
-        lines += ["", "# Left out: objects that are no states, and whose keys do not end with .tfstate."]
+        lines += ["", "# Left out: objects that are no states of their own."]
         lines += [f"# {plain(f'{each.id}: {each.why}')}" for each in plan.left_out]
     return "\n".join(lines) + "\n"
 
@@ -164,6 +168,32 @@ def check_name(name: str) -> tuple[StateName | None, str]:
     if parsed.is_probe:
         return None, f"the name {name!r} is reserved for 'holdfast doctor'"
     return parsed, ""
+
+
+def nearest(name: str) -> str:
+    """Return a valid name that is like another one.
+
+    >>> nearest("Über uns/prod (old)"), nearest("../_x"), nearest("a/b/c/d/e/f/g/h/i")
+    ('Uber-uns/prod-old', 'state/x', 'a/b/c/d/e/f/g/h-i')
+    """
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    segments = [_UNLIKE.sub("-", each).strip("-._") or "state" for each in plain.split("/")]
+    most = names.MAX_SEGMENTS - 1
+    if len(segments) > names.MAX_SEGMENTS:
+        segments[most:] = ["-".join(segments[most:])]
+    if segments[0] == names.RESERVED:
+        segments[0] = f"old-{segments[0]}"
+    return "/".join(segments)[: names.MAX_LENGTH].rstrip("/")
+
+
+def first_free(wanted: str, taken: Collection[str]) -> str:
+    """Return a name, or the first of `<name>-2`, `<name>-3`, … that is not taken.
+
+    >>> first_free("a", ["b"]), first_free("a", ["a", "a-2"])
+    ('a', 'a-3')
+    """
+    others = (f"{wanted[: names.MAX_LENGTH - len(end)]}{end}" for end in (f"-{n}" for n in count(2)))
+    return wanted if wanted not in taken else next(name for name in others if name not in taken)
 
 
 def _check_members(table: Mapping[str, Any], known: set[str], where: str) -> None:

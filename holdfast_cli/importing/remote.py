@@ -20,6 +20,9 @@ _PAUSE: Final = 15.0
 """Seconds before the next attempt, if `Retry-After` does not say more."""
 _LONGEST: Final = 60.0
 
+NO_SEGMENTS: Final = ("", ".", "..")
+"""Texts that no name in the path of a URL can be: servers resolve the dots to another path."""
+
 
 def split(address: str, form: str, variables: str) -> SplitResult:
     """Return the parts of an address. UsageError if it is not valid, has credentials, or is not encrypted.

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -18,6 +19,8 @@ from holdfast.names import StateName
 from holdfast_cli.config import backend_config, cloud_config, hcl
 from holdfast_cli.config.hcl import Item, NotHclError
 from holdfast_cli.errors import CommandError
+from holdfast_cli.importing import layout
+from holdfast_cli.importing.layout import DEFAULT
 from holdfast_cli.importing.sources import Kind
 from holdfast_cli.terminal.output import some
 
@@ -36,7 +39,9 @@ _GITLAB: Final = re.compile(r"/api/v4/projects/([^/]+)/terraform/state/([^/]+)")
 _RELATIVE: Final = re.compile(r'"([^"$%\\]*)(\$\{\s*path_relative_to_include\([^()]*\)\s*\})([^"$%\\]*)"')
 """A text with the path of a Terragrunt unit, and nothing else that is evaluated."""
 
-_DEFAULT: Final = "default"
+_WORKSPACE: Final = re.compile(r"^(?![ \t]*(?:#|//)).*\bterraform\.workspace\b", re.MULTILINE)
+"""A line with a use of it, which is no comment."""
+
 _SHOWN: Final = 3
 _HCP: Final = "app.terraform.io"
 _BY_HAND: Final = "change it by hand, to what `holdfast backend-config STATE` prints."
@@ -50,7 +55,7 @@ class Moved:
         address: the source's address, such as `s3://bucket/prefix`.
         states: the new name of each state, by its identifier in the source.
         api: the API's base URL, without a trailing slash.
-        workspace_key_prefix: the folder of workspaces in a bucket.
+        folder: the folder of workspaces in a bucket.
         tags: the tags of the states that became workspaces.
         left: the identifiers of states without a new name.
     """
@@ -59,7 +64,7 @@ class Moved:
     address: str
     states: Mapping[str, StateName]
     api: str
-    workspace_key_prefix: str = "env:"
+    folder: str = "env:"
     tags: Mapping[StateName, Collection[str]] = field(default_factory=dict)
     left: Collection[str] = ()
 
@@ -88,9 +93,24 @@ class _ByHandError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
+    """A change of a text. `main` is the new name of the workspace `default`, if the change gives it one."""
+
     start: int
     end: int
     new: str = field(repr=False)
+    main: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The new text of a file, and the notes on what stays.
+
+    `main` is the new name of the workspace `default`, if a block of the file gives it one.
+    """
+
+    text: str
+    notes: list[Note] = field(default_factory=list)
+    main: str = ""
 
 
 def rewrite_folder(folder: Path, moved: Moved) -> tuple[str, list[Note]]:
@@ -100,38 +120,45 @@ def rewrite_folder(folder: Path, moved: Moved) -> tuple[str, list[Note]]:
     """
     diffs: list[str] = []
     notes: list[Note] = []
-    for path in _files(folder):
-        name = path.relative_to(folder).as_posix()
-        try:
-            before = path.read_bytes().decode()
-        except (OSError, ValueError):
-            notes.append(Note(name, 1, "the file cannot be read, or is not UTF-8."))
-            continue
-        after, of_file = rewrite(name, before, moved)
-        diffs += _diff(name, before, after)
-        notes += of_file
+    for _, paths in groupby(_files(folder), lambda path: path.parent):
+        texts: dict[str, str] = {}
+        mains: set[str] = set()
+        for path in paths:
+            name = path.relative_to(folder).as_posix()
+            try:
+                texts[name] = path.read_bytes().decode()
+            except (OSError, ValueError):
+                notes.append(Note(name, 1, "the file cannot be read, or is not UTF-8."))
+                continue
+            after = rewrite(name, texts[name], moved)
+            diffs += _diff(name, texts[name], after.text)
+            notes += after.notes
+            mains.add(after.main)
+        for main in mains - {""}:
+            for name, text in texts.items():
+                notes += _uses_of_workspace(name, text, main)
     return "".join(diffs), notes
 
 
-def rewrite(file: str, text: str, moved: Moved) -> tuple[str, list[Note]]:
-    """Return the new text of a file, and the notes about its blocks that stay."""
+def rewrite(file: str, text: str, moved: Moved) -> Rewritten:
+    """Lead the blocks of a file to the new names of their states."""
     edits: list[_Edit] = []
     notes: list[Note] = []
 
     def note(position: int, why: object) -> None:
-        notes.append(Note(file, text.count("\n", 0, position) + 1, str(why)))
+        notes.append(Note(file, _line(text, position), str(why)))
 
     if not _MAY_MATTER.search(text):
-        return text, notes
+        return Rewritten(text)
     if file.endswith(".json"):
         for found in _in_text(moved).finditer(text if moved.api not in text else ""):
             note(found.start(), f"a backend in JSON: {_BY_HAND}")
-        return text, notes
+        return Rewritten(text, notes)
     try:
         items = hcl.parse(text)
     except (NotHclError, RecursionError):
         note(0, f"the file cannot be parsed: `terraform fmt` says what is wrong. If nothing is, {_BY_HAND}")
-        return text, notes
+        return Rewritten(text, notes)
     for block in _blocks(items):
         try:
             edits += _edits(text, block, moved)
@@ -140,7 +167,21 @@ def rewrite(file: str, text: str, moved: Moved) -> tuple[str, list[Note]]:
     new = text
     for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
         new = new[: edit.start] + edit.new + new[edit.end :]
-    return new, notes
+    return Rewritten(new, notes, next((edit.main for edit in edits if edit.main), ""))
+
+
+def _uses_of_workspace(file: str, text: str, main: str) -> Iterator[Note]:
+    for found in _WORKSPACE.finditer(text):
+        yield Note(
+            file,
+            _line(text, found.end()),
+            f"terraform.workspace is '{main}' where it was '{DEFAULT}': to keep its value, write "
+            f'(terraform.workspace == "{main}" ? "{DEFAULT}" : terraform.workspace).',
+        )
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 # --- files ------------------------------------------------------------------------------------------
@@ -201,13 +242,35 @@ def _edits(text: str, block: Item, moved: Moved) -> list[_Edit]:
                 raise _ByHandError(f"it writes a file with a backend: {_BY_HAND}")
         case _:
             config = _config(block, moved)
-            if config and (found := _states(config, moved)):
-                [name, *_] = found.values()
+            if config and (found := _read_states(block, config, moved)):
+                [name, *others] = found.values()
                 raise _ByHandError(
-                    f"it reads the old state, which is now {_shown(found)}: write what "
-                    f"`holdfast backend-config {name} --outputs` prints."
+                    f"it reads one of the old states, which are now {_shown(found)}: write what `holdfast "
+                    "backend-config STATE --outputs` prints for that state."
+                    if others
+                    else f"it reads the old state, which is now {name}: write what `holdfast backend-config "
+                    f"{name} --outputs` prints."
                 )
     return []
+
+
+def _read_states(block: Item, config: Item, moved: Moved) -> dict[str, StateName]:
+    """Return the states that a data source may read: one, unless an expression chooses the workspace."""
+    found = _states(config, moved)
+    chosen = block.find("workspace")
+    workspaces = config.find("workspaces") if moved.kind == "hcp" else None
+    if (
+        not found
+        or (workspaces and workspaces.find("name"))
+        or (chosen and not isinstance(chosen.literal, str))
+    ):
+        return found
+    workspace = str(chosen.literal) if chosen else DEFAULT
+    if workspaces and workspaces.find("prefix"):
+        workspace = f"{_text(workspaces, 'prefix')}{workspace}"
+    if workspace in found:
+        return {workspace: found[workspace]}
+    raise _ByHandError(f"the plan moves no state of the workspace {workspace}, but {_shown(found)}.")
 
 
 def _config(block: Item, moved: Moved) -> Item | None:
@@ -226,24 +289,37 @@ def _of_block(text: str, block: Item, moved: Moved) -> list[_Edit]:
         return []
     if moved.kind == "hcp":
         return _of_cloud(text, block, found, moved.api)
-    if set(found) == {_DEFAULT}:
-        new = backend_config.to_hcl(moved.api, found[_DEFAULT], read_only=False)
-    else:
-        [name, *others] = found.values()
-        places = [(old, organization_and_workspace(new_name)) for old, new_name in found.items()]
-        organization = (places[0][1] or ("",))[0]
-        keeps_names = all(place == (organization, old) for old, place in places)
-        tags = set.intersection(*(set(moved.tags.get(of, ())) for of in found.values())) if others else ()
-        if not keeps_names or (others and not tags):
-            raise _ByHandError(
-                f"its workspaces are now {_shown(found)}. `cloud` keeps their names only if the new names "
-                f"have two segments, such as a-b/{min(found)}: make a plan with such names, or write what "
-                f"`holdfast backend-config {name} --cloud` prints, with --tags for several."
-            )
-        new = cloud_config.to_hcl(moved.api, name, tags=sorted(tags), remote=False)
-    lines = new.split("\n")
-    lines = [line[2:] for line in lines[1 : lines.index("}")]]  # without `terraform`
-    return [_Edit(block.start, block.end, _indented(text, block.start, lines))]
+    if set(found) == {DEFAULT}:
+        new = backend_config.to_hcl(moved.api, found[DEFAULT], read_only=False)
+        return [_Edit(block.start, block.end, _indented(text, block.start, _inner(new)))]
+    [name, *others] = found.values()
+    places = {old: organization_and_workspace(new_name) or ("", "") for old, new_name in found.items()}
+    organization = places[min(places)][0]
+    keeps_names = all(
+        group == organization and workspace != DEFAULT and old in (workspace, DEFAULT)
+        for old, (group, workspace) in places.items()
+    )
+    tags = set.intersection(*(set(moved.tags.get(of, ())) for of in found.values())) if others else ()
+    if not organization or not keeps_names or (others and not tags):
+        example = next(old for old in found if old != DEFAULT)
+        main = f", and another name than '{DEFAULT}' for that workspace" if DEFAULT in found else ""
+        raise _ByHandError(
+            f"its workspaces are now {_shown(found)}. `cloud` keeps their names only if the new names "
+            f"have two segments, such as a-b/{example}{main}: make a plan with such names, or write what "
+            f"`holdfast backend-config {name} --cloud` prints, with --tags for several."
+        )
+    lines = _inner(cloud_config.to_hcl(moved.api, name, tags=sorted(tags), remote=False))
+    main = places[DEFAULT][1] if DEFAULT in found else ""
+    if main:
+        said = f"  # The workspace `{main}` was `{DEFAULT}`, also for terraform.workspace and TF_WORKSPACE."
+        lines.insert(-1, said)
+    return [_Edit(block.start, block.end, _indented(text, block.start, lines), main)]
+
+
+def _inner(block: str) -> list[str]:
+    """Return the lines within a `terraform` block."""
+    lines = block.split("\n")
+    return [line[2:] for line in lines[1 : lines.index("}")]]
 
 
 def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) -> list[_Edit]:
@@ -283,7 +359,7 @@ def _of_terragrunt(text: str, block: Item, config: Item, moved: Moved) -> list[_
     found = _by_path(config, relative, moved) if relative else _states(config, moved)
     if not found:
         return []
-    if moved.kind == "hcp" or (not relative and set(found) != {_DEFAULT}):
+    if moved.kind == "hcp" or (not relative and set(found) != {DEFAULT}):
         raise _ByHandError(f"its states are now {_shown(found)}: {_BY_HAND}")
     [name, *_] = found.values()
     arguments = backend_config.to_tfbackend(moved.api, name, read_only=False)
@@ -309,8 +385,8 @@ def _indented(text: str, position: int, lines: Sequence[str]) -> str:
 
 def _shown(states: Mapping[str, StateName]) -> str:
     """Return states for a message, with their workspaces or paths."""
-    if set(states) == {_DEFAULT}:
-        return str(states[_DEFAULT])
+    if set(states) == {DEFAULT}:
+        return str(states[DEFAULT])
     return some([f"{name} ({old})" for old, name in states.items()], _SHOWN)
 
 
@@ -348,17 +424,17 @@ def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:
     key = _text(body, "key")
     if prefix and not f"{key}/".startswith(f"{prefix}/"):
         return {}
-    workspaces = body.find("workspace_key_prefix")
-    if (workspaces.literal if workspaces else "env:") != moved.workspace_key_prefix:
+    folder = body.find("workspace_key_prefix")
+    if (folder.literal if folder else "env:") != moved.folder:
         raise _ByHandError(
-            f"its workspaces are not below {moved.workspace_key_prefix}, as those of the plan: make a plan "
-            "with its workspace_key_prefix."
+            f"its workspace_key_prefix is not '{moved.folder}', as that of the plan: make a plan with its "
+            "workspace_key_prefix."
         )
-    of_key = re.compile(f"({re.escape(moved.workspace_key_prefix)}/([^/]+)/)?{re.escape(key)}")
+    of_key = layout.of_configuration(moved.folder, key)
     if left := [id_ for id_ in moved.left if of_key.fullmatch(id_)]:
         raise _ByHandError(f"the plan has no name for {left[0]}: name it, or {_BY_HAND}")
     matches = [(of_key.fullmatch(id_), name) for id_, name in moved.states.items()]
-    return {at[2] or _DEFAULT: name for at, name in matches if at} or _unknown(f"the key {key}")
+    return {at[1] or DEFAULT: name for at, name in matches if at} or _unknown(f"the key {key}")
 
 
 def _at_address(address: str, moved: Moved) -> dict[str, StateName]:
@@ -379,7 +455,7 @@ def _at_address(address: str, moved: Moved) -> dict[str, StateName]:
                 f"{', '.join(named) or 'no state of the plan'}: {_BY_HAND}"
             )
         id_ = f"{project}#{state}"
-    return {_DEFAULT: moved.states[id_]} if id_ in moved.states else _unknown(id_)
+    return {DEFAULT: moved.states[id_]} if id_ in moved.states else _unknown(id_)
 
 
 def _of_organization(body: Item, moved: Moved) -> dict[str, StateName]:
@@ -404,10 +480,10 @@ def _by_path(config: Item, relative: re.Match[str], moved: Moved) -> dict[str, S
     if moved.kind == "http" and urlsplit(before).netloc not in {urlsplit(old).netloc for old in moved.states}:
         return {}
     # The path of a unit with workspaces begins with the workspace here, so no expression gives its name.
-    workspace = f"{re.escape(moved.workspace_key_prefix)}/[^/]+/"
+    workspace = layout.path_of_workspaces(moved.folder)
     of_unit = re.compile(f"({workspace})?{re.escape(before)}(.+){re.escape(after)}")
     matches = [(of_unit.fullmatch(id_), name) for id_, name in moved.states.items()]
-    found = {f"{at[1] or ''}{at[2]}": name for at, name in matches if at}
+    found = {f"{at[1] or ''}{at[3]}": name for at, name in matches if at}
     return found or _unknown(f"an address such as {relative[0]}")
 
 

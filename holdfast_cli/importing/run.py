@@ -11,7 +11,7 @@ from holdfast_cli.importing.journal import Journal
 from holdfast_cli.importing.many import LOCKED, Outcome
 from holdfast_cli.importing.new_place import OPERATION, LockedHereError, NewPlace
 from holdfast_cli.importing.plan import Plan, Planned
-from holdfast_cli.importing.source import LockedThereError, Source
+from holdfast_cli.importing.source import LockedThereError, OldLock, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,9 @@ class Run:
                 return Outcome(
                     state.id, name.value if name else "", "left out", state.problem, is_problem=True
                 )
+            if not self.source.covers(state.id):
+                text = f"{state.id} is not in {self.source.address}: correct the plan, or remove its table."
+                return Outcome(state.id, name.value, "left out", text, is_problem=True)
             try:
                 done = work(self, state, name)
             except (LockedThereError, LockedHereError) as error:
@@ -55,6 +58,12 @@ class Run:
             return done
 
         return many.for_each(self.plan.states if states is None else states, outcome, verb)
+
+    def unlock(self, state: str, lock: OldLock) -> None:
+        """Release a lock of the journal in the source; `CommandError` if the source cannot have the state."""
+        if not self.source.covers(state):
+            raise CommandError(f"{state} is not in {self.source.address}: its lock was not released.")
+        self.source.unlock(state, lock)
 
     def compared(self, state: str, name: StateName, old: Content | None = None) -> Compared:
         """Read a state in both places, and decide; `old` is the state in the source if it was read before."""

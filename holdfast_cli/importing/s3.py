@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from holdfast_cli.bucket import refusal
 from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
 from holdfast_cli.bucket.refusal import LARGEST_POLICY, Refusal
 from holdfast_cli.errors import CommandError, UnavailableError
-from holdfast_cli.importing import source
+from holdfast_cli.importing import layout, source
+from holdfast_cli.importing.layout import DEFAULT, MAIN, Place
+from holdfast_cli.importing.plan import first_free
 from holdfast_cli.importing.source import LockedThereError, OldLock, OldState
 from holdfast_cli.terminal.output import plain
 
@@ -41,6 +44,8 @@ _CONDITION_FAILED: Final = frozenset(
     # The third is the response to If-Match for an object that is gone.
     {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "ConditionalCheckFailedException"}
 )
+_NO_STATES: Final = (".tflock", "/")
+"""The ends of the keys of lock objects and folders."""
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -64,8 +69,7 @@ def open_s3(settings: source.Settings, *, session: boto3.Session | None = None) 
         locks: list[_LockObjects | _LockItems] = [_LockObjects(s3, bucket)]
         if table := options.get("dynamodb_table"):
             locks.append(_LockItems(session.client("dynamodb", config=_CONFIG), table, bucket))
-    workspaces = options.get("workspace_key_prefix", "").strip("/") or "env:"
-    return S3Source(s3, bucket, prefix.strip("/"), workspaces, locks)
+    return S3Source(s3, bucket, prefix.strip("/"), layout.folder_of(options), locks)
 
 
 def _holds(send: Callable[..., object], **request: Any) -> bool:
@@ -181,6 +185,8 @@ class _LockItems:
 class S3Source:
     """A bucket with states at `<key>` and, of workspaces, at `<workspaces>/<workspace>/<key>`.
 
+    Without `workspaces` the latter is `<workspace>/<key>`.
+
     The ID of a state is its whole key. With a table, a lock is the object and then the item, as for clients
     that use both.
     """
@@ -195,22 +201,8 @@ class S3Source:
     def address(self) -> str:
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
 
-    @property
-    def default_rules(self) -> tuple[str, ...]:
-        of_workspace = f"{self.workspaces}/{{ws}}/{{key}}"
-        return (
-            f"{of_workspace}/terraform.tfstate={{key}}/{{ws}}",
-            f"{of_workspace}.tfstate={{key}}/{{ws}}",
-            f"{of_workspace}={{key}}/{{ws}}",
-            "{key}/terraform.tfstate={key}",
-            "{key}.tfstate={key}",
-            "{key}={key}",
-        )
-
     def states(self) -> Iterator[OldState]:
-        """Yield the states; a path is a key without the prefix, such as `env:/prod/net.tfstate`.
-
-        The states of the workspaces of a key have a tag in common.
+        """Yield the states. The workspaces of a configuration have a name and a tag in common.
 
         Lock objects and folders are left out. Empty objects are listed. An object is certain to be a state
         if its key ends with `.tfstate`, or is the key of the address.
@@ -218,24 +210,76 @@ class S3Source:
         if self.locks:
             with self._as_lines(self.address):
                 self.locks[-1].holder(self.prefix)  # a wrong table is found before anything is locked
+        listed = self._listed()
+        found = {
+            key: self._place(key, place) for key, place in layout.places(listed, self.workspaces).items()
+        }
+        workspaces: dict[str, set[str]] = defaultdict(set)
+        for key, place in found.items():
+            if place is not None and not self._left_out(key):
+                workspaces[place.key].add(place.workspace)
+        apps = self._apps([key for key, of_key in workspaces.items() if of_key != {DEFAULT}])
+        for key, place in sorted(found.items()):
+            if place is None:
+                continue
+            of_key = workspaces[place.key]
+            app = apps.get(place.key)
+            # No other workspace of the configuration has this name.
+            workspace = first_free(MAIN, of_key) if place.workspace == DEFAULT else place.workspace
+            yield OldState(
+                key,
+                f"{app}/{workspace}" if app else layout.configuration(self._below(place.key)),
+                {app: ""} if app else {},
+                place.workspace if app else "",
+                is_certain=key.endswith(".tfstate") or self._is_typed(key),
+                left_out=self._left_out(key),
+            )
+
+    def _listed(self) -> list[str]:
+        """Return the keys below the prefix, in any workspace, and maybe others; without locks and folders."""
+        # Without a prefix, and without a folder for workspaces, the list of the bucket has them all.
+        prefixes = (self.prefix, f"{self.workspaces}/") if self.prefix and self.workspaces else ("",)
         found = set()
         with self._as_lines(self.address):
             pages = self.s3.get_paginator("list_objects_v2")
-            # Without a prefix, the one list also has the workspaces.
-            for prefix in (self.prefix, f"{self.workspaces}/") if self.prefix else ("",):
+            for prefix in prefixes:
                 for page in pages.paginate(Bucket=self.bucket, Prefix=prefix):
-                    for key in (listed["Key"] for listed in page.get("Contents", [])):
-                        path = relative_path(key, self.prefix, self.workspaces)
-                        if path is not None and not key.endswith((".tflock", "/")):
-                            found.add((path, key))
-        for path, key in sorted(found):
-            tag = configuration_tag(path, self.workspaces)
-            yield OldState(key, path, tag, is_certain=key.endswith(".tfstate") or self._is_typed(key))
+                    found |= {listed["Key"] for listed in page.get("Contents", [])}
+        return sorted(key for key in found if not key.endswith(_NO_STATES))
+
+    def _place(self, key: str, place: Place) -> Place | None:
+        """Return the place of a state; None if it is not below the prefix, in any workspace."""
+        if layout.below(place.key, self.prefix) is not None:
+            return place
+        return None if layout.below(key, self.prefix) is None else Place(key, DEFAULT)
+
+    def _below(self, key: str) -> str:
+        """Return a key without the prefix."""
+        found = layout.below(key, self.prefix)
+        return key if found is None else found
+
+    def _apps(self, keys: Collection[str]) -> dict[str, str]:
+        """Return a name for each configuration with workspaces. It is also a tag, so no two have the same.
+
+        It has one segment: `cloud {}` then finds the workspaces of a configuration under their own names.
+        """
+        apps: dict[str, str] = {}
+        for key in sorted(keys):
+            wanted = layout.tag(layout.configuration(self._below(key)))
+            apps[key] = first_free(wanted, apps.values())
+        return apps
+
+    def covers(self, state: str) -> bool:
+        at = layout.in_workspaces(self.workspaces).fullmatch(state)
+        paths = (layout.below(key, self.prefix) for key in (state, at[2] if at else state))
+        return not state.endswith(_NO_STATES) and any(path is not None for path in paths)
+
+    def _left_out(self, key: str) -> str:
+        return "" if self._is_typed(key) else layout.left_out(key)
 
     def _is_typed(self, key: str) -> bool:
         """Return whether the address names this key, in any workspace."""
-        in_workspace = key.startswith(f"{self.workspaces}/") and key.split("/", 2)[2:] == [self.prefix]
-        return key == self.prefix or in_workspace
+        return bool(layout.of_configuration(self.workspaces, self.prefix).fullmatch(key))
 
     def read(self, state: str) -> bytes | None:
         """Return the object, unless its clients would refuse it because of its digest in the table."""
@@ -271,7 +315,7 @@ class S3Source:
                 if holder.id == info.id:
                     return
                 raise LockedThereError(_held_by(holder))
-            raise UnavailableError("its lock changes at the same time; run the command again.")
+            raise LockedThereError("its lock changes at the same time; run the command again.")
 
     def unlock(self, state: str, lock: OldLock) -> None:
         info = self._info(state, lock)
@@ -325,42 +369,6 @@ class S3Source:
                     raise CommandError(advice) from error
         except CommandError as error:
             raise type(error)(f"{where}: {error}") from error
-
-
-def configuration_tag(path: str, workspaces: str) -> dict[str, str]:
-    """Return the tag by which `cloud {}` finds the workspaces of a key; no tag for the default workspace.
-
-    >>> configuration_tag("env:/prod/team/net.tfstate", "env:"), configuration_tag("net.tfstate", "env:")
-    ({'team-net': ''}, {})
-    """
-    if not path.startswith(f"{workspaces}/"):
-        return {}
-    key = path.removeprefix(f"{workspaces}/").partition("/")[2]
-    key = key.removesuffix(".tfstate").removesuffix("/terraform")
-    return {re.sub(r"[^A-Za-z0-9_-]+", "-", key)[:128]: ""}
-
-
-def relative_path(key: str, prefix: str, workspaces: str) -> str | None:
-    """Return a key without the prefix; None if it is not below the prefix, in any workspace.
-
-    >>> relative_path("team/net.tfstate", "team", "env:"), relative_path("team2/net.tfstate", "team", "env:")
-    ('net.tfstate', None)
-    >>> relative_path("env:/prod/team/net.tfstate", "team", "env:")
-    'env:/prod/net.tfstate'
-    """
-    if key.startswith(f"{workspaces}/"):
-        workspace, _, inner = key.removeprefix(f"{workspaces}/").partition("/")
-        below = _below(inner, prefix)
-        if below is not None:
-            return f"{workspaces}/{workspace}/{below}"
-    return _below(key, prefix)
-
-
-def _below(key: str, prefix: str) -> str | None:
-    if key == prefix:  # the prefix is a whole key
-        return key.rpartition("/")[2]
-    folder = f"{prefix}/" if prefix else ""
-    return key.removeprefix(folder) if key.startswith(folder) else None
 
 
 def _parse(lock: bytes) -> LockInfo:

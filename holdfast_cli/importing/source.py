@@ -36,16 +36,21 @@ class OldState:
     """A state as the source lists it, without its content.
 
     Attributes:
-        id: identifies the state in the source: a key, an address, a path, or a workspace.
-        path: the text that the rules of `--map` match.
+        id: identifies the state in the source: a key, an address, a path, or a workspace. Plans have it as
+            `from`, and the rules of `--map` match it.
+        name: its new name if no rule matches. It need not be valid.
         tags: the tags of its workspace; empty for sources without tags.
+        workspace: its workspace, if `terraform.workspace` may change with its name; else empty.
         is_certain: whether it is meant to be a state; False for an object that only lies among states.
+        left_out: why it is no state of its own, as a sentence; empty if it is one.
     """
 
     id: str
-    path: str
+    name: str
     tags: Mapping[str, str] = field(default_factory=dict)
+    workspace: str = ""
     is_certain: bool = True
+    left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,15 @@ class Source(Protocol):
     def address(self) -> str:
         """The address for people, without a secret."""
 
-    @property
-    def default_rules(self) -> tuple[str, ...]:
-        """The rules `PATTERN=NAME` for names, tried in this order after those of `--map`."""
-
     def states(self) -> Iterator[OldState]:
-        """Yield the states, in order of their paths, without reading their content."""
+        """Yield the states, without reading their content; always in the same order."""
+
+    def covers(self, state: str) -> bool:
+        """Return whether `states` could yield this ID. No request is sent.
+
+        People may change a plan, and this one may be somebody else's: an ID must lead no credentials, and no
+        lock, to another place.
+        """
 
     def read(self, state: str) -> bytes | None:
         """Return the bytes of the current state, b"" if it has no content yet; None if it does not exist."""

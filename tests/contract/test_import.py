@@ -443,6 +443,39 @@ def test_a_lock_that_somebody_else_holds_is_never_released(move: Move) -> None:
     assert [move.run().word, unlocked] == ["imported before", []]
 
 
+@pytest.mark.parametrize("size", [1, 4_100_000], ids=["http", "cloud"])
+def test_a_lock_that_is_released_between_its_refusal_and_the_look_at_it_was_a_lock(
+    move: Move, size: int
+) -> None:
+    move.shelf.contents[OLD] = state(3, content="x" * size)
+    assert move.send("PUT", f"/locks/{NAME}", MINE) == 200
+
+    def hold_until_the_look(method: str, path: str) -> None:
+        if path == f"/manage/v1/locks/{NAME}":
+            assert move.send("POST", f"/unlocks/{NAME}", MINE) == 200
+        elif (method, path) == ("PUT", f"/locks/{NAME}") or path.endswith("/actions/lock"):
+            assert move.send("PUT", f"/locks/{NAME}", MINE) == 200
+
+    move.api.before = hold_until_the_look
+    outcome = move.run()
+
+    assert (outcome.word, outcome.is_problem) == ("locked", True)
+    assert f"{NAME} was locked in Holdfast, by a lock that was just released" in outcome.text
+    move.api.before = move.step
+    assert (move.run().word, move.shelf.locks) == ("imported", {})
+
+
+def test_a_name_in_a_frozen_pattern_is_refused_and_not_locked(move: Move) -> None:
+    """Nobody releases it, so nobody waits for it."""
+    frozen = {"pattern": "network/*", "reason": "an incident", "id": "0123456789abcdef0123456789abcdef"}
+    assert move.send("PUT", "/manage/v1/freezes", frozen) == 200
+
+    outcome = move.run()
+
+    assert (outcome.word, outcome.is_problem) == ("failed", True)
+    assert "an incident" in outcome.text
+
+
 @pytest.mark.parametrize("renamed", [False, True])
 def test_a_lock_that_cannot_be_released_is_not_forgotten(move: Move, renamed: bool) -> None:
     move.kill_at(12)
@@ -524,25 +557,133 @@ def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
         [Rule.parse("a=network/prod"), Rule.parse("b=network/prod")],
     )
 
-    notes = {planned.id: (planned.name, planned.note) for planned in made.states}
+    notes = {planned.id: (planned.name, planned.note) for planned in made.plan.states}
     assert "script.sh" not in notes
-    assert [(each.id, each.why) for each in made.left_out] == [
+    assert [(each.id, each.why) for each in made.plan.left_out] == [
         ("script.sh", "the body is not a JSON document; it must be a state document.")
     ]
-    for id_, why in (
-        ("a", "2 states would be named network/prod"),
-        ("b", "2 states would be named network/prod"),
-        ("no name", "is not valid"),
-        ("x.tfstate", "is not a whole state"),
-    ):
-        assert notes[id_][0] is None
-        assert why in notes[id_][1]
+    assert (notes["a"][0], notes["x.tfstate"][0]) == (NAME, None)
+    assert "is not a whole state" in notes["x.tfstate"][1]
+    assert notes["b"][0] == names.parse("network/prod-2")
+    assert "another state is named network/prod" in notes["b"][1]
+    assert notes["no name"][0] == names.parse("no-name")
+    assert "the name 'no name' is not valid" in notes["no name"][1]
+    assert made.renamed.keys() == {"b", "no name"}
     [planned] = planning.make(
         Settings(("shelf",)), Shelf({"a": state(3)}), move.place, [Rule.parse("a=network/prod")]
-    ).states
+    ).plan.states
     assert (planned.name, planned.note) == (NAME, f"serial 3, {len(state(3))} B, already imported")
-    with pytest.raises(CommandError, match="matches no path"):
+    with pytest.raises(CommandError, match=r"matches no state.* after 'from', such as 'a'"):
         planning.make(Settings(("shelf",)), move.shelf, move.place, [Rule.parse("{x}.zip={x}")])
+
+
+def test_a_name_that_cannot_stay_becomes_one_that_is_free_in_the_plan_and_in_holdfast(move: Move) -> None:
+    """Each of these had to be named by hand."""
+    move.shelf.contents = {"a": state(3, lineage="here"), "a-2": state(1, lineage="a-2")}
+    move.named(**{"a": "prod", "a-2": "prod-3"})
+    assert [outcome.word for outcome in move.run_all()] == ["imported", "imported"]
+    ids = [
+        "prod",
+        "prod-2",
+        "prod 4",
+        "prod(4)",
+        "prod-4",
+        "Über/prod",
+        "_x",
+        "..",
+        "a//b",
+        "holdfast-doctor",
+    ]
+    ids += ["holdfast-doctor/x", "a/b/c/d/e/f/g/h/i", "x" * 250, "x" * 251]
+    move.shelf.contents = {id_: state(1, lineage=f"{number}") for number, id_ in enumerate(ids)}
+
+    made = planning.make(Settings(("shelf",)), move.shelf, move.place, [])
+
+    found = {each.id: each.name.value for each in made.plan.states if each.name}
+    assert found == {
+        "prod": "prod-5",  # prod and prod-3 are other states in Holdfast
+        "prod-2": "prod-2",
+        "prod-4": "prod-4",
+        "prod 4": "prod-4-2",
+        "prod(4)": "prod-4-3",
+        "Über/prod": "Uber/prod",
+        "_x": "x",
+        "..": "state",
+        "a//b": "a/state/b",
+        "holdfast-doctor": "old-holdfast-doctor",
+        "holdfast-doctor/x": "old-holdfast-doctor/x",
+        "a/b/c/d/e/f/g/h/i": "a/b/c/d/e/f/g/h-i",
+        "x" * 250: "x" * 200,
+        "x" * 251: "x" * 198 + "-2",
+    }
+    move.plan = made.plan
+    assert {outcome.word for outcome in move.run_all()} == {"imported"}
+    again = planning.make(Settings(("shelf",)), move.shelf, move.place, []).plan.states
+    assert all(
+        each.note.partition("; ")[0].endswith("B, already imported") or each.id == "prod" for each in again
+    )
+
+
+def test_a_state_that_cannot_be_imported_under_a_new_name_either_has_none(move: Move) -> None:
+    move.shelf.contents = {"a b": state(3)}
+    move.named(**{"a b": "a-b"})
+    move.run_all()
+    assert move.send("PUT", "/locks/a-b", MINE) == 200
+    assert move.send("POST", "/states/a-b", state(4, content="another"), ID="mine") == 200
+    move.shelf.apply("a b")
+
+    made = planning.make(Settings(("shelf",)), move.shelf, move.place, [])
+
+    [planned] = made.plan.states
+    assert (planned.name, made.renamed) == (None, {})
+    assert planned.note.startswith("both were written: ")
+    assert "not valid" not in planned.note
+
+
+def test_two_states_of_one_lineage_are_told(move: Move) -> None:
+    move.shelf.contents = {
+        "a": state(3),
+        "b": state(2, lineage="b"),
+        "copy": state(3),
+        "none": state(1, lineage=""),
+    }
+    move.shelf.contents["none too"] = state(1, lineage="")
+
+    made = planning.make(Settings(("shelf",)), move.shelf, move.place, [])
+
+    assert made.alike == [["a", "copy"]]
+    notes = {planned.id: planned.note for planned in made.plan.states}
+    assert "its lineage is that of copy, so one may be a copy of the other" in notes["a"]
+    assert "its lineage is that of a, so" in notes["copy"]
+    assert not any("lineage" in notes[id_] for id_ in ("b", "none", "none too"))
+
+
+def test_a_state_that_the_source_does_not_list_is_neither_read_nor_locked(move: Move) -> None:
+    """A plan may be somebody else's."""
+    move.shelf.contents["elsewhere/x"] = state(3)
+    move.plan = replace(move.plan, states=[Planned("elsewhere/x", NAME)])
+    requests = move.steps
+
+    outcomes = [move.run(), move.check(), move.close()]
+
+    assert {outcome.word for outcome in outcomes} == {"left out"}
+    assert all(outcome.is_problem and "elsewhere/x is not in shelf" in outcome.text for outcome in outcomes)
+    assert (move.steps, move.shelf.locks, move.here()) == (requests, {}, None)
+
+
+def test_a_lock_of_a_journal_that_names_a_state_of_another_place_is_not_released(move: Move) -> None:
+    move.run()
+    journal = move.folder / "move.toml.journal"
+    journal.write_text(
+        journal.read_text().replace(f'"{OLD}"', '"elsewhere/x"').rpartition('{"event": "release"')[0]
+    )
+    lock_id = json.loads(journal.read_text().splitlines()[1])["lock"]["ID"]
+    move.shelf.locks["elsewhere/x"] = lock_id
+
+    outcomes = move.run_all()
+
+    assert [outcome.word for outcome in outcomes] == ["imported before", "left locked"]
+    assert move.shelf.locks == {"elsewhere/x": lock_id}
 
 
 def test_a_state_that_another_journal_imported_and_people_use_is_in_use(move: Move) -> None:

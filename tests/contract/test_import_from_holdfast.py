@@ -99,12 +99,11 @@ def test_the_workspaces_of_an_organization_are_states_with_tags(cloud: Handle, a
     path = f"workspaces/{workspace}/tag-bindings"
     assert ask(cloud, "PATCH", path, data=[binding("env", "prod")])["statusCode"] == 200
     source = api.hcp()
-    assert [(each.id, each.path, each.tags) for each in source.states()] == [
-        ("eu:prod", "eu/prod", {}),
-        ("prod", "prod", {"env": "prod", "old": ""}),
+    assert [(each.id, each.name, each.tags) for each in source.states()] == [
+        ("eu:prod", "network/eu/prod", {}),
+        ("prod", "network/prod", {"env": "prod", "old": ""}),
     ]
     assert source.read("prod") == b""
-    assert source.default_rules == ("{ws}=network/{ws}",)
 
 
 def test_all_pages_of_workspaces_are_listed(cloud: Handle, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,12 +179,16 @@ def hcp() -> Iterator[list[str]]:
         yield [f"hcp://{urlsplit(address).netloc}/acme"]
 
 
-@pytest.mark.parametrize("source", [gitlab, https, hcp])
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [(gitlab, "infra/{app}#fine=net/fine"), (https, "http://{host}/fine=net/fine"), (hcp, "fine=net/fine")],
+)
 def test_what_cannot_be_parsed_stays_in_the_plan_of_a_source_that_has_states_alone(
-    command: Command, source: Callable[[], Any]
+    command: Command, source: Callable[[], Any], rule: str
 ) -> None:
+    """A rule matches what the plan prints behind `from`."""
     with source() as addresses:
-        code, err = command.make_plan(*addresses, "--map", "fine=net/fine")
+        code, err = command.make_plan(*addresses, "--map", rule)
 
         assert code == 1
         assert f"{COUNT - 1} of {COUNT} states have no name" in err
@@ -277,7 +281,7 @@ def test_an_object_of_a_bucket_that_need_not_be_a_state_is_left_out_counted_and_
     code, err = command.make_plan(f"s3://{bucket.name}")
 
     assert code == 0
-    first = "bom, empty, gzip, …"
+    first = "bom, empty, gzip and 6 more"
     assert f"{COUNT - 1} objects are left out as no state: {first}. The end of the plan names each." in err
     assert command.names() == {"fine": "fine"}
     comments = [line for line in command.plan.read_text().splitlines() if line.startswith("# ")][
@@ -309,6 +313,79 @@ def test_an_object_of_a_bucket_whose_key_ends_as_a_state_stays_in_the_plan(
     assert "1 object is left out as no state: run.sh. The end" in err
     for name, (_, why) in BROKEN.items():
         assert any(f"{name}.tfstate" in line and why in line for line in err.splitlines())
+
+
+def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Command, bucket: Bucket) -> None:
+    def one(lineage: str) -> bytes:
+        return state(3, lineage=lineage)
+
+    contents = {
+        "app/terraform.tfstate": one("app"),
+        "app/terraform.tfstate.d/prod/terraform.tfstate": one("prod"),
+        "app/terraform.tfstate.backup": one("app"),
+        "err/errored.tfstate": one("err"),
+        "err/terraform.tfstate": one("err"),
+        "old copy.tfstate": one("err"),
+    }
+    put(bucket, contents)
+
+    code, out, err = command("plan", f"s3://{bucket.name}")
+
+    assert code == 0
+    assert err.splitlines() == [
+        "holdfast: 2 objects are left out as no state: app/terraform.tfstate.backup, err/errored.tfstate. "
+        "The end of the plan names each.",
+        "holdfast: old copy.tfstate gets the name old-copy: the name 'old copy' is not valid: Segment 1 of "
+        "the state name must start with a letter or a digit and hold only letters, digits, '.', '_' and '-' "
+        "(ASCII).",
+        "holdfast: err/terraform.tfstate, old copy.tfstate have one lineage, as copies have. Remove the "
+        "tables of those that are no states of their own.",
+        "holdfast: terraform.workspace changes for 1 state: app/terraform.tfstate. The plan says to what.",
+        "holdfast: 4 states can be imported.",
+    ]
+    tables = {each["from"]: each for each in tomllib.loads(out)["states"]}
+    assert {key: (each["name"], each.get("tags", {})) for key, each in tables.items()} == {
+        "app/terraform.tfstate": ("app/main", {"app": ""}),
+        "app/terraform.tfstate.d/prod/terraform.tfstate": ("app/prod", {"app": ""}),
+        "err/terraform.tfstate": ("err", {}),
+        "old copy.tfstate": ("old-copy", {}),
+    }
+    assert "; terraform.workspace changes from 'default' to 'main'\n" in out
+    assert "# err/errored.tfstate: a state that Terraform could not write" in out
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [("x/", {"x/dev/app": "app/dev"}), ("", {"x/y/app": "x/y/app", "dev/app": "app/dev"})],
+)
+def test_the_prefix_of_workspaces_may_be_empty_and_end_with_a_slash(
+    command: Command, bucket: Bucket, option: str, names: dict[str, str]
+) -> None:
+    put(bucket, {key: state(3, lineage=key) for key in ("app", *names)})
+
+    code, out, _ = command("plan", f"s3://{bucket.name}", "--workspace-key-prefix", option)
+
+    assert code == 0
+    assert {each["from"]: each["name"] for each in tomllib.loads(out)["states"]} == {
+        "app": "app/main",
+        **names,
+    }
+
+
+def test_a_rule_that_names_a_workspace_default_gives_it_another_name(
+    command: Command, bucket: Bucket
+) -> None:
+    put(bucket, {key: state(3, lineage=key) for key in ("app", "env:/dev/app", "env:/main/app")})
+
+    code, out, err = command("plan", f"s3://{bucket.name}", "--map", "app=app/default")
+
+    assert code == 0
+    assert {each["from"]: each["name"] for each in tomllib.loads(out)["states"]} == {
+        "app": "app/main-2",
+        "env:/dev/app": "app/dev",
+        "env:/main/app": "app/main",
+    }
+    assert "holdfast: app gets the name app/main-2: `cloud` refuses a workspace named 'default'." in err
 
 
 def test_a_state_whose_digest_is_anothers_is_named_by_plan_run_check_and_close(

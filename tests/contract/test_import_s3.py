@@ -15,7 +15,7 @@ from botocore.stub import Stubber
 from holdfast.state import lock_info as lock_infos
 from holdfast_cli.bucket.refusal import LARGEST_POLICY
 from holdfast_cli.errors import CommandError, UnavailableError
-from holdfast_cli.importing.s3 import CLOSED, S3Source, open_s3, relative_path
+from holdfast_cli.importing.s3 import CLOSED, S3Source, open_s3
 from holdfast_cli.importing.source import LockedThereError, OldLock, Settings
 from tests.contract.conftest import Bucket, Server
 from tests.support.documents import lock_info
@@ -122,46 +122,138 @@ def test_the_states_of_all_workspaces_are_listed_without_locks_folders_and_neigh
     put(bucket, "team/env:/prod/a.tfstate")  # the path of another state
     put(bucket, "env:/prod/team/a.tfstate", "env:/prod/team/a.tfstate.tflock", "envs/prod/team/a.tfstate")
 
-    def listed(source: S3Source) -> list[tuple[str, str]]:
-        return [(state.path, state.id) for state in source.states()]
+    of_z = ("team/z/b.tfstate", "z/b")
+    assert named(opened("/team/")) == {
+        "env:/prod/team/a.tfstate": "a/prod",
+        "team/a.tfstate": "a/main",
+        "team/env:/prod/a.tfstate": "env:/prod/a",
+        **dict([of_z]),
+    }
+    assert named(opened("/team", workspace_key_prefix="envs")) == {
+        "envs/prod/team/a.tfstate": "a/prod",
+        "team/a.tfstate": "a/main",
+        "team/env:/prod/a.tfstate": "env:/prod/a",
+        **dict([of_z]),
+    }
+    assert len(named(opened())) == 7
 
-    of_team = [("a.tfstate", "team/a.tfstate"), ("z/b.tfstate", "team/z/b.tfstate")]
-    assert listed(opened("/team/")) == [
-        ("a.tfstate", "team/a.tfstate"),
-        ("env:/prod/a.tfstate", "env:/prod/team/a.tfstate"),
-        ("env:/prod/a.tfstate", "team/env:/prod/a.tfstate"),
-        ("z/b.tfstate", "team/z/b.tfstate"),
-    ]
-    assert listed(opened("/team", workspace_key_prefix="envs")) == [
-        of_team[0],
-        ("env:/prod/a.tfstate", "team/env:/prod/a.tfstate"),
-        ("envs/prod/a.tfstate", "envs/prod/team/a.tfstate"),
-        of_team[1],
-    ]
-    everything = listed(opened())
-    assert len(everything) == 7
-    assert all(path == key for path, key in everything)
+
+def named(source: S3Source) -> dict[str, str]:
+    """Return the names of the states, by key."""
+    return {state.id: state.name for state in source.states()}
 
 
 @pytest.mark.parametrize(
-    ("key", "prefix", "path"),
+    ("key", "prefix", "name"),
     [
         ("p/a/b", "p/a/b", "b"),
-        ("env:/x/p/a/b", "p/a/b", "env:/x/b"),
+        ("env:/x/p/a/b", "p/a/b", "b/x"),
         ("env:/x/p/b", "env:", "x/p/b"),
         ("p2/a", "p", None),
         ("env:/p", "p", None),
     ],
 )
-def test_a_prefix_is_a_folder_or_a_whole_key(key: str, prefix: str, path: str | None) -> None:
-    assert relative_path(key, prefix, "env:") == path
+def test_a_prefix_is_a_folder_or_a_whole_key(
+    bucket: Bucket, opened: Callable[..., S3Source], key: str, prefix: str, name: str | None
+) -> None:
+    put(bucket, key)
+    source = opened(f"/{prefix}")
+
+    assert named(source) == ({key: name} if name else {})
+    assert source.covers(key) == (name is not None)
 
 
-def test_the_rules_for_names_know_the_prefix_of_workspaces(opened: Callable[..., S3Source]) -> None:
-    rules = opened(workspace_key_prefix="envs").default_rules
+def test_workspaces_of_a_configuration_have_a_name_of_one_segment_and_a_tag_in_common(
+    bucket: Bucket, opened: Callable[..., S3Source]
+) -> None:
+    put(bucket, "team/net.tfstate", "env:/prod/team/net.tfstate", "env:/main/team/net.tfstate")
+    put(bucket, "env:/prod/team-net/terraform.tfstate", "team/app.tfstate")
 
-    assert rules[1] == "envs/{ws}/{key}.tfstate={key}/{ws}"
-    assert rules[-1] == "{key}={key}"
+    states = list(opened().states())
+
+    assert {state.id: (state.name, state.tags, state.workspace) for state in states} == {
+        "team/net.tfstate": ("team-net-2/main-2", {"team-net-2": ""}, "default"),
+        "env:/main/team/net.tfstate": ("team-net-2/main", {"team-net-2": ""}, "main"),
+        "env:/prod/team/net.tfstate": ("team-net-2/prod", {"team-net-2": ""}, "prod"),
+        "env:/prod/team-net/terraform.tfstate": ("team-net/prod", {"team-net": ""}, "prod"),
+        "team/app.tfstate": ("team/app", {}, ""),
+    }
+
+
+@pytest.mark.parametrize(
+    ("option", "keys"),
+    [
+        (
+            "x",
+            {
+                "app": "app/main",
+                "x/dev/app": "app/dev",
+                "x/dev/team/net": "team-net/dev",
+                "dev/app": "dev/app",
+            },
+        ),
+        ("x/", {"app": "app/main", "x/dev/app": "app/dev", "x/dev/team/net": "team-net/dev"}),
+        (
+            "",
+            {
+                "app": "app/main",
+                "dev/app": "app/dev",
+                "a/team/net": "team-net/a",
+                "b/team/net": "team-net/b",
+                "team/db": "team/db",
+            },
+        ),
+    ],
+)
+def test_the_prefix_of_workspaces_means_what_it_means_to_terraform(
+    bucket: Bucket, opened: Callable[..., S3Source], option: str, keys: dict[str, str]
+) -> None:
+    put(bucket, *keys)
+    source = opened(workspace_key_prefix=option)
+
+    assert named(source) == keys
+    assert all(source.covers(key) for key in keys)
+
+
+def test_a_folder_from_a_disk_has_workspaces_and_files_that_are_no_states_of_their_own(
+    bucket: Bucket, opened: Callable[..., S3Source]
+) -> None:
+    put(
+        bucket, "app/terraform.tfstate", "app/terraform.tfstate.d/prod/terraform.tfstate", "terraform.tfstate"
+    )
+    put(bucket, "terraform.tfstate.d/dev/terraform.tfstate", "err/terraform.tfstate", "my-errored.tfstate")
+    copies = (
+        "err/errored.tfstate",
+        "app/terraform.tfstate.backup",
+        "app/terraform.tfstate.1700000000.backup",
+    )
+    put(bucket, "errored.tfstate", *copies)
+
+    states = list(opened().states())
+
+    assert {state.id: state.name for state in states if not state.left_out} == {
+        "app/terraform.tfstate": "app/main",
+        "app/terraform.tfstate.d/prod/terraform.tfstate": "app/prod",
+        "terraform.tfstate": "terraform/main",
+        "terraform.tfstate.d/dev/terraform.tfstate": "terraform/dev",
+        "err/terraform.tfstate": "err",
+        "my-errored.tfstate": "my-errored",
+    }
+    assert [state.tags for state in states if state.name == "app/prod"] == [{"app": ""}]
+    assert {state.id for state in states if state.left_out} == {"errored.tfstate", *copies}
+    # An address that names the key means it.
+    assert [state.left_out for state in opened("/err/errored.tfstate").states()] == [""]
+
+
+@pytest.mark.parametrize(
+    "state", ["other/net.tfstate", "env:/prod/other/a", "team/net.tfstate.tflock", "team/"]
+)
+def test_what_is_not_listed_is_not_covered(opened: Callable[..., S3Source], state: str) -> None:
+    source = opened("/team")
+
+    assert not source.covers(state)
+    assert source.covers("team/net.tfstate")
+    assert source.covers("env:/prod/team/net.tfstate")
 
 
 def test_a_state_is_read_byte_for_byte_and_an_empty_one_is_not_an_absent_one(
@@ -248,6 +340,19 @@ def test_acquiring_and_releasing_the_same_lock_again_changes_nothing(clients: Cl
     for _ in range(2):
         clients.source.unlock(KEY, OURS)
     assert (clients.object(), clients.item()) == (None, None)
+
+
+def test_a_lock_that_comes_and_goes_is_somebody_elses_lock(
+    bucket: Bucket, opened: Callable[..., S3Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(bucket, LOCK, body=THEIRS)
+    monkeypatch.setattr("holdfast_cli.importing.s3._LockObjects.holder", lambda *_: None)
+
+    with pytest.raises(
+        LockedThereError, match=f"{KEY}: its lock changes at the same time; run the command again"
+    ):
+        opened().lock(KEY, OURS)
+    assert current(bucket, LOCK) == THEIRS
 
 
 @pytest.mark.parametrize("held", ["object", "item"])

@@ -12,7 +12,7 @@ from tests.support.documents import next_serial
 class Shelf:
     """States by ID, and the IDs of their locks. `each` is called around each request, and may raise.
 
-    An ID that ends with `.sh` need not be a state.
+    An ID that ends with `.sh` need not be a state. One below `elsewhere/` is of another place.
     """
 
     contents: dict[str, bytes]
@@ -21,7 +21,6 @@ class Shelf:
     refused: set[str] = field(default_factory=set)
 
     address = "shelf"
-    default_rules = ("{key}={key}",)
 
     def apply(self, state: str) -> bool:
         """Change a state as an old pipeline does: only without another's lock. Return whether it did."""
@@ -34,6 +33,9 @@ class Shelf:
         self.each()
         for state in sorted(self.contents):
             yield OldState(state, state, is_certain=not state.endswith(".sh"))
+
+    def covers(self, state: str) -> bool:
+        return not state.startswith("elsewhere/")
 
     def read(self, state: str) -> bytes | None:
         self.each()

@@ -11,7 +11,8 @@ import pytest
 
 from holdfast import names
 from holdfast_cli.errors import CommandError
-from holdfast_cli.importing.rewrite import Moved, Note, rewrite, rewrite_folder
+from holdfast_cli.importing import layout
+from holdfast_cli.importing.rewrite import Moved, Note, Rewritten, rewrite, rewrite_folder
 from holdfast_cli.importing.sources import Kind
 from tests.unit.test_cli_backend_config import PACKAGED, run_terraform
 from tests.unit.test_printed_hcl import rejected
@@ -48,6 +49,14 @@ S3: Final = moved(
         "live/many/a/terraform.tfstate": "many/a",
         "env:/dev/live/many/a/terraform.tfstate": "many/a/dev",
     },
+)
+WITH_DEFAULT: Final = replace(
+    S3,
+    states={
+        "live/three.tfstate": names.parse("three/main"),
+        "env:/dev/live/three.tfstate": names.parse("three/dev"),
+    },
+    tags={names.parse("three/main"): ("three",), names.parse("three/dev"): ("three",)},
 )
 HTTP: Final = moved("http", "https://old.example.com/net", **{"https://old.example.com/net": "net/prod"})
 GROUP: Final = moved("gitlab", "gitlab://git.example.com/team", **{"team/net#prod": "net/prod"})
@@ -99,6 +108,19 @@ remote_state {{
 KEY: Final = 'bucket = "old"\n    key = "{}"\n    region = "eu-central-1"'
 UNIT: Final = "${path_relative_to_include()}"
 
+
+def reader(workspace: str) -> str:
+    return f"""\
+data "terraform_remote_state" "x" {{
+  backend = "s3"
+  {workspace}
+  config = {{
+    {KEY.format("live/three.tfstate")}
+  }}
+}}
+"""
+
+
 CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a key": (S3, s3("live/net.tfstate", f'\n    secret_key = "{SECRET}"'), backend("net/prod")),
     "the only workspace of a key, if it keeps its name": (
@@ -128,6 +150,60 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
     }
     # `terraform workspace select -or-create eu` selects the state
     # two/eu.
+    # The token comes from the environment, as `holdfast token create` prints it:
+    # TF_TOKEN_new_example_com.
+    # Keep it out of this file.
+  }"""),
+    ),
+    "the workspace default among others, which gets the name that the plan gives it": (
+        WITH_DEFAULT,
+        s3("live/three.tfstate"),
+        terraform("""cloud {
+    hostname     = "new.example.com"
+    organization = "three"
+
+    workspaces {
+      tags = ["three"]
+    }
+    # `terraform workspace select -or-create main` selects the state
+    # three/main.
+    # The token comes from the environment, as `holdfast token create` prints it:
+    # TF_TOKEN_new_example_com.
+    # Keep it out of this file.
+    # The workspace `main` was `default`, also for terraform.workspace and TF_WORKSPACE.
+  }"""),
+    ),
+    "a key whose workspaces are folders of the bucket": (
+        replace(
+            moved("s3", "s3://old", **{"dev/net": "net/dev", "team/dev/net": "team"}),
+            folder=layout.folder_of({"workspace_key_prefix": ""}),
+        ),
+        s3("net", '\n    workspace_key_prefix = ""'),
+        terraform("""cloud {
+    hostname     = "new.example.com"
+    organization = "net"
+
+    workspaces {
+      name = "dev"
+    }
+    # The token comes from the environment, as `holdfast token create` prints it:
+    # TF_TOKEN_new_example_com.
+    # Keep it out of this file.
+  }"""),
+    ),
+    "a key whose workspaces are below a folder that the plan has with a slash": (
+        replace(
+            moved("s3", "s3://old", **{"x/dev/net": "net/dev"}),
+            folder=layout.folder_of({"workspace_key_prefix": "x/"}),
+        ),
+        s3("net", '\n    workspace_key_prefix = "x"'),
+        terraform("""cloud {
+    hostname     = "new.example.com"
+    organization = "net"
+
+    workspaces {
+      name = "dev"
+    }
     # The token comes from the environment, as `holdfast token create` prints it:
     # TF_TOKEN_new_example_com.
     # Keep it out of this file.
@@ -187,6 +263,9 @@ CHANGED: Final[Mapping[str, tuple[Moved, str, str]]] = {
 }
 """The moved states, a text, and what becomes of it."""
 
+MAINS: Final = {"the workspace default among others, which gets the name that the plan gives it": "main"}
+"""The new name of the workspace `default` in these cases."""
+
 OTHER: Final[Mapping[str, tuple[Moved, str]]] = {
     "another bucket": (S3, s3("live/net.tfstate").replace('"old"', '"else"')),
     "a key outside of the prefix": (S3, s3("test/net.tfstate")),
@@ -205,6 +284,18 @@ OTHER: Final[Mapping[str, tuple[Moved, str]]] = {
 
 KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "workspaces": (S3, s3("live/app.tfstate"), "app (default), app/dev (dev). `cloud` keeps"),
+    "a workspace that would still be named default": (
+        replace(
+            WITH_DEFAULT,
+            states={
+                "live/three.tfstate": names.parse("three/default"),
+                "env:/dev/live/three.tfstate": names.parse("three/dev"),
+            },
+            tags={names.parse("three/default"): ("three",), names.parse("three/dev"): ("three",)},
+        ),
+        s3("live/three.tfstate"),
+        "such as a-b/dev, and another name than 'default' for that workspace: make a plan",
+    ),
     "a workspace without a name": (
         replace(S3, left=("env:/ap/live/two.tfstate",)),
         s3("live/two.tfstate"),
@@ -219,7 +310,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "another prefix of workspaces": (
         S3,
         s3("live/net.tfstate", '\n    workspace_key_prefix = "ws"'),
-        "its workspaces are not below env:, as those of the plan",
+        "its workspace_key_prefix is not 'env:', as that of the plan: make a plan with its",
     ),
     "a unit with workspaces": (
         S3,
@@ -293,6 +384,33 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
         f"{KEY.format('live/net.tfstate')}\n  }}\n}}\n",
         "it reads the old state, which is now net/prod: write what `holdfast backend-config net/prod",
     ),
+    "a reader of a workspace": (
+        WITH_DEFAULT,
+        reader('workspace = "dev"'),
+        "it reads the old state, which is now three/dev: write what `holdfast backend-config three/dev --ou",
+    ),
+    "a reader of the workspace default": (
+        WITH_DEFAULT,
+        reader(""),
+        "it reads the old state, which is now three/main: write what `holdfast backend-config three/main --",
+    ),
+    "a reader of a workspace by an expression": (
+        WITH_DEFAULT,
+        reader("workspace = terraform.workspace"),
+        "it reads one of the old states, which are now three/main (default), three/dev (dev): write",
+    ),
+    "a reader of a workspace that does not move": (
+        WITH_DEFAULT,
+        reader('workspace = "qa"'),
+        "the plan moves no state of the workspace qa, but three/main (default), three/dev (dev).",
+    ),
+    "a reader of a workspace of HCP by its prefix": (
+        HCP,
+        'data "terraform_remote_state" "net" {\n  backend   = "remote"\n  workspace = "prod"\n  config = {\n'
+        '    hostname = "app.terraform.io"\n    organization = "acme"\n    workspaces = { prefix = "net-" }\n'
+        "  }\n}\n",
+        "it reads the old state, which is now acme/net-prod: write",
+    ),
     "a broken file": (S3, terraform('backend "s3" {\n    key = "'), "the file cannot be parsed: `terraform"),
     "HCL that is not read": (
         S3,
@@ -307,14 +425,14 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
 def test_a_block_of_a_moved_state_leads_to_its_new_name(case: str) -> None:
     states, before, after = CHANGED[case]
 
-    assert rewrite("main.tf", before, states) == (after, [])
+    assert rewrite("main.tf", before, states) == Rewritten(after, [], MAINS.get(case, ""))
 
 
 @pytest.mark.parametrize("case", OTHER)
 def test_what_is_not_of_the_source_stays_without_a_word(case: str) -> None:
     states, text = OTHER[case]
 
-    assert rewrite("app/main.tf", text, states) == (text, [])
+    assert rewrite("app/main.tf", text, states) == Rewritten(text)
 
 
 @pytest.mark.parametrize("case", KEPT)
@@ -322,9 +440,10 @@ def test_what_people_decide_stays_and_is_a_note_with_its_line(case: str) -> None
     states, text, says = KEPT[case]
     text = f"# first\n{text}"
 
-    after, [note] = rewrite("app/main.tf", text, states)
+    after = rewrite("app/main.tf", text, states)
 
-    assert after == text
+    [note] = after.notes
+    assert after.text == text
     assert says in note.text
     first = text.splitlines()[note.line - 1]
     assert note.line == 1 or first.split()[0] in ("backend", "cloud", "remote_state", "data", "generate")
@@ -366,7 +485,7 @@ def test_all_outside_of_a_block_stays_byte_for_byte(line_end: str) -> None:
     before = around('backend   "s3" { # old\n\t  bucket = "old"\n\t  key= "live/net.tfstate" /* } */\n\t}')
     after = around(f'backend "http" {{\n{http("net/prod")}\n}}'.replace("\n", "\n  \t"))
 
-    assert rewrite("main.tf", before, S3) == (after, [])
+    assert rewrite("main.tf", before, S3) == Rewritten(after, [])
 
 
 # --- folders ----------------------------------------------------------------------------------------
@@ -425,6 +544,28 @@ def test_the_diff_of_a_folder_is_applied_and_then_empty(folder: Path, tool: list
     changed = {str(path.relative_to(folder)) for path, text in before.items() if path.read_bytes() != text}
     assert changed == {"unix/main.tf", "unix/no end.tofu", "windows/main.tf", "root.hcl"}
     assert rewrite_folder(folder, S3) == ("", notes)
+
+
+def test_each_use_of_terraform_workspace_beside_a_block_that_renames_default_is_named(tmp_path: Path) -> None:
+    files = {
+        "app/main.tf": s3("live/three.tfstate"),
+        "app/locals.tf": 'locals {\n  # terraform.workspace\n  name = "app-${terraform.workspace}"\n}\n',
+        "other/main.tf": 'locals {\n  name = "app-${terraform.workspace}"\n}\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    diff, notes = rewrite_folder(tmp_path, WITH_DEFAULT)
+
+    assert "+++ b/app/main.tf" in diff
+    assert [str(note) for note in notes] == [
+        "app/locals.tf:3: terraform.workspace is 'main' where it was 'default': to keep its value, write "
+        '(terraform.workspace == "main" ? "default" : terraform.workspace).'
+    ]
+    for name in ("app/main.tf", "other/main.tf"):  # a block that renames nothing
+        (tmp_path / name).write_text(s3("live/net.tfstate"))
+    assert rewrite_folder(tmp_path, S3)[1] == []
 
 
 def test_a_folder_that_cannot_be_read_is_an_error_and_no_empty_diff(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The sources of an import that are not S3: other `http` backends, GitLab and HCP Terraform."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,19 +31,6 @@ NOBODY: dict[str, str] = {}
 def lock(lock_id: str = "one", *, handle: str = "") -> OldLock:
     info = json.loads(documents.lock_info(lock_id, operation="import", who="eve@desk"))
     return OldLock(lock_info.parse(json.dumps({**info, "Info": "is moving"}).encode()), handle)
-
-
-def name_of(path: str, rules: tuple[str, ...]) -> str | None:
-    """Return the name that rules give to a path; only the last placeholder of a pattern may hold a `/`."""
-    for rule in rules:
-        pattern, _, name = rule.partition("=")
-        placeholders = re.findall(r"\{(\w+)\}", pattern)
-        form = re.escape(pattern).replace(r"\{", "{").replace(r"\}", "}")
-        for each in placeholders:
-            form = form.replace(f"{{{each}}}", f"(?P<{each}>{'.+' if each == placeholders[-1] else '[^/]+'})")
-        if found := re.fullmatch(form, path):
-            return name.format(**found.groupdict())
-    return None
 
 
 def written(folder: Path, path: str, body: bytes = b"{}") -> Path:
@@ -118,14 +104,14 @@ def test_the_name_of_a_state_is_what_its_server_calls_it(path: str, name: str) -
     source = http_source(f"https://states.example.com/{path}")
     (found,) = source.states()
     assert found.id == f"https://states.example.com/{path}"
-    assert name_of(found.path, source.default_rules) == name
+    assert found.name == name
 
 
 def test_states_at_addresses_are_read_byte_for_byte(backend: Backend) -> None:
     backend.states = {"/b": state(3), "/empty": b""}
     addresses = [f"{backend.address}/{path}" for path in ("b", "empty", "a")]
     source = http_source(*addresses)
-    assert [each.path for each in source.states()] == ["a", "b", "empty"]
+    assert [each.name for each in source.states()] == ["a", "b", "empty"]
     assert [source.read(address) for address in addresses] == [state(3), b"", None]
     assert source.address == f"{addresses[0]} and 2 more"
 
@@ -241,14 +227,13 @@ def test_the_states_of_a_group_and_of_a_project_are_found_on_all_pages(gitlab: g
     gitlab.projects = {"platform/net/eu": some, "platform/app": {"prod": State()}, "platform/none": {}}
     gitlab.projects["other/app"] = some
     group = gitlab_source(gitlab, "platform")
-    assert [(each.id, each.path) for each in group.states()] == [
+    assert [(each.id, each.name) for each in group.states()] == [
         ("platform/app#prod", "app/prod"),
         ("platform/net/eu#a", "net/eu/a"),
         ("platform/net/eu#b", "net/eu/b"),
         ("platform/net/eu#c.d", "net/eu/c.d"),
     ]
-    assert name_of("net/eu/c.d", group.default_rules) == "net/eu/c.d"
-    assert [each.path for each in gitlab_source(gitlab, "platform/net/eu").states()] == ["a", "b", "c.d"]
+    assert [each.name for each in gitlab_source(gitlab, "platform/net/eu").states()] == ["a", "b", "c.d"]
     assert all(each.is_certain for each in group.states())
     with pytest.raises(
         CommandError, match="nothing: the group or project is not there, or GITLAB_TOKEN may not"
@@ -434,8 +419,17 @@ def test_an_address_with_a_query_or_outside_the_plans_source_is_refused() -> Non
     with pytest.raises(UsageError, match="has a query"):
         open_http(Settings(("https://old.example.com/a?token=x",)), {})
     source = open_http(Settings(("https://old.example.com/a",)), {})
-    with pytest.raises(CommandError, match="not among the addresses"):
-        source.read("https://elsewhere.example.com/a")
+    assert source.covers("https://old.example.com/a")
+    assert not source.covers("https://elsewhere.example.com/a")
+
+
+def test_a_state_of_another_place_is_not_covered(stub: ApiStub) -> None:
+    gitlab = open_gitlab(Settings(("gitlab://git.example.com/infra/net",)), {"GITLAB_TOKEN": "made-up"})
+    covered = ("infra/net#prod", "infra/net/eu#prod")
+    others = ("infra/network#prod", "infra#prod", "else#prod", "infra/net#", "infra/net", "infra/net#..")
+
+    assert [gitlab.covers(id_) for id_ in (*covered, *others)] == [True, True] + [False] * len(others)
+    assert [hcp_source(stub).covers(id_) for id_ in ("prod", "..", ".")] == [True, False, False]
 
 
 def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> None:
