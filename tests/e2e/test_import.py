@@ -6,6 +6,7 @@ import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,90 @@ terraform {{
     assert [version.serial for version in move.team.versions(f"{state}/app")] == [
         json.loads(move.team.s3.get_object(Bucket=move.bucket, Key="app.tfstate")["Body"].read())["serial"]
     ]
+
+
+KEYS = (
+    "moving-one.tfstate",
+    "live/moving-two.tfstate",
+    "live/eu/moving-three/terraform.tfstate",
+    "moving-four",
+    "moving.five.tfstate",
+    "moving six.tfstate",
+)
+WORKSPACES = ("default", "dev", "stage", "prod", "prod-eu")
+ROOT = """
+resource "terraform_data" "it" {
+  input = "in-${terraform.workspace}"
+}
+"""
+
+
+def applied(workspace: str, lineage: str) -> bytes:
+    """Return the state of `ROOT` in a workspace."""
+    value = {"value": f"in-{workspace}", "type": "string"}
+    document = json.loads(documents.state(1, lineage=lineage))
+    document["outputs"] = {}
+    document["resources"] = [
+        {
+            "mode": "managed",
+            "type": "terraform_data",
+            "name": "it",
+            "provider": 'provider["terraform.io/builtin/terraform"]',
+            "instances": [
+                {
+                    "schema_version": 0,
+                    "attributes": {"id": lineage, "input": value, "output": value, "triggers_replace": None},
+                }
+            ],
+        }
+    ]
+    return json.dumps(document).encode()
+
+
+def test_configurations_with_five_workspaces_each_have_no_changes_after_their_move(
+    move: Move, one_project: NewProject, tmp_path: Path
+) -> None:
+    """`cloud {}` refuses a workspace `default`, so that one gets another name."""
+    folder = tmp_path / "all"
+    for number, key in enumerate(KEYS):
+        (folder / f"{number}").mkdir(parents=True)
+        block = f'backend "s3" {{\n    bucket = "{move.bucket}"\n    key    = "{key}"\n  }}'
+        (folder / f"{number}" / "main.tf").write_text(f"terraform {{\n  {block}\n}}\n{ROOT}")
+        for workspace in WORKSPACES:
+            path = key if workspace == "default" else f"env:/{workspace}/{key}"
+            move.write(path, applied(workspace, f"{number}-{workspace}"))
+    move.make_plan()
+    assert move.command("run", move.plan)[1] == "30 states: 30 imported.\n"
+
+    code, diff, notes = move.command("rewrite", move.plan, folder)
+
+    assert code == 1
+    uses = [
+        line for line in notes.splitlines() if "terraform.workspace is 'main' where it was 'default'" in line
+    ]
+    assert len(uses) == len(KEYS)
+    subprocess.run(["git", "apply"], cwd=folder, input=diff, text=True, check=True)
+    kept = uses[0].partition("write ")[2].removesuffix(".")
+    for main in folder.glob("*/main.tf"):
+        main.write_text(main.read_text().replace("${terraform.workspace}", f"${{{kept}}}"))
+    assert move.command("rewrite", move.plan, folder) == (0, "", "")
+    _, _, host = move.operator.ok("backend-config", "a/b", "--cloud").partition("# host ")
+    (tmp_path / "cloud.tfrc").write_text("host " + host.replace("\n# ", "\n"))
+    token = move.team.token("writer")
+
+    def plans(number: int) -> list[str]:
+        main = (folder / f"{number}" / "main.tf").read_text()
+        project = one_project(move.team, None, token, main=main)
+        project.environment["TF_TOKEN_holdfast_local"] = token.cloud_token
+        project.environment["TF_CLI_CONFIG_FILE"] = str(tmp_path / "cloud.tfrc")
+        project.ok("init", TF_WORKSPACE="main")
+        runs = [project.run("plan", TF_WORKSPACE=workspace) for workspace in ("main", *WORKSPACES[1:])]
+        return ["No changes." if "No changes." in run.text else run.text for run in runs]
+
+    with ThreadPoolExecutor(len(KEYS)) as pool:
+        planned = list(chain.from_iterable(pool.map(plans, range(len(KEYS)))))
+
+    assert planned == ["No changes."] * 30
 
 
 def test_a_state_of_30_mb_is_imported_and_only_what_a_token_may_write(
