@@ -59,7 +59,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
                 "HOLDFAST_NETWORKS": "203.0.113.0/24,2001:db8::/32",
                 "HOLDFAST_HAS_NETWORKS": "true",
                 "HOLDFAST_NUMBERED": "true",
-                "HOLDFAST_NOTIFY_EVENTS": "state.written",
+                "HOLDFAST_NOTIFY_EVENTS": "state.written replica.failed",
                 "HOLDFAST_OLD_LOCK": "172800",
             },
         ),
