@@ -43,7 +43,7 @@ def test_text_of_others_is_never_markup(
     for place, actions, shown in (
         ("#/", [], state),
         (f"#/?q={MARKUP}", [], f"No state matches “{MARKUP}”"),
-        ("#/locks", [f"Break {state}"], f"locked by {MARKUP}"),
+        ("#/locks", [f"Break {state}"], f'(client says "{MARKUP}") for "{MARKUP}"'),
         (f"#/states/{state}", [], f'terraform_data.one["{MARKUP}"]'),
         (f"#/states/{state}", ["Show values"], f'"2{MARKUP}'),
         (f"#/states/{frozen}", ["Unfreeze"], f"frozen by token:{by}: {MARKUP}"),

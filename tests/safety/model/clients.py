@@ -198,11 +198,21 @@ def borrower(me: Client) -> Session:
         yield HttpRequest("write", STATE, me.caller, body, json.loads(reply.body)["ID"])
 
 
+def _as_acquired(refusal: str) -> dict[str, str]:
+    """Return the lock info with which the holder acquired the lock, from the response to a refused client.
+
+    The response has the holder's own `Info` in quotes, after the principal.
+    """
+    told: dict[str, str] = json.loads(refusal)
+    _, _, quoted = told["Info"].partition("; info ")
+    return {**told, "Info": json.loads(quoted) if quoted else ""}
+
+
 def copier(me: Client) -> Session:
     """Learns the lock info of another's lock from a refusal, and sends it as its own."""
     reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
     if reply is not None and reply.status == 423:
-        yield HttpRequest("lock", STATE, me.caller, reply.body.encode())
+        yield HttpRequest("lock", STATE, me.caller, json.dumps(_as_acquired(reply.body)).encode())
 
 
 def wrong_address(me: Client) -> Session:
@@ -381,7 +391,7 @@ def freeze_copier(me: Client) -> Session:
     reply = yield HttpRequest("lock", STATE, me.caller, lock_document(me.name))
     if reply is None or reply.status != 423:
         return
-    stored = {**json.loads(reply.body), "Created": "0001-01-01T00:00:00Z"}
+    stored = {**_as_acquired(reply.body), "Created": "0001-01-01T00:00:00Z"}
     told = json.dumps(stored, separators=(",", ":")).encode()
     yield HttpRequest("read", STATE, me.caller)
     yield HttpRequest("lock", STATE, me.caller, told)
