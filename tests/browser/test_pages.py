@@ -48,7 +48,7 @@ def test_text_of_others_is_never_markup(
         (f"#/states/{state}", ["Show values"], f'"2{MARKUP}'),
         (f"#/states/{frozen}", ["Unfreeze"], f"frozen by token:{by}: {MARKUP}"),
         (f"#/states/{state}/-/history", ["Compare", "Show values"], f'"{MARKUP}" → "2{MARKUP}"'),
-        (f"#/activity?state={frozen}", [], f"reason={MARKUP}"),
+        (f"#/activity?state={frozen}", [], f'reason="{MARKUP}"'),
         (f"#/{MARKUP}", [], "The address may be incomplete"),
     ):
         console.visit(place, actions, shown)

@@ -181,7 +181,10 @@ def walk_readme(front_door: FrontDoor, folder: Path) -> None:
         [
             Step(
                 http.typed,
-                (applied, f"1 {age} current, acknowledged <id> <by> <who> OperationTypeApply <n> B -"),
+                (
+                    applied,
+                    f'1 {age} current, acknowledged <id> <by> (client says "<user>") OperationTypeApply <n> B -',
+                ),
             ),
             Step(cloud.typed, (applied, f"network/first <n> B {age} -", f"network/second <n> B {age} -")),
         ],
