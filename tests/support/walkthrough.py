@@ -175,16 +175,13 @@ def walk_readme(front_door: FrontDoor, folder: Path) -> None:
     """Apply with each protocol as the README says, and find both states."""
     http, cloud = steps("README.md", "A state in two minutes")
     applied = "Apply complete! Resources: 1 added, 0 changed, 0 destroyed."
-    age = "<time> (<n> <unit> ago)"
+    age, by = "<time> (<n> <unit> ago)", '<by> (client says "<user>")'
     replaced = {" .local/": f" {front_door.folder}/", "$PWD/.local/": f"{front_door.folder}/"}
     _type(
         [
             Step(
                 http.typed,
-                (
-                    applied,
-                    f'1 {age} current, acknowledged <id> <by> (client says "<user>") OperationTypeApply <n> B -',
-                ),
+                (applied, f"1 {age} current, acknowledged <id> {by} OperationTypeApply <n> B -"),
             ),
             Step(cloud.typed, (applied, f"network/first <n> B {age} -", f"network/second <n> B {age} -")),
         ],
