@@ -13,7 +13,7 @@ import { detail, named } from "./words";
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
 const HOURS = { 1: "the last hour", 24: "the last day", 168: "the last 7 days", 720: "the last 30 days" };
-const KINDS = { "": "all but reading", writes: "writes only", all: "everything" };
+const KINDS = { "": "all but reading and probes", writes: "writes only", all: "everything" };
 
 export function ActivityPage(props: { query: Query }) {
   const [query, change] = useQuery("activity", props.query);

@@ -1,9 +1,10 @@
 // Finds the state of a resource. What is looked for is in no address, and so in no history of the browser.
 
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { type Schemas, send } from "./api";
 import { bytes, counted } from "./format";
 import { useLoaded } from "./load";
+import { onSession } from "./session";
 import { Choice, Empty, entered, Field, For, Shown, StateLink, Submit } from "./ui";
 
 type Page = Schemas["FoundPage"];
@@ -17,50 +18,74 @@ const WHY = {
   unreadable: "not a state of version 4 of the format",
 };
 
+type By = keyof typeof KINDS;
+/** What was asked for, and what was found so far. */
+type Search = { by: By; word: string; prefix: string; turn: number; found: Page; isWhole: boolean };
+
+/** The last search, so that coming back from a state shows it at once. It is one session's. */
+let last: Search | undefined;
+onSession(() => {
+  last = undefined;
+});
+
 export function FindPage() {
-  const [by, setBy] = useState<keyof typeof KINDS>("address");
-  const [search, setSearch] = useState<{ wanted: Schemas["Find"]; turn: number }>();
+  const [by, setBy] = useState<By>(last?.by ?? "address");
+  const [search, setSearch] = useState(last);
   const start = (event: Event) => {
-    const { word = "", prefix } = entered(event);
-    setSearch({ wanted: { [by]: word, ...(prefix ? { prefix } : {}) }, turn: (search?.turn ?? 0) + 1 });
+    const { word = "", prefix = "" } = entered(event);
+    last = { by, word, prefix, turn: (search?.turn ?? 0) + 1, found: NOTHING, isWhole: false };
+    setSearch(last);
   };
+  const earlier = search?.by === by ? search.word : "";
   return (
     <>
       <h1>Find a resource</h1>
       <For action="read" what="The search">
         <form class="form" onSubmit={start}>
-          <Choice label="Find by" name="by" value={by} of={KINDS} onChange={(chosen) => setBy(chosen as typeof by)} />
-          <Field label={KINDS[by]} name="word" required pattern=".*\S.*" maxLength={1000} />
-          <Field label="Only in states whose names begin with (optional)" name="prefix" maxLength={1000} />
+          <Choice label="Find by" name="by" value={by} of={KINDS} onChange={(chosen) => setBy(chosen as By)} />
+          <Field label={KINDS[by]} name="word" defaultValue={earlier} required pattern=".*\S.*" maxLength={1000} />
+          <Field
+            label="Only in states whose names begin with (optional)"
+            name="prefix"
+            defaultValue={search?.prefix}
+            maxLength={1000}
+          />
           <Submit>Find</Submit>
         </form>
-        {search && <Found key={search.turn} wanted={search.wanted} />}
+        {search && <Found key={search.turn} search={search} />}
       </For>
     </>
   );
 }
 
 /** Searches page after page, never two at once; after a failure it goes on behind what was found before. */
-function Found({ wanted }: { wanted: Schemas["Find"] }) {
-  const found = useRef(NOTHING);
-  const search = useLoaded<Page>(async (signal, show) => {
-    do {
-      const begun = Date.now();
-      const { states, skipped, searched, next } = found.current;
-      const page = await send<Page>("POST", "find", { ...wanted, ...(next ? { cursor: next } : {}) }, signal);
-      found.current = {
-        ...page,
-        states: [...states, ...page.states],
-        skipped: [...skipped, ...page.skipped],
-        searched: searched + page.searched,
-      };
-      show(found.current);
-      await new Promise((resolve) => setTimeout(resolve, begun + PAUSE - Date.now()));
-    } while (found.current.next && !signal.aborted);
-    return found.current;
-  }, []);
-  const show = (page: Page) => <Matches page={page} isSearching={search.loading && page.next !== null} />;
-  return <Shown of={search} what="states" show={show} />;
+function Found({ search }: { search: Search }) {
+  const { by, word, prefix } = search;
+  const searching = useLoaded<Page>(
+    async (signal, show) => {
+      while (!search.isWhole && !signal.aborted) {
+        const begun = Date.now();
+        const { states, skipped, searched, next } = search.found;
+        const wanted = { [by]: word, ...(prefix && { prefix }), ...(next && { cursor: next }) };
+        const page = await send<Page>("POST", "find", wanted, signal);
+        search.found = {
+          ...page,
+          states: [...states, ...page.states],
+          skipped: [...skipped, ...page.skipped],
+          searched: searched + page.searched,
+        };
+        search.isWhole = page.next === null;
+        show(search.found);
+        if (page.next) await new Promise((resolve) => setTimeout(resolve, begun + PAUSE - Date.now()));
+      }
+      return search.found;
+    },
+    [],
+    0,
+    search.found !== NOTHING ? { data: search.found, at: search.isWhole ? Infinity : 0 } : undefined,
+  );
+  const show = (page: Page) => <Matches page={page} isSearching={searching.loading && page.next !== null} />;
+  return <Shown of={searching} what="states" show={show} />;
 }
 
 function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {

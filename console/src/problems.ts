@@ -1,6 +1,7 @@
 // What the page says when the API did not do what was asked.
 
 import { ApiError } from "./api";
+import { exactly } from "./format";
 
 /** For each status what happened, and what to do. */
 const KNOWN: Record<number, [string, string]> = {
@@ -8,7 +9,7 @@ const KNOWN: Record<number, [string, string]> = {
   400: ["The API refused the request", ""],
   401: ["You are signed out", "Sign in again to go on where you were."],
   403: ["Your role does not allow this", "An operator with AWS credentials can grant another."],
-  404: ["There is nothing of this name", "It was deleted or unlocked, or never written."],
+  404: ["There is nothing of this name", ""],
   409: ["Somebody was here before you", "Look at the state again first."],
   413: ["This is too large to show", ""],
   423: ["The state is locked or frozen", ""],
@@ -25,6 +26,7 @@ export function words({ status, code, message, retryAfter }: ApiError): { title:
   if (code === "fault")
     return { title: "The page failed", advice: `${message}. This is a fault of the console: reload it.` };
   const [title, advice] = KNOWN[status] ?? ["The service failed", "Try again; the function's log says more."];
+  const said = message.replace(/\d{4}-\d\d-\d\dT[\d:]+Z/g, exactly);
   const soon = advice.endsWith("Try again") && (retryAfter ? `in ${retryAfter} s.` : "in a few seconds.");
-  return { title, advice: [status === 401 || status === 429 ? "" : message, advice, soon].filter(Boolean).join(" ") };
+  return { title, advice: [status === 401 || status === 429 ? "" : said, advice, soon].filter(Boolean).join(" ") };
 }

@@ -4,6 +4,8 @@ export type Event = Record<string, unknown>;
 export type Search = { kind: string; principal: string };
 
 const WRITES = /^state\.(written|deleted|restored|undeleted)$/;
+/** The doctor's probes write and delete states of these names. */
+const OF_THE_DOCTOR = /^holdfast-doctor\//;
 const LOOKS = /\.(read|listed|described|compared|absent|searched|accepted)$/;
 const IN_COLUMNS = /^(id|time|event|principal|owner|state|marker_left)$/;
 const TECHNICAL = /^(function|request_id|source|source_ip|role|trust|token|session|status)$/;
@@ -18,7 +20,8 @@ export function text(event: Event, field: string): string {
 /** Returns whether an event is one that was asked for: by kind, and by principal, subject or token. */
 export function selected(event: Event, { kind, principal }: Search): boolean {
   const name = text(event, "event");
-  if (kind === "" && LOOKS.test(name)) return false;
+  const isLook = LOOKS.test(name) || text(event, "error") === "no_state";
+  if (kind === "" && (isLook || OF_THE_DOCTOR.test(text(event, "state")))) return false;
   if (kind === "writes" && !WRITES.test(name)) return false;
   const who = ["principal", "subject", "owner"].map((field) => text(event, field));
   who.push(`token:${text(event, "token")}`);

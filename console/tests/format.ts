@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import { ApiError } from "../src/api";
 import { isOver, note, now } from "../src/clock";
-import { ages, bytes, counted, when } from "../src/format";
+import { ages, bytes, counted, exactly, when } from "../src/format";
 import { failure, words } from "../src/problems";
 
 const NOON = Date.parse("2026-11-23T12:00:00Z");
@@ -51,6 +51,11 @@ test("Every status has a title and says what to do", () => {
     equal(advice.includes("The API's words.") || status === 401 || status === 429, true, String(status));
     equal(advice.includes("in 7 s"), status === 429 || status === 503, String(status));
   }
+});
+
+test("A time in the API's words is told as everywhere", () => {
+  const { advice } = words(new ApiError(404, "no_state", "It was deleted at 2026-11-23T12:00:00Z; write it again."));
+  equal(advice, `It was deleted at ${exactly("2026-11-23T12:00:00Z")}; write it again.`);
 });
 
 test("A fault of the page is told as one", () => {

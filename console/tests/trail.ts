@@ -8,7 +8,13 @@ test("Events are selected as by the command", () => {
   const is = (event: object, kind: string, principal = "") => selected({ ...written, ...event }, { kind, principal });
   deepEqual([is({}, ""), is({}, "writes"), is({}, "all")], [true, true, true]);
   equal(is({ event: "lock.acquired" }, "writes"), false);
-  deepEqual([is({ event: "states.listed" }, ""), is({ event: "states.listed" }, "all")], [false, true]);
+  const ofNobody = [
+    { event: "states.listed" },
+    { event: "request.refused", error: "no_state" },
+    { state: "holdfast-doctor/4f1c" },
+  ];
+  for (const event of ofNobody) deepEqual([is(event, ""), is(event, "all")], [false, true]);
+  equal(is({ event: "request.refused", error: "locked" }, ""), true);
   deepEqual(
     [is({}, "", "abc"), is({}, "", "token:abc"), is({}, "", "Ada"), is({}, "", "ab")],
     [true, true, true, false],

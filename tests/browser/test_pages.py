@@ -87,6 +87,29 @@ def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
     assert {place: found for place, found in faults.items() if found} == {}
 
 
+COVERED = """() => {
+  const box = ({ left, right, top, bottom }) => ({ left, right, top, bottom });
+  const parts = [...document.querySelectorAll(".bar .brand, .bar nav a, .bar .who > *")];
+  const boxes = parts.map(part => ({ words: part.textContent, ...box(part.getBoundingClientRect()) }));
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return boxes.flatMap((a, at) => [
+    ...(a.right - a.left < 24 ? [`${a.words} is hidden`] : []),
+    ...boxes.slice(at + 1).filter(b => meet(a, b)).map(b => `${a.words} and ${b.words}`),
+  ]);
+}"""
+"""The parts of the bar that cover each other, or are too narrow to be read."""
+
+
+def test_no_part_of_the_bar_covers_another_on_any_screen(new_console: NewConsole) -> None:
+    console = new_console("maintainer")
+    expect(console.link("network/prod")).to_be_visible()
+    covered = {}
+    for width in (320, 360, 375, 390, 412, 430, 460, 640, 768, 830, 1024, 1440):
+        console.page.set_viewport_size({"width": width, "height": 800})
+        covered[width] = console.page.evaluate(COVERED)
+    assert {width: parts for width, parts in covered.items() if parts} == {}
+
+
 MANY = [f"team-{number % 50:02}/service-{number:04}" for number in range(5_000)]
 
 

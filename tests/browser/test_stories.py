@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Request, expect
 
 from tests.browser.conftest import LATER, MAIN, Console, NewConsole
 from tests.support import documents
@@ -138,6 +138,12 @@ def test_a_resource_is_looked_for_in_all_states(new_console: NewConsole) -> None
     assert "subnet" not in console.page.url
     console.link("network/prod").click()
     expect(console.page.get_by_role("heading", name="network/prod")).to_be_visible()
+    searches: list[Request] = []
+    console.page.on("request", lambda sent: sent.url.endswith("/find") and searches.append(sent))
+    console.page.go_back()
+    console.shows('terraform_data.subnet["c"]')
+    expect(console.page.get_by_label("A part of its address")).to_have_value('subnet["c"]')
+    assert searches == []
 
 
 def test_all_this_goes_without_a_mouse(strict: Team, new_console: NewConsole) -> None:
