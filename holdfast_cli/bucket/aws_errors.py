@@ -8,7 +8,7 @@ from typing import Final
 from botocore import exceptions, parsers
 from botocore.exceptions import BotoCoreError, ClientError
 
-from holdfast_cli.errors import CommandError, UnavailableError, with_notes
+from holdfast_cli.errors import CommandError, UnavailableError, UsageError, with_notes
 
 # https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html, and S3's names of the same errors.
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
@@ -37,6 +37,13 @@ NOT_OF_AWS: Final = (
 )
 """The message about a response of a proxy or a portal."""
 
+_SETTINGS: Final = (
+    exceptions.NoCredentialsError,
+    exceptions.PartialCredentialsError,
+    exceptions.ProfileNotFound,
+    exceptions.NoRegionError,
+)
+"""The errors about a setting that is missing or not valid."""
 _LOCAL = "for the local AWS run `set -a; . .local/aws.env; set +a`"
 SIGN_IN: Final = "sign in again (`aws sso login`, or however you get credentials) and run the command again"
 """Advice for credentials that AWS does not accept."""
@@ -97,6 +104,12 @@ def _explain_response(error: ClientError) -> str:
     return f"AWS refused {call}: {_one_line(error)}"
 
 
+def _kind(error: BotoCoreError | ClientError) -> type[CommandError]:
+    if isinstance(error, _SETTINGS):
+        return UsageError
+    return UnavailableError if _may_work_soon(error) else CommandError
+
+
 def _may_work_soon(error: BotoCoreError | ClientError) -> bool:
     if isinstance(error, ClientError):
         status = error.response["ResponseMetadata"].get("HTTPStatusCode", 0)
@@ -112,19 +125,21 @@ def _one_line(error: Exception) -> str:
 
 @contextmanager
 def as_command_errors() -> Iterator[None]:
-    """Raise errors of AWS and its SDK as `CommandError`, transient ones as `UnavailableError`."""
+    """Raise errors of AWS and its SDK as `CommandError`.
+
+    A setting that is missing or not valid is a `UsageError`, a transient error an `UnavailableError`.
+    """
     try:
         yield
     except (BotoCoreError, ClientError) as error:
-        kind = UnavailableError if _may_work_soon(error) else CommandError
-        raise kind(with_notes(explain(error), error)) from error
+        raise _kind(error)(with_notes(explain(error), error)) from error
     except Exception as error:
         if _of_parser(error):  # the error's text may contain the whole response
             raise CommandError(NOT_OF_AWS) from error
         if not isinstance(error, OSError | ValueError):
             raise
         # The SDK has no own error for an endpoint that is not a URL, or for a missing credential_process.
-        raise CommandError(
+        raise UsageError(
             f"The AWS settings are not valid, check AWS_ENDPOINT_URL and the profile: {_one_line(error)}"
         ) from error
 

@@ -20,6 +20,8 @@ _LONGEST_SHOWN: Final = 30
 _BEGINNING: Final = 12
 """How many characters of a longer word a message repeats, unless the word looks secret."""
 
+_SIMILAR: Final = 0.62
+"""The least similarity of a word that is suggested, as `difflib` measures it: reason and json have 0.6."""
 
 _Groups = list[tuple[argparse.Action | None, list[str]]]
 
@@ -246,5 +248,8 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
     known = list(known)
     begun = [one for one in known if one.startswith(word)]
-    near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, 1)
-    return f" Did you mean {near[0]}?" if near else ""
+    # The dashes of options are no similarity.
+    named = {one.lstrip("-"): one for one in known}
+    near = difflib.get_close_matches(word.lstrip("-"), named, 1, _SIMILAR)
+    meant = begun[0] if len(begun) == 1 else named[near[0]] if near else ""
+    return f" Did you mean {meant}?" if meant else ""

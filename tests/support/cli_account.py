@@ -203,8 +203,12 @@ class Aws:
 
     def failure(self, *arguments: str, **environment: str | None) -> str:
         """Run the command, which must fail, and return its one line."""
+        return self.failure_with(1, *arguments, **environment)
+
+    def failure_with(self, code: int, *arguments: str, **environment: str | None) -> str:
+        """Run the command, which must fail with an exit code, and return its one line."""
         done = self.run(*arguments, **environment)
-        assert (done.returncode, done.stdout) == (1, "")
+        assert (done.returncode, done.stdout) == (code, "")
         [line] = done.stderr.splitlines()
         return line
 

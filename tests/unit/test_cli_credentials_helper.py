@@ -344,7 +344,7 @@ def test_a_forgotten_session_is_replaced_and_nothing_is_stored(
         (refused(403, "not_allowed", "No trust record names the role."), {}, 1, "No trust record names"),
         (Reply(503), {}, 1, "503"),
         (Reply(200, b"{}"), {}, 1, "holds no session"),
-        (Reply(200), {"AWS_PROFILE": "gone"}, 1, "gone"),
+        (Reply(200), {"AWS_PROFILE": "gone"}, 2, "gone"),
     ],
 )
 def test_a_failure_is_one_line_which_terraform_shows(

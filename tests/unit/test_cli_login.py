@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest import mock
@@ -66,8 +66,13 @@ def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def failure(*arguments: str, **environment: str) -> str:
     """Sign in, which must fail, and return its one line; a shell gets nothing to evaluate."""
+    return failure_with(1, *arguments, **environment)
+
+
+def failure_with(code: int, *arguments: str, **environment: str) -> str:
+    """Sign in, which must fail with an exit code, and return its one line."""
     done = login(*arguments, **environment)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (code, "")
     [line] = done.stderr.splitlines()
     return line
 
@@ -205,7 +210,7 @@ def test_the_region_of_an_address_goes_before_that_of_the_shell(monkeypatch: pyt
 
 def test_the_address_of_an_api_elsewhere_takes_a_region_and_tls() -> None:
     without_region = {name: value for name, value in AWS.items() if name != "AWS_REGION"}
-    assert "AWS_REGION" in failure("--address", "https://states.example.com", **without_region)
+    assert "AWS_REGION" in failure_with(2, "--address", "https://states.example.com", **without_region)
 
     for arguments in ([], ["--oidc"]):
         done = login("--address", "http://192.0.2.1", *arguments, **AWS, HOLDFAST_ID_TOKEN=jwt())
@@ -488,7 +493,8 @@ SAYS = "issuer https://issuer.example.com, audience other, ?[31m, subject repo:a
 class Failure:
     """A failure to sign in: the API's response, or variables of the shell, where None removes one.
 
-    `requests` is how often the API is asked. `oidc` signs in with the ID token of the shell.
+    `requests` is how often the API is asked. `oidc` signs in with the ID token of the shell. `code` is the
+    exit code.
     """
 
     says: tuple[str, ...]
@@ -496,6 +502,7 @@ class Failure:
     changed: Mapping[str, str | None] = field(default_factory=dict)
     requests: int = 1
     oidc: bool = False
+    code: int = 1
 
 
 def is_no_session(reply: Reply) -> Failure:
@@ -520,7 +527,7 @@ FAILURES = (
     Failure(("404", "deploy"), Reply(404, b'{"message":"Not Found"}'), requests=2),
     Failure(("AWS_ACCESS_KEY_ID", "`aws sso login`"), refused(403, "not_signed", "Use `holdfast login`.")),
     Failure(("503", "S3 did not say."), refused(503, "undecided", "S3 did not say."), requests=3),
-    without_a_request("No AWS credentials", **dict.fromkeys(AWS), AWS_DEFAULT_REGION=REGION),
+    replace(without_a_request("No AWS credentials", **dict.fromkeys(AWS), AWS_DEFAULT_REGION=REGION), code=2),
     without_a_request("HTTP_PROXY", HTTP_PROXY="http://[::1"),
     without_a_request("does not respond", HTTP_PROXY="ftp://127.0.0.1"),
     without_a_request("HTTP_PROXY", HTTP_PROXY="http://a:s3cret@c:d"),
@@ -564,7 +571,8 @@ def test_a_failure_is_one_line_that_says_why_and_shows_no_secret(stub: ApiStub, 
     stub.reply(case.reply)
     environment = {name: value for name, value in {**AWS, **case.changed}.items() if value is not None}
 
-    line = failure("--address", stub.address, *(["--oidc"] * case.oidc), **environment)
+    oidc = ["--oidc"] * case.oidc
+    line = failure_with(case.code, "--address", stub.address, *oidc, **environment)
 
     assert [words for words in case.says if words not in line] == []
     assert not set(line) & {"\x1b", "\n"}

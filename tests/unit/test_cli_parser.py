@@ -66,6 +66,13 @@ def test_a_mistake_is_told_with_the_usage_of_its_level_and_the_nearest_right_wor
     assert said in last
 
 
+@pytest.mark.parametrize("line", ["whoami --reason x", "state delete x --reason y"])
+def test_a_word_that_is_not_similar_is_not_suggested(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, last = refused(line, capsys)
+
+    assert last.endswith("error: there is no option --reason.")
+
+
 @pytest.mark.parametrize(("line", "command"), [("", "login"), ("token", "rotate"), ("trust", "list")])
 def test_a_missing_command_prints_those_that_there_are(
     line: str, command: str, capsys: pytest.CaptureFixture[str]

@@ -195,7 +195,7 @@ def test_team_and_region_come_from_a_profile(aws: Aws, tmp_path: Path) -> None:
     made = json.loads(aws.output(*CREATE, "--json", "--profile", "ours", **profiles))
 
     assert made["team"] == "payments"
-    assert "--region" in aws.failure(*CREATE, "--team", "payments", **profiles)
+    assert "--region" in aws.failure_with(2, *CREATE, "--team", "payments", **profiles)
 
 
 def test_the_only_stack_needs_no_naming_among_stacks_of_others(aws: Aws) -> None:
@@ -226,36 +226,39 @@ sso_region = {REGION}
 [profile broken]
 credential_process = /nonexistent/sign-in
 """
-Failure = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, str | None], tuple[str, ...]]
-"""Teams that have a stack, the command, its variables, and words of its line."""
+Failure = tuple[int, tuple[str, ...], tuple[str, ...], Mapping[str, str | None], tuple[str, ...]]
+"""The exit code, teams that have a stack, the command, its variables, and words of its line."""
 FAILURES: dict[str, Failure] = {
-    "several teams": (("platform", "payments"), CREATE, {}, ("payments, platform", "--team")),
+    "several teams": (1, ("platform", "payments"), CREATE, {}, ("payments, platform", "--team")),
     "a team without a stack": (
-        *(("platform",), (*CREATE, "--team", "payments"), {}),
+        *(1, ("platform",), (*CREATE, "--team", "payments"), {}),
         ("Holdfast-payments", REGION, "npx cdk deploy"),
     ),
-    "no stack": ((), ("backend-config", "x"), {}, ("npx cdk deploy",)),
-    "no credentials": ((), CREATE, NO_KEYS, ("No AWS credentials", ".local/aws.env")),
-    "no region": ((), CREATE, {"AWS_REGION": None}, ("AWS_REGION",)),
-    "an unknown profile": ((), CREATE, {"AWS_PROFILE": "nobody"}, ("AWS_PROFILE",)),
-    "no session of SSO": ((), CREATE, {"AWS_PROFILE": "sso", **NO_KEYS}, ("has ended", "sign in again")),
-    "no credential process": ((), CREATE, {"AWS_PROFILE": "broken", **NO_KEYS}, ("/nonexistent/sign-in",)),
-    "nobody at the endpoint": ((), CREATE, {"AWS_ENDPOINT_URL": NOBODY}, ("does not respond", NOBODY)),
+    "no stack": (1, (), ("backend-config", "x"), {}, ("npx cdk deploy",)),
+    "no credentials": (2, (), CREATE, NO_KEYS, ("No AWS credentials", ".local/aws.env")),
+    "no region": (2, (), CREATE, {"AWS_REGION": None}, ("AWS_REGION",)),
+    "an unknown profile": (2, (), CREATE, {"AWS_PROFILE": "nobody"}, ("AWS_PROFILE",)),
+    "no session of SSO": (1, (), CREATE, {"AWS_PROFILE": "sso", **NO_KEYS}, ("has ended", "sign in again")),
+    "no credential process": (2, (), CREATE, {"AWS_PROFILE": "broken", **NO_KEYS}, ("/nonexistent/sign-in",)),
+    "nobody at the endpoint": (1, (), CREATE, {"AWS_ENDPOINT_URL": NOBODY}, ("does not respond", NOBODY)),
     "nobody at the bucket": (
-        *(("payments",), CREATE, {"AWS_ENDPOINT_URL_S3": NOBODY}),
+        *(1, ("payments",), CREATE, {"AWS_ENDPOINT_URL_S3": NOBODY}),
         (bucket("payments"), "does not respond"),
     ),
     **{
-        f"the endpoint {url}": ((), CREATE, {"AWS_ENDPOINT_URL": url}, ("AWS_ENDPOINT_URL",))
+        f"the endpoint {url}": (2, (), CREATE, {"AWS_ENDPOINT_URL": url}, ("AWS_ENDPOINT_URL",))
         for url in ("foo", "http://[::1", "http://127.0.0.1:port")
     },
 }
 
 
-@pytest.mark.parametrize(("teams", "arguments", "environment", "says"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize(
+    ("code", "teams", "arguments", "environment", "says"), FAILURES.values(), ids=FAILURES
+)
 def test_what_keeps_from_the_stack_is_one_line_that_says_what_to_do(
     account: Aws,
     tmp_path: Path,
+    code: int,
     teams: tuple[str, ...],
     arguments: tuple[str, ...],
     environment: dict[str, str | None],
@@ -265,7 +268,7 @@ def test_what_keeps_from_the_stack_is_one_line_that_says_what_to_do(
     for team in teams:
         account.deploy(team)
 
-    line = account.failure(*arguments, AWS_CONFIG_FILE=str(tmp_path / "config"), **environment)
+    line = account.failure_with(code, *arguments, AWS_CONFIG_FILE=str(tmp_path / "config"), **environment)
 
     assert [words for words in says if words not in line] == []
     assert [account.records(team) for team in teams] == [{} for _ in teams]
