@@ -40,7 +40,7 @@ test: set-up ## lint, types, all tests and the quick safety run, and what each t
 lint: set-up ## ruff, mypy, the rules on who may import whom, the bounds of `make figures`; Biome and tsc
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
+	PYTHONPATH=functions:infra $(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.figures --check
 	$(BIN)/python -m tests.prose
 	$(BIN)/mypy
@@ -86,7 +86,7 @@ synth: set-up ## the CloudFormation templates for AWS, into cdk.out
 
 deploy: set-up ## deploy one team's stack to AWS with your AWS credentials: make deploy TEAM=platform
 	@$(if $(TEAM),,$(error Name the team, as in: make deploy TEAM=platform))
-	@$(BIN)/python -m infra team '$(TEAM)'
+	@$(BIN)/python -m holdfast_cdk team '$(TEAM)'
 	@$(CDK) deploy 'Holdfast-$(TEAM)'
 
 # The CDK command line stays at 2: its release 3.0.0 cannot read what today's aws-cdk-lib writes. TypeScript stays

@@ -4,16 +4,16 @@ import os
 import sys
 from pathlib import Path
 
-import infra  # noqa: F401 before aws_cdk, which reads variables that infra sets
+import holdfast_cdk  # noqa: F401 before aws_cdk, which reads variables that it sets
 
 # isort: split
 from aws_cdk import App
 
-from infra.bundle import WITHOUT_BYTECODE, BundleError, bundle
-from infra.config import AWS, ConfigError, check_places, load_teams, read_target
-from infra.functions import FUNCTIONS
-from infra.team_stack import IMPORT, imports, team_stacks
-from infra.teams_lock import TeamsLock, check_loopback, placed
+from holdfast_cdk.bundle import WITHOUT_BYTECODE, BundleError, bundle
+from holdfast_cdk.config import AWS, ConfigError, check_places, load_teams, read_target
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.team_stack import IMPORT, imports, team_stacks
+from holdfast_cdk.teams_lock import TeamsLock, check_loopback, placed
 
 
 def main() -> None:

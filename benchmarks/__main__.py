@@ -92,7 +92,7 @@ def _names(text: str) -> list[str]:
 
 def _checkout(text: str) -> Path:
     folder = Path(text).resolve()
-    if not (folder / "infra" / "bundle.py").is_file():
+    if not (folder / "cdk.json").is_file():
         raise argparse.ArgumentTypeError(f"{folder} is not a checkout of Holdfast")
     return folder
 

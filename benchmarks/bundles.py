@@ -6,7 +6,7 @@ A program of its own, because another version is bundled with its own code. Its 
 import json
 import sys
 
-from infra.bundle import bundle
+from holdfast_cdk.bundle import bundle
 
 if __name__ == "__main__":
     print(json.dumps({name: str(bundle(name, "local").path) for name in sys.argv[1:]}))

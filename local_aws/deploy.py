@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from holdfast.team import replica_stack_name, stack_name
 from holdfast.template import DeployedTemplate, physical_ids
-from infra.config import load_teams
+from holdfast_cdk.config import load_teams
 from local_aws import bucket_properties
 from local_aws.clients import cloudformation_client, s3_client, said_plainly
 from local_aws.failure import LocalAwsError

@@ -106,7 +106,7 @@ def _make_venv() -> list[str]:
 def _make_package() -> list[str]:
     warnings = _INSTALLER.install("--no-build-isolation", "--editable", ROOT)
     # Compiles the used modules of aws_cdk. A failed import is ignored here: the linter reports it.
-    start(_VENV / "bin" / "python", "-c", "import infra.team_stack")
+    start(_VENV / "bin" / "python", "-c", "import holdfast_cdk.team_stack")
     return warnings
 
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from holdfast.identity.credentials import basic
 from holdfast.names import RESERVED
-from infra.config import ConfigError, load_teams, team_named
-from infra.team_settings import TeamConfig
+from holdfast_cdk.config import ConfigError, load_teams, team_named
+from holdfast_cdk.team_settings import TeamConfig
 from local_aws.failure import LocalAwsError
 from local_aws.files import digest, read_port, tail, write_port, write_private
 from local_aws.home import Connection, DeployedTeam, Deployment, Home

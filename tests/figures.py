@@ -122,7 +122,9 @@ def imports(folder: str) -> Graph:
     """Return the imports between the modules of a folder."""
     inside = [path.parent.name for path in (ROOT / folder).glob("*/__init__.py")]
     packages = [folder] if (ROOT / folder / "__init__.py").is_file() else inside
-    sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # where the modules are looked up; none is loaded
+    sys.path[:0] = [
+        str(ROOT / folder) for folder in ("", "functions", "infra")
+    ]  # where the modules are looked up; none is loaded
     try:
         graph = grimp.build_graph(*packages, cache_dir=None)
     finally:

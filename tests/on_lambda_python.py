@@ -61,7 +61,13 @@ def main(interpreter: str | None = None) -> int:
 def _is_of_functions(path: Path) -> bool:
     tops = {name.partition(".")[0] for name in _imports(path)}
     # The command and the rest need not run on Lambda.
-    return bool(tops & _NAMES) and not tops & {"holdfast_cli", "infra", "local_aws", "benchmarks", "publish"}
+    return bool(tops & _NAMES) and not tops & {
+        "holdfast_cli",
+        "holdfast_cdk",
+        "local_aws",
+        "benchmarks",
+        "publish",
+    }
 
 
 def _packages(path: Path) -> frozenset[str]:

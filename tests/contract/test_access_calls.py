@@ -17,9 +17,9 @@ from gateway.router import Anyone, Route
 from holdfast import audit_log
 from holdfast.access import Action, Caller, Grant, Role, allowed
 from holdfast.names import StateName
-from infra import console
-from infra import functions as infra
-from infra.api import ROUTES
+from holdfast_cdk import console
+from holdfast_cdk.api import ROUTES
+from holdfast_cdk.functions import FUNCTIONS as DECLARED
 from tests.contract.conftest import Bucket, Server, started
 from tests.support import access_calls
 from tests.support.access_calls import (
@@ -302,9 +302,7 @@ def test_every_other_verb_gets_405_with_what_is_allowed(functions: Functions) ->
 def test_no_answer_of_any_route_becomes_a_page_a_script_or_a_frame(
     functions: Functions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    behind_the_api = {
-        spec.folder for spec in infra.FUNCTIONS for route in ROUTES if route.function == spec.name
-    }
+    behind_the_api = {spec.folder for spec in DECLARED for route in ROUTES if route.function == spec.name}
     assert behind_the_api == functions.handlers.keys()
     asked = [*CALLS, *access_calls.other_verbs(functions.routes, lambda _: 405)]
     sent = [access_calls.request(call, functions.prepared[INSIDE]) for call in asked]

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from holdfast import audit_log
-from infra.functions import FUNCTIONS
+from holdfast_cdk.functions import FUNCTIONS
 from tests.contract.conftest import Server
 from tests.support.environment import set_environment
 from tests.unit.test_audit_events import WRITTEN, delivery

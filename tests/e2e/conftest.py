@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.access import Role
-from infra.config import load_teams
-from infra.functions import ROLES
+from holdfast_cdk.config import load_teams
+from holdfast_cdk.functions import ROLES
 from local_aws.clients import s3_client
 from local_aws.deploy import bootstrap, deploy
 from local_aws.home import DeployedTeam

@@ -14,7 +14,7 @@ import pytest
 from holdfast import audit
 from holdfast.access import Role
 from holdfast.identity import principals
-from infra.functions import FUNCTIONS
+from holdfast_cdk.functions import FUNCTIONS
 from local_aws.server import LocalAws
 from tests.support import audit_trail, documents, oidc
 from tests.support.access_records import (

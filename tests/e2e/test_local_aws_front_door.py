@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 import pytest
 import urllib3
 
-from infra.config import load_teams
+from holdfast_cdk.config import load_teams
 from local_aws.clients import s3_client
 from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port

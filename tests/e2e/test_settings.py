@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from gateway.function import WARM_UP
-from infra.config import load_teams
-from infra.team_settings import TeamConfig
+from holdfast_cdk.config import load_teams
+from holdfast_cdk.team_settings import TeamConfig
 from local_aws.server import LocalAws
 from tests.e2e.conftest import TEAMS, TEAMS_FILE
 from tests.support import access_commands, documents

@@ -9,11 +9,11 @@ from dataclasses import astuple, dataclass, replace
 from typing import Final
 
 from holdfast.watching import NAMESPACE, Metric
-from infra.alarm_settings import AlarmSettings
-from infra.alarms import alarms_of
-from infra.functions import FUNCTIONS
-from infra.keep_warm import MINUTES
-from infra.team_settings import FEW_RATE, Memory, TeamConfig, Throttling
+from holdfast_cdk.alarm_settings import AlarmSettings
+from holdfast_cdk.alarms import alarms_of
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.keep_warm import MINUTES
+from holdfast_cdk.team_settings import FEW_RATE, Memory, TeamConfig, Throttling
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
 _RUNS: Final = (100, 1_000, 10_000)
@@ -52,7 +52,7 @@ _LOG_KB: Final = 3
 """In all log groups, for each request to the API; rounded up from lines of the local AWS."""
 _S3_LOG_KB: Final = 1
 _ACCESS_LOG_KB: Final = 0.43
-"""The access log's line of a request that API Gateway refuses, with the shortest values (`infra.api`)."""
+"""The access log's line of a request that API Gateway refuses, with the shortest values."""
 _FLOOD: Final = Throttling().rate
 _FLOOD_OF_OPEN_ROUTES: Final = FEW_RATE
 """Requests a second that the default limits let through."""

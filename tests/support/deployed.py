@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 
 from holdfast.template import DeployedTemplate
-from infra import functions
+from holdfast_cdk import functions
 from local_aws.server import ACCOUNT, REGION, LocalAws
 from tests.support.aws_permissions import Call, Reach, Statement, without
 

@@ -4,11 +4,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
-from infra.alarm_settings import AlarmSettings
-from infra.config import load_teams
-from infra.domain_settings import DomainSettings
-from infra.notify_settings import AuditArchive, Notify
-from infra.team_settings import AccessLogs, History, Memory, Replica, Retention, TeamConfig, Throttling
+from holdfast_cdk.alarm_settings import AlarmSettings
+from holdfast_cdk.config import load_teams
+from holdfast_cdk.domain_settings import DomainSettings
+from holdfast_cdk.notify_settings import AuditArchive, Notify
+from holdfast_cdk.team_settings import AccessLogs, History, Memory, Replica, Retention, TeamConfig, Throttling
 
 DEFAULT: Final = TeamConfig(name="ops")
 """The team without any setting."""

@@ -7,7 +7,7 @@ Both are as the CDK app synthesizes them. That no role has a permission too many
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from infra.functions import FUNCTIONS, ROLES
+from holdfast_cdk.functions import FUNCTIONS, ROLES
 from tests.support.aws_permissions import OBJECTS, STAGED
 
 Permission = tuple[str, str]

@@ -1,12 +1,12 @@
-"""The two tables of `settings.md`: every setting of a team, from infra/team_settings.py."""
+"""The two tables of `settings.md`: every setting of a team, from infra/holdfast_cdk/team_settings.py."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, asdict
 from typing import Any
 
-from infra.settings import NamedTexts, Setting, Table, Texts, as_toml, settings_of
-from infra.team_settings import TeamConfig
+from holdfast_cdk.settings import NamedTexts, Setting, Table, Texts, as_toml, settings_of
+from holdfast_cdk.team_settings import TeamConfig
 from tests.support.pages import page
 
 PATH = page("settings.md")

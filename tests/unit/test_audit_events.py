@@ -17,7 +17,7 @@ from audit_trail.events import (
     batches,
     received,
 )
-from infra import keys
+from holdfast_cdk import keys
 
 NOON = 1_795_262_400_123  # 2026-11-21T12:00:00.123Z
 GROUP = "/holdfast/platform/backend"

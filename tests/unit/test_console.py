@@ -15,7 +15,7 @@ import pytest
 
 from gateway.headers import PROTECTED
 from holdfast.access import Role
-from infra import console
+from holdfast_cdk import console
 from tests.support.access_calls import VERBS
 from tests.support.cost_document import LARGEST_FILE_KB
 from tests.support.events import Context, console_request

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from holdfast.team import CREDENTIALS_CACHED
-from infra.functions import FUNCTIONS
-from infra.settings import Table, as_toml, settings_of
-from infra.team_settings import TeamConfig
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.settings import Table, as_toml, settings_of
+from holdfast_cdk.team_settings import TeamConfig
 from tests.support.pages import ROOT, text
 from tests.unit.test_documents import BY_HAND
 

@@ -10,7 +10,8 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = {
     "functions": ROOT / "functions",
-    **dict.fromkeys(("holdfast_cli", "infra", "local_aws", "benchmarks"), ROOT),
+    "infra": ROOT / "infra",
+    **dict.fromkeys(("holdfast_cli", "local_aws", "benchmarks"), ROOT),
 }
 """The folders of the code, and the folder on the path from which each is imported."""
 

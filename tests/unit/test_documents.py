@@ -22,8 +22,8 @@ from holdfast.state.current_state import Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.held import CommandLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
-from infra import keys
-from infra.functions import FUNCTIONS
+from holdfast_cdk import keys
+from holdfast_cdk.functions import FUNCTIONS
 from tests.conftest import GeneratedFile
 from tests.support import errors_document, import_contracts, metadata_document, roles_document
 from tests.support.pages import DOCS, ROOT, page, text

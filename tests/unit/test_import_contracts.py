@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from infra.functions import FUNCTIONS
+from holdfast_cdk.functions import FUNCTIONS
 from tests.support.import_contracts import CODE, HANDLERS, LINTER, LISTS_WITH_HANDLERS, ROOT, left_out
 
 ABOUT_HANDLERS: Final = frozenset(
@@ -15,7 +15,9 @@ ABOUT_HANDLERS: Final = frozenset(
 
 @pytest.mark.parametrize("folder", HANDLERS)
 def test_a_folder_with_a_handler_is_declared_and_in_every_contract(folder: str) -> None:
-    assert folder in {spec.folder for spec in FUNCTIONS}, f"infra/functions.py does not declare {folder}"
+    assert folder in {spec.folder for spec in FUNCTIONS}, (
+        f"infra/holdfast_cdk/functions.py does not declare {folder}"
+    )
     assert left_out(folder) == [], f"pyproject.toml leaves {folder} out of these lists of tool.importlinter"
 
 
@@ -29,7 +31,9 @@ def test_no_contract_about_handlers_is_gone() -> None:
 
 
 def test_the_linter_knows_every_package_of_the_product() -> None:
-    code = {path.parent.name for folder in (ROOT, CODE) for path in folder.glob("*/__init__.py")}
+    code = {
+        path.parent.name for folder in (ROOT, CODE, ROOT / "infra") for path in folder.glob("*/__init__.py")
+    }
 
     # Nothing that is deployed or installed imports these; the contracts forbid it by name.
     assert set(LINTER["root_packages"]) == code - {"benchmarks", "publish", "tests"}

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pytest
 
-from infra.team_settings import TeamConfig
+from holdfast_cdk.team_settings import TeamConfig
 from local_aws import up as local_aws_up
 from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError

@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 
 from holdfast.policy import VARIABLES, Deployment, Policy
-from infra import team_settings as settings
-from infra.functions import FUNCTIONS, FunctionSpec
-from infra.sources import SourceError, fields_read, sources_of
-from infra.team_policy import policy_of
+from holdfast_cdk import team_settings as settings
+from holdfast_cdk.functions import FUNCTIONS, FunctionSpec
+from holdfast_cdk.sources import SourceError, fields_read, sources_of
+from holdfast_cdk.team_policy import policy_of
 from tests.support.environment import SETTINGS
 from tests.support.every_setting import DEFAULT, EVERY_SETTING
 

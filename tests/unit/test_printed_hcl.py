@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
+from holdfast_cdk.team_settings import TeamConfig
 from holdfast_cli.commands.table import parser
-from infra.team_settings import TeamConfig
 from local_aws import up
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
 from tests.support import hcl

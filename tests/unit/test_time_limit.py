@@ -26,7 +26,7 @@ from holdfast.identity.sign_in import sign_in
 from holdfast.identity.time_limit import SECONDS, TimeLimit
 from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
-from infra.functions import FUNCTIONS
+from holdfast_cdk.functions import FUNCTIONS
 from local_aws import loopback
 from tests.support import events
 from tests.support.environment import set_environment

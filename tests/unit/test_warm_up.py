@@ -15,7 +15,7 @@ from gateway.log import log
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import DenialReason, Denied
 from holdfast.identity.time_limit import SECONDS, TimeLimit
-from infra.functions import FUNCTIONS
+from holdfast_cdk.functions import FUNCTIONS
 from tests.support.environment import set_environment
 from tests.support.events import Context, request, sign_in
 

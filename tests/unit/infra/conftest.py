@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-import infra  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
+import holdfast_cdk  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
 
 # isort: split
 from aws_cdk import App
 
-from infra.bundle import Bundle
-from infra.config import AWS, Target, load_teams, local
-from infra.functions import FUNCTIONS
-from infra.lambdas import Bundles
-from infra.sources import fields_read, sources_of
-from infra.team_settings import TeamConfig
-from infra.team_stack import team_stacks
+from holdfast_cdk.bundle import Bundle
+from holdfast_cdk.config import AWS, Target, load_teams, local
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.lambdas import Bundles
+from holdfast_cdk.sources import fields_read, sources_of
+from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_stack import team_stacks
 from tests.support.every_setting import EVERY_SETTING, IN_ANOTHER_REGION
 
 ROOT = Path(__file__).resolve().parents[3]

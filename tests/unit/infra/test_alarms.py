@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from holdfast import watching
-from infra.alarms import alarms_of
-from infra.api import ROUTES
-from infra.config import AWS
-from infra.functions import FUNCTIONS
+from holdfast_cdk.alarms import alarms_of
+from holdfast_cdk.api import ROUTES
+from holdfast_cdk.config import AWS
+from holdfast_cdk.functions import FUNCTIONS
 from tests.support.cost_document import alarms_price
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.pages import page, text

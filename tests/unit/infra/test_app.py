@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.bundle import WITHOUT_BYTECODE
+from holdfast_cdk.bundle import WITHOUT_BYTECODE
 from tests.unit.infra.conftest import ROOT
 
 # CDK's rules for templates take seconds to load; test_checks.py has them judge every template.

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from infra.config import AWS
-from infra.team_settings import Retention, TeamConfig
+from holdfast_cdk.config import AWS
+from holdfast_cdk.team_settings import Retention, TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
 from tests.unit.infra.conftest import Synthesize
 

@@ -25,9 +25,9 @@ from joserfc.jwt import encode as sign
 
 from holdfast.lambda_python import lambda_python
 from holdfast.policy import VARIABLES
-from infra import console
-from infra.bundle import ROOT, Bundle, BundleError, bundle
-from infra.bytecode import Native, WebAssembly
+from holdfast_cdk import console
+from holdfast_cdk.bundle import ROOT, Bundle, BundleError, bundle
+from holdfast_cdk.bytecode import Native, WebAssembly
 from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-import infra  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
+import holdfast_cdk  # noqa: F401 before aws_cdk, because it sets how aws_cdk starts
 
 # isort: split
 from aws_cdk import App, Stack, Validations
@@ -17,9 +17,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from cdk_nag import AwsSolutionsChecks
 
-from infra.config import AWS, load_teams
-from infra.lambdas import Bundles
-from infra.team_stack import TeamStack, team_stacks
+from holdfast_cdk.config import AWS, load_teams
+from holdfast_cdk.lambdas import Bundles
+from holdfast_cdk.team_stack import TeamStack, team_stacks
 from tests.support.every_setting import EVERY_SETTING
 from tests.unit.infra.conftest import ROOT, new_app
 

@@ -13,10 +13,10 @@ import pytest
 from botocore.loaders import create_loader
 
 from holdfast.s3.budget import Budget
-from infra.config import AWS, ConfigError, above_quota, load_teams, local, read_target
-from infra.functions import FUNCTIONS
-from infra.settings import SettingError, Texts, as_toml, settings_of, text
-from infra.team_settings import (
+from holdfast_cdk.config import AWS, ConfigError, above_quota, load_teams, local, read_target
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.settings import SettingError, Texts, as_toml, settings_of, text
+from holdfast_cdk.team_settings import (
     GONE,
     LARGEST_STATE_MB,
     LOG_RETENTION_DAYS,
@@ -513,7 +513,7 @@ def test_the_days_for_which_logs_are_kept_are_those_of_cloudwatch() -> None:
 
 def test_the_settings_are_read_without_loading_the_cdk() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "import sys, infra.config; sys.exit('aws_cdk' in sys.modules)"],
+        [sys.executable, "-c", "import sys, holdfast_cdk.config; sys.exit('aws_cdk' in sys.modules)"],
         cwd=ROOT,
         check=False,
     )

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # it ships no types
 
-from infra.config import AWS
+from holdfast_cdk.config import AWS
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, evaluate, resolved
 from tests.support.pages import DOCS, page, text

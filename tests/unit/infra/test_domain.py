@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from infra.config import AWS
-from infra.domain_settings import DomainSettings
-from infra.team_settings import TeamConfig
+from holdfast_cdk.config import AWS
+from holdfast_cdk.domain_settings import DomainSettings
+from holdfast_cdk.team_settings import TeamConfig
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 DOMAIN = DomainSettings(

@@ -3,7 +3,7 @@
 import json
 
 from gateway.function import WARM_UP
-from infra.functions import FUNCTIONS
+from holdfast_cdk.functions import FUNCTIONS
 from tests.unit.infra.conftest import Synthesized
 
 

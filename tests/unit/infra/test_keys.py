@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from infra.config import AWS
-from infra.functions import ROLES
-from infra.team_settings import TeamConfig
+from holdfast_cdk.config import AWS
+from holdfast_cdk.functions import ROLES
+from holdfast_cdk.team_settings import TeamConfig
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import Synthesize, Synthesized

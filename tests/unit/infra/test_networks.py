@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.config import AWS, ConfigError, load_teams
-from infra.team_settings import ENVIRONMENT_BYTES, LONGEST_NETWORKS, Retention, TeamConfig
-from infra.teams_lock import ELSEWHERE, TeamsLock, check_loopback
+from holdfast_cdk.config import AWS, ConfigError, load_teams
+from holdfast_cdk.team_settings import ENVIRONMENT_BYTES, LONGEST_NETWORKS, Retention, TeamConfig
+from holdfast_cdk.teams_lock import ELSEWHERE, TeamsLock, check_loopback
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import Request, bucket_policy, evaluate
 from tests.unit.infra.conftest import Synthesize, Synthesized

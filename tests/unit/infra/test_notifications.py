@@ -10,10 +10,10 @@ import pytest
 
 from audit_trail.events import archived, received
 from holdfast.audit import NOTIFIED, Event
-from infra.config import AWS, ConfigError, check_places, load_teams
-from infra.keys import ARCHIVED, LOST
-from infra.notify_settings import AuditArchive, Notify
-from infra.team_settings import Replica, TeamConfig
+from holdfast_cdk.config import AWS, ConfigError, check_places, load_teams
+from holdfast_cdk.keys import ARCHIVED, LOST
+from holdfast_cdk.notify_settings import AuditArchive, Notify
+from holdfast_cdk.team_settings import Replica, TeamConfig
 from tests.support.aws_permissions import allowed
 from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.test_audit_events import WRITTEN, delivery

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from infra.config import AWS
-from infra.functions import METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
-from infra.notify_settings import AuditArchive, Notify
-from infra.team_settings import Retention, TeamConfig
+from holdfast_cdk.config import AWS
+from holdfast_cdk.functions import METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
+from holdfast_cdk.notify_settings import AuditArchive, Notify
+from holdfast_cdk.team_settings import Retention, TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from holdfast import team as names
+from holdfast_cdk import keys
+from holdfast_cdk.config import AWS
+from holdfast_cdk.functions import ROLES, STATE_BUCKET
+from holdfast_cdk.team_settings import History, Replica, TeamConfig
 from holdfast_cli.bucket import recovering
-from infra import keys
-from infra.config import AWS
-from infra.functions import ROLES, STATE_BUCKET
-from infra.team_settings import History, Replica, TeamConfig
 from tests.support.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate, resolved
 from tests.support.pages import DOCS, text
 from tests.unit.infra.conftest import Synthesize, Synthesized

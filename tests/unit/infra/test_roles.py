@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.config import AWS, load_teams
-from infra.functions import FUNCTIONS, ROLES, SIGN_ADDRESSES, RoleSpec
+from holdfast_cdk.config import AWS, load_teams
+from holdfast_cdk.functions import FUNCTIONS, ROLES, SIGN_ADDRESSES, RoleSpec
 from tests.support.aws_permissions import allowed
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import ROOT, Synthesize, Synthesized

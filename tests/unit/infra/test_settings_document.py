@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.team import NAME_RULE
-from infra.config import load_teams
-from infra.settings import settings_of
-from infra.team_settings import TeamConfig
+from holdfast_cdk.config import load_teams
+from holdfast_cdk.settings import settings_of
+from holdfast_cdk.team_settings import TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support.settings_document import PATH, settings_document
 

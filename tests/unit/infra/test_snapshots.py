@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from infra.config import AWS
-from infra.team_settings import TeamConfig
+from holdfast_cdk.config import AWS
+from holdfast_cdk.team_settings import TeamConfig
 from tests.conftest import GeneratedFile
 from tests.support.every_setting import EVERY_SETTING
 from tests.unit.infra.conftest import Synthesize, Synthesized

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from infra.config import AWS
-from infra.team_policy import policy_of
-from infra.team_settings import History, Retention, TeamConfig, Throttling
+from holdfast_cdk.config import AWS
+from holdfast_cdk.team_policy import policy_of
+from holdfast_cdk.team_settings import History, Retention, TeamConfig, Throttling
 from tests.support.every_setting import EVERY_SETTING
 from tests.unit.infra.conftest import Synthesize, Synthesized
 

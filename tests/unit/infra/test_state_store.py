@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from infra.config import AWS
-from infra.lambdas import Bundles
-from infra.team_settings import TeamConfig
-from infra.team_stack import IMPORT, team_stacks
+from holdfast_cdk.config import AWS
+from holdfast_cdk.lambdas import Bundles
+from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_stack import IMPORT, team_stacks
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import resolved
 from tests.support.pages import page, text

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.config import ConfigError
-from infra.team_settings import Retention, TeamConfig
-from infra.teams_lock import TeamsLock, placed
+from holdfast_cdk.config import ConfigError
+from holdfast_cdk.team_settings import Retention, TeamConfig
+from holdfast_cdk.teams_lock import TeamsLock, placed
 
 PAYMENTS = TeamConfig(name="payments", account="123456789012", region="eu-central-1")
 BILLING = replace(PAYMENTS, name="billing")

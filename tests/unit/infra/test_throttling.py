@@ -12,9 +12,9 @@ import pytest
 import urllib3
 
 from holdfast.identity.credentials import IdToken
+from holdfast_cdk.config import AWS
+from holdfast_cdk.team_settings import TeamConfig, Throttling
 from holdfast_cli.api import sessions
-from infra.config import AWS
-from infra.team_settings import TeamConfig, Throttling
 from tests.support import api_stub
 from tests.support.api_stub import made, session
 from tests.support.aws_gateway import AwsGateway

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = ROOT / "console"
 _PACKAGES: Final = ROOT / "package-lock.json"
 _IN_TESTS: Final = SOURCES / "tests"

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal
 
 from holdfast import networks
 from holdfast import team as names
-from infra.alarm_settings import TOPIC
-from infra.domain_settings import CERTIFICATE
-from infra.regions import default_quota, partitions
-from infra.settings import SettingError, as_toml, read_settings
-from infra.team_settings import ADMINISTRATOR, GONE, KMS_KEY, LOCAL_ACCOUNT, TeamConfig
+from holdfast_cdk.alarm_settings import TOPIC
+from holdfast_cdk.domain_settings import CERTIFICATE
+from holdfast_cdk.regions import default_quota, partitions
+from holdfast_cdk.settings import SettingError, as_toml, read_settings
+from holdfast_cdk.team_settings import ADMINISTRATOR, GONE, KMS_KEY, LOCAL_ACCOUNT, TeamConfig
 
 _MEMORY_OF_A_FUNCTION: Final = 128
 _MEMORY_OF_A_STATE: Final = 4

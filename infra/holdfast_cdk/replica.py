@@ -17,11 +17,11 @@ from constructs import Construct
 
 from holdfast import team as names
 from holdfast.audit import Event
-from infra import keys
-from infra.config import Target
-from infra.key_policy import by_s3
-from infra.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
-from infra.team_settings import Replica, TeamConfig
+from holdfast_cdk import keys
+from holdfast_cdk.config import Target
+from holdfast_cdk.key_policy import by_s3
+from holdfast_cdk.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
+from holdfast_cdk.team_settings import Replica, TeamConfig
 
 _EVERY_OBJECT = "S3 copies every object of these folders."
 _COPIED = (keys.STATES, keys.TOKENS, keys.TRUST, keys.WORKSPACES, keys.FREEZES)

@@ -1,18 +1,18 @@
-"""`python -m infra team <name>`: checks that teams.toml has the team, before anything is created for it."""
+"""`python -m holdfast_cdk team <name>`: checks that teams.toml has the team, before anything is created."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from infra.config import ConfigError, load_teams, team_named
+from holdfast_cdk.config import ConfigError, load_teams, team_named
 
 
 def main() -> None:
     """Exit with one line and status 1 if teams.toml is not valid or does not have the team."""
     parser = argparse.ArgumentParser(
-        prog="python -m infra",
+        prog="python -m holdfast_cdk",
         description="Check teams.toml without making anything.",
-        epilog="example:\n  python -m infra team payments",
+        epilog="example:\n  python -m holdfast_cdk team payments",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

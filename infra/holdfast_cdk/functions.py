@@ -7,7 +7,7 @@ Bundles, logs, the audit trail's subscriptions and prices are made from `FUNCTIO
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from infra import keys
+from holdfast_cdk import keys
 
 
 @dataclass(frozen=True, slots=True)

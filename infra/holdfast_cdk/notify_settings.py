@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from holdfast.audit import NOTIFIABLE, NOTIFIED
 from holdfast.s3.retention import MAX_DAYS
-from infra.alarm_settings import TOPIC
-from infra.settings import Texts, setting, text, whole_number, word_of
+from holdfast_cdk.alarm_settings import TOPIC
+from holdfast_cdk.settings import Texts, setting, text, whole_number, word_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

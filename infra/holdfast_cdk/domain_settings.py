@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from infra.settings import flag, setting, text
+from holdfast_cdk.settings import flag, setting, text
 
 CERTIFICATE: Final = re.compile(
     r"arn:(?P<partition>aws(-[a-z]+)*):acm:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):(?P<account>[0-9]{12}):"

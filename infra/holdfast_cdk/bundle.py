@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from holdfast.team import LAMBDA_PYTHON
-from infra import console
-from infra.bytecode import CompileError, Compiler, Native, lambda_compiler
-from infra.functions import FUNCTIONS
-from infra.sources import SourceError, fields_read, sources_of
+from holdfast_cdk import console
+from holdfast_cdk.bytecode import CompileError, Compiler, Native, lambda_compiler
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.sources import SourceError, fields_read, sources_of
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 _FOR_LAMBDA: Final = (
     *("--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_28_aarch64"),

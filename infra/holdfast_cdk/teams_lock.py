@@ -15,9 +15,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from holdfast.networks import covers
-from infra.config import ConfigError, read_teams
-from infra.settings import as_toml
-from infra.team_settings import LOCAL_ACCOUNT, TeamConfig
+from holdfast_cdk.config import ConfigError, read_teams
+from holdfast_cdk.settings import as_toml
+from holdfast_cdk.team_settings import LOCAL_ACCOUNT, TeamConfig
 
 _HEADER = """\
 # Where each team's stack is. Written by `cdk`; commit it together with the teams file.

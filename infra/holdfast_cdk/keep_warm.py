@@ -8,8 +8,8 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from gateway.function import WARM_UP
-from infra.functions import FUNCTIONS
-from infra.lambdas import Functions
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.lambdas import Functions
 
 MINUTES: Final = 5
 """Minutes between two warm-ups. AWS does not document for how long it keeps an idle process."""

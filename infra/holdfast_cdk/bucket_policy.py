@@ -11,8 +11,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
 from holdfast.cloud.staging import UPLOAD_SECONDS
-from infra import keys
-from infra.team_settings import TeamConfig
+from holdfast_cdk import keys
+from holdfast_cdk.team_settings import TeamConfig
 
 # All keys of one condition must match. A negated comparison also matches a missing header, hence the `Null`
 # beside it.

@@ -17,11 +17,11 @@ from constructs import Construct
 
 from holdfast import audit, watching
 from holdfast import team as names
-from infra.api import ROUTES, Api
-from infra.config import Target
-from infra.functions import FUNCTIONS
-from infra.lambdas import SUBSCRIPTION, Functions
-from infra.team_settings import TeamConfig
+from holdfast_cdk.api import ROUTES, Api
+from holdfast_cdk.config import Target
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.lambdas import SUBSCRIPTION, Functions
+from holdfast_cdk.team_settings import TeamConfig
 
 _MINUTES: Final = 60
 _HOUR: Final = 60 * _MINUTES

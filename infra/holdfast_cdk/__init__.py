@@ -22,4 +22,4 @@ os.environ.setdefault("NODE_NO_WARNINGS", "1")
 
 # The format of the access log comes from `gateway`, which is part of the functions and is not installed. The
 # folder is last in the path, so that it hides no other module.
-sys.path.append(str(Path(__file__).resolve().parent.parent / "functions"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "functions"))

@@ -1,6 +1,6 @@
 """The settings of a team: each is a field of `TeamConfig`, or of a table in it.
 
-`infra.config` reads them, and checks what concerns more than one setting or team.
+`holdfast_cdk.config` reads them, and checks what concerns more than one setting or team.
 """
 
 import re
@@ -10,12 +10,12 @@ from typing import Any, Final, Literal
 
 from holdfast import networks
 from holdfast.s3.retention import MAX_DAYS
-from infra.alarm_settings import AlarmSettings
-from infra.domain_settings import DomainSettings
-from infra.functions import FunctionSpec, RoleSpec
-from infra.notify_settings import AuditArchive, Notify
-from infra.regions import partitions
-from infra.settings import (
+from holdfast_cdk.alarm_settings import AlarmSettings
+from holdfast_cdk.domain_settings import DomainSettings
+from holdfast_cdk.functions import FunctionSpec, RoleSpec
+from holdfast_cdk.notify_settings import AuditArchive, Notify
+from holdfast_cdk.regions import partitions
+from holdfast_cdk.settings import (
     NamedTexts,
     Table,
     Texts,

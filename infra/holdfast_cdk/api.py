@@ -20,11 +20,11 @@ from constructs import Construct
 from gateway import authorizer_context
 from holdfast import audit
 from holdfast.team import CREDENTIALS_CACHED
-from infra.config import Target
-from infra.domain_settings import DomainSettings
-from infra.functions import FUNCTIONS
-from infra.lambdas import Functions, audit_log
-from infra.team_settings import FEW_BURST, FEW_RATE, FIND_BURST, FIND_RATE, TeamConfig, Throttling
+from holdfast_cdk.config import Target
+from holdfast_cdk.domain_settings import DomainSettings
+from holdfast_cdk.functions import FUNCTIONS
+from holdfast_cdk.lambdas import Functions, audit_log
+from holdfast_cdk.team_settings import FEW_BURST, FEW_RATE, FIND_BURST, FIND_RATE, TeamConfig, Throttling
 
 BURST_OF_A_PAGE: Final = 3 * FEW_BURST
 """Requests at once for files of the console: a page, its script and its style."""

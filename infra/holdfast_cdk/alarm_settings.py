@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from infra.settings import setting, text, whole_number
+from holdfast_cdk.settings import setting, text, whole_number
 
 TOPIC: Final = re.compile(
     r"arn:(?P<partition>aws(-[a-z]+)*):sns:(?P<region>[a-z]+(-[a-z]+)+-[0-9]+):(?P<account>[0-9]{12}):"

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from holdfast.access import OwnLocks
 from holdfast.policy import Policy
 from holdfast.s3 import retention as object_lock
-from infra.team_settings import TeamConfig
+from holdfast_cdk.team_settings import TeamConfig
 
 _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
     "governance": "GOVERNANCE",

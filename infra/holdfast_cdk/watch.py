@@ -7,9 +7,9 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from holdfast.policy import VARIABLES
-from infra.bucket_policy import deny_to_others
-from infra.keep_warm import let_invoke
-from infra.lambdas import Functions
+from holdfast_cdk.bucket_policy import deny_to_others
+from holdfast_cdk.keep_warm import let_invoke
+from holdfast_cdk.lambdas import Functions
 
 # At a fixed minute, so that each hour has exactly one look. One look of the day sends every finding.
 SCHEDULE: Final = "cron(30 * * * ? *)"

@@ -9,18 +9,18 @@ from constructs import Construct
 
 from holdfast import team as names
 from holdfast import watching
-from infra.alarms import Alarms
-from infra.api import Api
-from infra.config import Target, above_quota
-from infra.keep_warm import KeepWarm
-from infra.lambdas import Bundles, Functions
-from infra.notifications import RefusedSignIns, notify_audit_function
-from infra.replica import ReplicaStack, replicate
-from infra.settings import as_toml
-from infra.state_store import Staging, StateStore
-from infra.team_policy import retention_of_each_write
-from infra.team_settings import History, TeamConfig
-from infra.watch import Watch
+from holdfast_cdk.alarms import Alarms
+from holdfast_cdk.api import Api
+from holdfast_cdk.config import Target, above_quota
+from holdfast_cdk.keep_warm import KeepWarm
+from holdfast_cdk.lambdas import Bundles, Functions
+from holdfast_cdk.notifications import RefusedSignIns, notify_audit_function
+from holdfast_cdk.replica import ReplicaStack, replicate
+from holdfast_cdk.settings import as_toml
+from holdfast_cdk.state_store import Staging, StateStore
+from holdfast_cdk.team_policy import retention_of_each_write
+from holdfast_cdk.team_settings import History, TeamConfig
+from holdfast_cdk.watch import Watch
 
 IMPORT: Final = "import"
 """The name of the context value with which `cdk import` imports the bucket of a removed team: an imported

@@ -15,9 +15,9 @@ from holdfast import __version__, audit, watching
 from holdfast import team as names
 from holdfast.audit import audit_log_group, function_log_group
 from holdfast.policy import VARIABLES, Deployment
-from infra.bundle import Bundle
-from infra.config import Target
-from infra.functions import (
+from holdfast_cdk.bundle import Bundle
+from holdfast_cdk.config import Target
+from holdfast_cdk.functions import (
     AUDIT_ARCHIVE,
     AUDIT_TRAIL,
     FUNCTIONS,
@@ -34,10 +34,10 @@ from infra.functions import (
     Grant,
     RoleSpec,
 )
-from infra.key_policy import by_s3
-from infra.state_store import Staging, StateStore, audit_archive, fix_logical_id
-from infra.team_policy import policy_of, retention_of_each_write
-from infra.team_settings import TeamConfig
+from holdfast_cdk.key_policy import by_s3
+from holdfast_cdk.state_store import Staging, StateStore, audit_archive, fix_logical_id
+from holdfast_cdk.team_policy import policy_of, retention_of_each_write
+from holdfast_cdk.team_settings import TeamConfig
 
 SUBSCRIPTION: Final = "audit"
 """The name of the subscription filter in each audited log group."""

@@ -12,11 +12,11 @@ from constructs import Construct
 from holdfast import watching
 from holdfast.audit import Event
 from holdfast.names import STATES
-from infra import keys
-from infra.lambdas import Functions
-from infra.replica import reports_failed_copies
-from infra.state_store import StateStore, bucket_name
-from infra.team_settings import TeamConfig
+from holdfast_cdk import keys
+from holdfast_cdk.lambdas import Functions
+from holdfast_cdk.replica import reports_failed_copies
+from holdfast_cdk.state_store import StateStore, bucket_name
+from holdfast_cdk.team_settings import TeamConfig
 
 REFUSED: Final = 10
 """Refused sign-ins of a minute, of all sources together, at which the alarm rings."""

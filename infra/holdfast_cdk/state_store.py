@@ -11,16 +11,16 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from holdfast import team as names
-from infra import keys
-from infra.bucket_policy import (
+from holdfast_cdk import keys
+from holdfast_cdk.bucket_policy import (
     deny_addresses_from_elsewhere,
     deny_old_signatures,
     deny_old_tls,
     deny_statements,
 )
-from infra.key_policy import key_policy
-from infra.notify_settings import AuditArchive
-from infra.team_settings import History, Retention, TeamConfig
+from holdfast_cdk.key_policy import key_policy
+from holdfast_cdk.notify_settings import AuditArchive
+from holdfast_cdk.team_settings import History, Retention, TeamConfig
 
 
 class StateStore(Construct):
