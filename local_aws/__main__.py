@@ -13,7 +13,7 @@ from local_aws.home import DEFAULT_FOLDER, Home
 from local_aws.progress import step
 from local_aws.server import ROOT, LocalAws, find_running, for_local_commands
 
-_CACHES = (".build", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache")
+_CACHES = (".build", ".holdfast", "cdk.out", ".pytest_cache", ".hypothesis", ".mypy_cache", ".ruff_cache")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from holdfast.identity.credentials import basic
 from holdfast.names import RESERVED
 from holdfast_cdk.config import ConfigError, load_teams, team_named
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from local_aws.failure import LocalAwsError
 from local_aws.files import digest, read_port, tail, write_port, write_private
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
@@ -93,7 +93,7 @@ def steps(
     return [each for each in Step if needed[each]]
 
 
-def requested_teams(requested: str | None, teams: Sequence[TeamConfig]) -> frozenset[str]:
+def requested_teams(requested: str | None, teams: Sequence[Team]) -> frozenset[str]:
     """Return the teams that the user named, as `all` or as names separated by blanks or commas."""
     names = frozenset(re.findall(r"[^\s,]+", requested or ""))
     try:
@@ -234,7 +234,7 @@ def _deploy(
     return deployment
 
 
-def _configured_teams() -> tuple[TeamConfig, ...]:
+def _configured_teams() -> tuple[Team, ...]:
     try:
         return load_teams(_TEAMS_FILE)
     except ConfigError as error:
@@ -326,7 +326,7 @@ terraform {{
 }}"""
 
 
-def _print_next(home: Home, deployment: Deployment, configured: Mapping[str, TeamConfig]) -> None:
+def _print_next(home: Home, deployment: Deployment, configured: Mapping[str, Team]) -> None:
     first, *others = deployment.teams
     block = holdfast("backend-config", _EXAMPLE_STATE, "--address", first.api_address)
     whom = f"team {first.name}" if not others else f"teams {_and(team.name for team in deployment.teams)}"

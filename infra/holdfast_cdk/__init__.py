@@ -13,7 +13,32 @@ In all modules of this package:
 
 import os
 import sys
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from holdfast_cdk import places
+
+if TYPE_CHECKING:
+    from holdfast_cdk.alarm_settings import AlarmSettings
+    from holdfast_cdk.domain_settings import DomainSettings
+    from holdfast_cdk.notify_settings import AuditArchive, Notify
+    from holdfast_cdk.team_settings import AccessLogs, History, Memory, Replica, Retention, Team, Throttling
+    from holdfast_cdk.team_stack import TeamStack
+
+__all__ = [
+    "AccessLogs",
+    "AlarmSettings",
+    "AuditArchive",
+    "DomainSettings",
+    "History",
+    "Memory",
+    "Notify",
+    "Replica",
+    "Retention",
+    "Team",
+    "TeamStack",
+    "Throttling",
+]
 
 # Importing aws_cdk starts Node.js, which reads these variables. They silence warnings about Node.js's age and
 # about deprecations. The warnings do not concern this app, and the CDK command prints them too.
@@ -22,4 +47,20 @@ os.environ.setdefault("NODE_NO_WARNINGS", "1")
 
 # The format of the access log comes from `gateway`, which is part of the functions and is not installed. The
 # folder is last in the path, so that it hides no other module.
-sys.path.append(str(Path(__file__).resolve().parents[2] / "functions"))
+sys.path.append(str(places.FUNCTIONS))
+
+_MODULES = {
+    "AlarmSettings": "alarm_settings",
+    "AuditArchive": "notify_settings",
+    "DomainSettings": "domain_settings",
+    "Notify": "notify_settings",
+    "TeamStack": "team_stack",
+}
+"""The modules of the public names that are not in `team_settings`."""
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is used: the settings are also read by programs without aws_cdk."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'team_settings')}"), name)

@@ -21,7 +21,7 @@ from holdfast_cdk.api import ROUTES, Api
 from holdfast_cdk.config import Target
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.lambdas import SUBSCRIPTION, Functions
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 
 _MINUTES: Final = 60
 _HOUR: Final = 60 * _MINUTES
@@ -68,7 +68,7 @@ def alarm_name(team: str, alarm: str) -> str:
     return f"{names.stack_name(team)}-{alarm}"
 
 
-def alarms_of(team: TeamConfig, api_id: str, named: Mapping[str, str]) -> tuple[AlarmSpec, ...]:
+def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmSpec, ...]:
     """Return the alarms of a team that has the setting.
 
     Args:
@@ -120,7 +120,7 @@ def alarms_of(team: TeamConfig, api_id: str, named: Mapping[str, str]) -> tuple[
     return tuple(alarms)
 
 
-def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
+def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
     """Return the alarms on what the watch function writes each hour."""
     return [
         AlarmSpec(
@@ -155,7 +155,7 @@ def _of_watch(team: TeamConfig, oldest_lock: str, seconds: int) -> list[AlarmSpe
     ]
 
 
-def _delivery_errors(team: TeamConfig, function: str) -> Metric:
+def _delivery_errors(team: Team, function: str) -> Metric:
     """Return the metric of failed deliveries from a function's log to the audit function."""
     group = audit.function_log_group(team.name, function)
     dimensions = {"LogGroupName": group, "DestinationType": "Lambda", "FilterName": SUBSCRIPTION}
@@ -166,7 +166,7 @@ def _failures(function: str) -> tuple[Metric, ...]:
     return tuple(Metric("AWS/Lambda", name, {"FunctionName": function}) for name in ("Errors", "Throttles"))
 
 
-def _watched(team: TeamConfig, metric: watching.Metric) -> Metric:
+def _watched(team: Team, metric: watching.Metric) -> Metric:
     return Metric(watching.NAMESPACE, metric.value, {watching.DIMENSION: team.name})
 
 
@@ -177,7 +177,7 @@ class Alarms(Construct):
         self,
         scope: Construct,
         construct_id: str,
-        team: TeamConfig,
+        team: Team,
         topic: str,
         target: Target,
         functions: Functions,

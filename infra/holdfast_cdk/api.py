@@ -24,7 +24,7 @@ from holdfast_cdk.config import Target
 from holdfast_cdk.domain_settings import DomainSettings
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.lambdas import Functions, audit_log
-from holdfast_cdk.team_settings import FEW_BURST, FEW_RATE, FIND_BURST, FIND_RATE, TeamConfig, Throttling
+from holdfast_cdk.team_settings import FEW_BURST, FEW_RATE, FIND_BURST, FIND_RATE, Team, Throttling
 
 BURST_OF_A_PAGE: Final = 3 * FEW_BURST
 """Requests at once for files of the console: a page, its script and its style."""
@@ -161,7 +161,7 @@ class Api(Construct):
     """
 
     def __init__(
-        self, scope: Construct, construct_id: str, team: TeamConfig, target: Target, functions: Functions
+        self, scope: Construct, construct_id: str, team: Team, target: Target, functions: Functions
     ) -> None:
         super().__init__(scope, construct_id)
         api = apigatewayv2.HttpApi(

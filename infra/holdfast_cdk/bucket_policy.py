@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 
 from holdfast.cloud.staging import UPLOAD_SECONDS
 from holdfast_cdk import keys
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 
 # All keys of one condition must match. A negated comparison also matches a missing header, hence the `Null`
 # beside it.
@@ -28,9 +28,7 @@ _WITHOUT_CONDITION: Mapping[str, Any] = {
 _ENCRYPTION = "s3:x-amz-server-side-encryption"
 
 
-def deny_statements(
-    bucket: s3.IBucket, key_arns: Sequence[str], team: TeamConfig
-) -> list[iam.PolicyStatement]:
+def deny_statements(bucket: s3.IBucket, key_arns: Sequence[str], team: Team) -> list[iam.PolicyStatement]:
     """Return the deny statements of a team's state bucket, except the statements about TLS."""
     locks, states = bucket.arn_for_objects("*.tflock"), bucket.arn_for_objects("*.tfstate")
     records = [
@@ -84,7 +82,7 @@ def deny_old_tls(bucket: s3.IBucket) -> list[iam.PolicyStatement]:
     ]
 
 
-def deny_addresses_from_elsewhere(bucket: s3.IBucket, team: TeamConfig) -> list[iam.PolicyStatement]:
+def deny_addresses_from_elsewhere(bucket: s3.IBucket, team: Team) -> list[iam.PolicyStatement]:
     """Return the statement that denies presigned addresses outside the team's networks, if it has networks.
 
     It does not apply to the functions, which sign headers and no addresses. `NotIpAddress` also holds for a
@@ -156,7 +154,7 @@ def _one_or_all(values: Sequence[str]) -> str | list[str]:
     return values[0] if len(values) == 1 else [*values]
 
 
-def _deny_retention(bucket: s3.IBucket, team: TeamConfig) -> iam.PolicyStatement:
+def _deny_retention(bucket: s3.IBucket, team: Team) -> iam.PolicyStatement:
     action, objects = "s3:PutObjectRetention", [bucket.arn_for_objects("*")]
     if team.retention is None:
         return _deny("RefuseRetention", action, objects)

@@ -7,18 +7,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from holdfast.team import LAMBDA_PYTHON
-from holdfast_cdk import console
+from holdfast_cdk import console, places
 from holdfast_cdk.bytecode import CompileError, Compiler, Native, lambda_compiler
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.sources import SourceError, fields_read, sources_of
-
-ROOT: Final = Path(__file__).resolve().parents[2]
 
 _FOR_LAMBDA: Final = (
     *("--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_28_aarch64"),
@@ -70,8 +69,8 @@ def bundle(
     function: str,
     target: Literal["aws", "local"],
     *,
-    functions: Path = ROOT / "functions",
-    build: Path = ROOT / ".build",
+    functions: Path = places.FUNCTIONS,
+    build: Path = places.BUILD,
     bytecode: bool = True,
 ) -> Bundle:
     """Bundle one function, or return the bundle that an earlier run built from the same sources.
@@ -128,16 +127,29 @@ def bundle(
     return Bundle(function, _built(build / f"{function}-{target}-{digest[:12]}", assemble), digest, fields)
 
 
+@cache
+def bundles(target: Literal["aws", "local"], *, bytecode: bool) -> Mapping[str, Bundle]:
+    """Return function name -> its bundle, for every function; see `bundle`."""
+    try:
+        places.check()
+    except places.PlaceError as error:
+        raise BundleError(str(error)) from None
+    return {spec.name: bundle(spec.folder, target, bytecode=bytecode) for spec in FUNCTIONS}
+
+
 def _names_a_package(requirements: Path) -> bool:
     return any(line and not line.startswith("#") for line in requirements.read_text().splitlines())
 
 
 def _console_files(build: Path) -> dict[Path, bytes]:
     """Return path -> content of the console's files, built once for each state of their sources."""
-    try:
-        built = _built(build / f"console-files-{console.digest()[:12]}", console.build)
-    except console.ConsoleError as error:
-        raise BundleError(str(error)) from error
+    if places.IS_INSTALLED:
+        built = places.CONSOLE
+    else:
+        try:
+            built = _built(build / f"console-files-{console.digest()[:12]}", console.build)
+        except console.ConsoleError as error:
+            raise BundleError(str(error)) from error
     return {Path(_CONSOLE, "files", path.name): path.read_bytes() for path in sorted(built.iterdir())}
 
 

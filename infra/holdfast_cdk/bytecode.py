@@ -15,9 +15,10 @@ from threading import Lock
 from typing import IO, Final, Protocol, cast
 
 from holdfast.lambda_python import is_lambda_python, lambda_python
+from holdfast_cdk import places
 
 _SCRIPT: Final = Path(__file__).with_name("compile.mjs")
-_PYODIDE: Final = Path(__file__).resolve().parents[2] / "node_modules" / "pyodide"
+_PYODIDE: Final = places.CLONE / "node_modules" / "pyodide"
 
 # The bytecode is never checked against its source: archives change the times of files. A file that does not
 # compile, such as a package's code for another Python, is left as it is. Python replaces the name of the file

@@ -4,7 +4,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,8 +13,8 @@ from holdfast import team as names
 from holdfast_cdk.alarm_settings import TOPIC
 from holdfast_cdk.domain_settings import CERTIFICATE
 from holdfast_cdk.regions import default_quota, partitions
-from holdfast_cdk.settings import SettingError, as_toml, read_settings
-from holdfast_cdk.team_settings import ADMINISTRATOR, GONE, KMS_KEY, LOCAL_ACCOUNT, TeamConfig
+from holdfast_cdk.settings import SettingError, as_toml, read_settings, settings_of
+from holdfast_cdk.team_settings import ADMINISTRATOR, GONE, KMS_KEY, LOCAL_ACCOUNT, Team
 
 _MEMORY_OF_A_FUNCTION: Final = 128
 _MEMORY_OF_A_STATE: Final = 4
@@ -28,23 +28,27 @@ class ConfigError(Exception):
 # --- teams.toml -----------------------------------------------------------------------------------
 
 
-def load_teams(path: Path) -> tuple[TeamConfig, ...]:
+def load_teams(path: Path) -> tuple[Team, ...]:
     """Return the teams of a teams file, in the file's order; raise `ConfigError` if the file has no team."""
     teams = read_teams(path)
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
     check_places(teams, path)
     for team in teams:
-        # Here, because `teams.lock` may have the networks of an earlier release.
-        try:
-            if team.networks:
-                networks.check_new(team.networks)
-        except ValueError as error:
-            raise ConfigError(f"{path}: team '{team.name}': networks: {error}") from None
+        _check_networks(team, path)
     return teams
 
 
-def read_teams(path: Path) -> tuple[TeamConfig, ...]:
+def _check_networks(team: Team, path: Path) -> None:
+    """Check what networks must be now: `teams.lock` may have the networks of an earlier release."""
+    try:
+        if team.networks:
+            networks.check_new(team.networks)
+    except ValueError as error:
+        raise ConfigError(f"{path}: team '{team.name}': networks: {error}") from None
+
+
+def read_teams(path: Path) -> tuple[Team, ...]:
     """Read a teams file, which may be empty, without the checks of `check_places`."""
     document = _read_toml(path)
     for key in document:
@@ -56,7 +60,34 @@ def read_teams(path: Path) -> tuple[TeamConfig, ...]:
     return tuple(_team(path, name, settings) for name, settings in teams.items())
 
 
-def team_named(name: str, teams: Iterable[TeamConfig], path: Path) -> TeamConfig:
+def checked(team: Team) -> Team:
+    """Check a team that a program made, as `load_teams` checks one of a file, and return it."""
+    where = Path("Team(…)")
+    again = _team(where, team.name, _as_values(team))
+    check_places([again], where)
+    _check_networks(again, where)
+    return again
+
+
+def _as_values(table: Any) -> dict[str, object]:
+    """Return those settings of a table that are not the default, as they would be read from a file."""
+    values: dict[str, object] = {}
+    for name, (_, field) in settings_of(type(table)).items():
+        value = getattr(table, name)
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        if value == default:
+            continue
+        match value:
+            case tuple():
+                values[name] = list(value)
+            case _ if is_dataclass(value):
+                values[name] = _as_values(value)
+            case _:
+                values[name] = value
+    return values
+
+
+def team_named(name: str, teams: Iterable[Team], path: Path) -> Team:
     """Return the team with a name; if it does not exist, raise `ConfigError` with the names of all teams."""
     known = {team.name: team for team in teams}
     if name not in known:
@@ -85,7 +116,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def _team(path: Path, name: str, settings: object) -> TeamConfig:
+def _team(path: Path, name: str, settings: object) -> Team:
     if not names.is_name(name):
         raise ConfigError(f"{path}: team {name!r}: write a name of {names.NAME_RULE}")
     if not isinstance(settings, dict):
@@ -94,7 +125,7 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
         if key in GONE:
             raise ConfigError(f"{path}: team '{name}': the setting {key} is gone: {GONE[key]}")
     try:
-        team = read_settings(TeamConfig, settings, more={"name": name})
+        team = read_settings(Team, settings, more={"name": name})
     except SettingError as error:
         raise ConfigError(f"{path}: team '{name}': {error}") from None
     if team.retention and team.history and team.history.days < team.retention.days:
@@ -125,7 +156,7 @@ def _team(path: Path, name: str, settings: object) -> TeamConfig:
     return team
 
 
-def _check_replica(path: Path, team: TeamConfig, region: str) -> None:
+def _check_replica(path: Path, team: Team, region: str) -> None:
     if not (team.account and team.region):
         raise ConfigError(
             f"{path}: team '{team.name}': replica is for one account and region; write account and region too"
@@ -143,7 +174,7 @@ def _check_replica(path: Path, team: TeamConfig, region: str) -> None:
         )
 
 
-def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
+def check_places(teams: Iterable[Team], path: Path) -> None:
     """Check settings that depend on the account and the region of a team, if they are known.
 
     A team without account or region in the file may have those of the credentials in use. `ConfigError` if
@@ -152,7 +183,7 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
     """
     teams = tuple(teams)
     _check_shared(teams, path)
-    partition_of: dict[str, tuple[str, TeamConfig]] = {}
+    partition_of: dict[str, tuple[str, Team]] = {}
     for team in teams:
         _check_arns(team, path)
         _check_keys(team, path)
@@ -170,7 +201,7 @@ def check_places(teams: Iterable[TeamConfig], path: Path) -> None:
                 )
 
 
-def _check_arns(team: TeamConfig, path: Path) -> None:
+def _check_arns(team: Team, path: Path) -> None:
     """Check that what a team's ARNs name is in the team's account, region and partition."""
     partition = partitions().get(team.region or "")
     named = {
@@ -187,9 +218,9 @@ def _check_arns(team: TeamConfig, path: Path) -> None:
                 )
 
 
-def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
+def _check_shared(teams: tuple[Team, ...], path: Path) -> None:
     """Check that no two teams have the same domain."""
-    of_domain: dict[str, TeamConfig] = {}
+    of_domain: dict[str, Team] = {}
     for team in teams:
         if team.domain and (other := of_domain.setdefault(team.domain.name, team)) is not team:
             raise ConfigError(
@@ -198,7 +229,7 @@ def _check_shared(teams: tuple[TeamConfig, ...], path: Path) -> None:
             )
 
 
-def _check_keys(team: TeamConfig, path: Path) -> None:
+def _check_keys(team: Team, path: Path) -> None:
     """Check that a team's keys and their administrators are where S3 and KMS can use them."""
     partition = partitions().get(team.region or "")
     for key in team.kms_keys:
@@ -221,7 +252,7 @@ def _check_keys(team: TeamConfig, path: Path) -> None:
             )
 
 
-def above_quota(team: TeamConfig) -> str | None:
+def above_quota(team: Team) -> str | None:
     """Return a warning if a team's `throttling` is above its region's default quota, else None."""
     rate, burst = default_quota(team.region)
     if team.throttling.rate <= rate and team.throttling.burst <= burst:
@@ -256,7 +287,7 @@ class Target:
     presign_endpoint: str | None = None
     expressions: bool = True
 
-    def place(self, team: TeamConfig) -> TeamConfig:
+    def place(self, team: Team) -> Team:
         return replace(team, account=self.account or team.account, region=self.region or team.region)
 
 

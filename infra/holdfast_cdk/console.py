@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-SOURCES: Final = ROOT / "console"
-_PACKAGES: Final = ROOT / "package-lock.json"
+from holdfast_cdk import places
+
+SOURCES: Final = places.CLONE / "console"
+_PACKAGES: Final = places.CLONE / "package-lock.json"
 _IN_TESTS: Final = SOURCES / "tests"
 
 

@@ -37,7 +37,7 @@ from holdfast_cdk.functions import (
 from holdfast_cdk.key_policy import by_s3
 from holdfast_cdk.state_store import Staging, StateStore, audit_archive, fix_logical_id
 from holdfast_cdk.team_policy import policy_of, retention_of_each_write
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 
 SUBSCRIPTION: Final = "audit"
 """The name of the subscription filter in each audited log group."""
@@ -59,7 +59,7 @@ class Functions(Construct):
         self,
         scope: Construct,
         construct_id: str,
-        team: TeamConfig,
+        team: Team,
         target: Target,
         store: StateStore,
         staging: Staging,
@@ -274,7 +274,7 @@ class Functions(Construct):
         )
 
 
-def _transfers_role(scope: Construct, team: TeamConfig) -> str:
+def _transfers_role(scope: Construct, team: Team) -> str:
     return names.transfers_role(team.name, team.region or Stack.of(scope).region)
 
 

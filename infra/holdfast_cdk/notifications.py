@@ -16,7 +16,7 @@ from holdfast_cdk import keys
 from holdfast_cdk.lambdas import Functions
 from holdfast_cdk.replica import reports_failed_copies
 from holdfast_cdk.state_store import StateStore, bucket_name
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 
 REFUSED: Final = 10
 """Refused sign-ins of a minute, of all sources together, at which the alarm rings."""
@@ -24,7 +24,7 @@ _QUIET_MINUTES: Final = 5
 """Minutes without so many, after which the alarm may ring again."""
 
 
-def notify_audit_function(team: TeamConfig, store: StateStore, functions: Functions) -> None:
+def notify_audit_function(team: Team, store: StateStore, functions: Functions) -> None:
     """Have the bucket notify the audit function of what only the bucket knows.
 
     People change tokens and trust records with AWS credentials and without the API. With a replica and its
@@ -75,7 +75,7 @@ class RefusedSignIns(Construct):
     """The alarm on refused sign-ins, which notifies the topic of `notify`."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, team: TeamConfig, topic: str, functions: Functions
+        self, scope: Construct, construct_id: str, team: Team, topic: str, functions: Functions
     ) -> None:
         super().__init__(scope, construct_id)
         # A dimension could only be a field of the event, and events do not name their team.

@@ -21,7 +21,7 @@ from holdfast_cdk import keys
 from holdfast_cdk.config import Target
 from holdfast_cdk.key_policy import by_s3
 from holdfast_cdk.state_store import StateStore, bucket_name, lifecycle, private_bucket, state_key
-from holdfast_cdk.team_settings import Replica, TeamConfig
+from holdfast_cdk.team_settings import Replica, Team
 
 _EVERY_OBJECT = "S3 copies every object of these folders."
 _COPIED = (keys.STATES, keys.TOKENS, keys.TRUST, keys.WORKSPACES, keys.FREEZES)
@@ -32,7 +32,7 @@ _COPIED = (keys.STATES, keys.TOKENS, keys.TRUST, keys.WORKSPACES, keys.FREEZES)
 class ReplicaStack(Stack):
     """The replica of one team's state bucket."""
 
-    def __init__(self, scope: Construct, team: TeamConfig, replica: Replica, target: Target) -> None:
+    def __init__(self, scope: Construct, team: Team, replica: Replica, target: Target) -> None:
         source = target.place(team)
         team = replace(source, region=replica.region)
         super().__init__(
@@ -85,12 +85,12 @@ class ReplicaStack(Stack):
             Validations.of(role).acknowledge(Acknowledgment(id=rule, reason=why))
 
 
-def reports_failed_copies(team: TeamConfig) -> bool:
+def reports_failed_copies(team: Team) -> bool:
     """Return whether a team's topic is notified of each state that S3 could not copy to the replica."""
     return bool(team.replica and team.notify and Event.REPLICA_FAILED in team.notify.events)
 
 
-def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
+def replicate(store: StateStore, team: Team, replica: Replica) -> None:
     """Let S3 copy each new version, with its metadata, tags and retention, and each delete marker.
 
     Without the delete markers a deleted state would come back. S3 never copies the removal of a version, so
@@ -134,9 +134,7 @@ def replicate(store: StateStore, team: TeamConfig, replica: Replica) -> None:
     )
 
 
-def _permissions(
-    source: TeamConfig, replica: TeamConfig, key: kms.IKey | None
-) -> Sequence[iam.PolicyStatement]:
+def _permissions(source: Team, replica: Team, key: kms.IKey | None) -> Sequence[iam.PolicyStatement]:
     """Return what S3 needs to copy objects with Object Lock and tags.
 
     See https://docs.aws.amazon.com/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html and, for
@@ -196,7 +194,7 @@ def _permissions(
     return statements
 
 
-def _own_keys(team: TeamConfig) -> str:
+def _own_keys(team: Team) -> str:
     return f"arn:{Aws.PARTITION}:kms:{team.region}:{team.account}:key/*"
 
 
@@ -224,15 +222,15 @@ def _refuse_to_others(bucket: s3.IBucket, role_arn: str) -> Sequence[iam.PolicyS
     ]
 
 
-def _bucket_arn(team: TeamConfig) -> str:
+def _bucket_arn(team: Team) -> str:
     return f"arn:{Aws.PARTITION}:s3:::{bucket_name(team)}"
 
 
-def _role_arn(source: TeamConfig) -> str:
+def _role_arn(source: Team) -> str:
     role = names.replication_role(source.name, str(source.region))
     return f"arn:{Aws.PARTITION}:iam::{source.account}:role/{role}"
 
 
-def _alias(team: TeamConfig) -> str:
+def _alias(team: Team) -> str:
     """Return the name by which the team's stack knows the key of the other region."""
     return f"alias/holdfast-{team.name}-replica"

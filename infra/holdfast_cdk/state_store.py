@@ -20,7 +20,7 @@ from holdfast_cdk.bucket_policy import (
 )
 from holdfast_cdk.key_policy import key_policy
 from holdfast_cdk.notify_settings import AuditArchive
-from holdfast_cdk.team_settings import History, Retention, TeamConfig
+from holdfast_cdk.team_settings import History, Retention, Team
 
 
 class StateStore(Construct):
@@ -36,7 +36,7 @@ class StateStore(Construct):
         key_arns: the KMS keys of the objects: the bucket's key, and those before and after it.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, team: TeamConfig) -> None:
+    def __init__(self, scope: Construct, construct_id: str, team: Team) -> None:
         super().__init__(scope, construct_id)
         self.keys = {
             name: state_key(self, team)
@@ -74,7 +74,7 @@ class StateStore(Construct):
         for statement in deny_statements(self.bucket, self.key_arns, team):
             self.bucket.add_to_resource_policy(statement)
 
-    def _access_logs_bucket(self, team: TeamConfig) -> s3.IBucket:
+    def _access_logs_bucket(self, team: Team) -> s3.IBucket:
         """Return the team's own bucket for access logs, or create one."""
         if team.access_logs is not None:
             return s3.Bucket.from_bucket_name(self, "TeamsAccessLogs", team.access_logs.bucket)
@@ -99,7 +99,7 @@ class Staging(Construct):
         bucket: named by CloudFormation: a name like the state bucket's would be too long for S3.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None, team: TeamConfig) -> None:
+    def __init__(self, scope: Construct, construct_id: str, key: kms.IKey | None, team: Team) -> None:
         super().__init__(scope, construct_id)
         one_day = Duration.days(1)
         self.bucket = private_bucket(
@@ -129,7 +129,7 @@ class Staging(Construct):
         )
 
 
-def state_key(scope: Construct, team: TeamConfig) -> kms.IKey:
+def state_key(scope: Construct, team: Team) -> kms.IKey:
     """Create a stack's own key for a team's states."""
     description = f"Holdfast: encrypts the states of team {team.name}"
     # Without the key the whole history is lost. The key also stays if the deployment that creates it is
@@ -182,7 +182,7 @@ def audit_archive(scope: Construct, settings: AuditArchive) -> s3.Bucket:
     return bucket
 
 
-def bucket_name(team: TeamConfig) -> str:
+def bucket_name(team: Team) -> str:
     """Return the name of a team's state bucket."""
     return names.bucket_name(team.name, team.account or Aws.ACCOUNT_ID, team.region or Aws.REGION)
 

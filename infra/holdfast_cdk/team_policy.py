@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from holdfast.access import OwnLocks
 from holdfast.policy import Policy
 from holdfast.s3 import retention as object_lock
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 
 _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "COMPLIANCE"]]] = {
     "governance": "GOVERNANCE",
@@ -16,9 +16,9 @@ _MODES: Final[dict[Literal["governance", "compliance"], Literal["GOVERNANCE", "C
 """A retention mode in teams.toml -> its name in S3."""
 
 
-def policy_of(team: TeamConfig) -> Policy:
+def policy_of(team: Team) -> Policy:
     """Return the policy of a team. A field with the name and the type of a setting has its value."""
-    types = {setting.name: setting.type for setting in fields(TeamConfig)}
+    types = {setting.name: setting.type for setting in fields(Team)}
     same: dict[str, Any] = {
         each.name: getattr(team, each.name) for each in fields(Policy) if types.get(each.name) == each.type
     }
@@ -35,7 +35,7 @@ def policy_of(team: TeamConfig) -> Policy:
     )
 
 
-def retention_of_each_write(team: TeamConfig) -> object_lock.Retention | None:
+def retention_of_each_write(team: Team) -> object_lock.Retention | None:
     """Return the retention that every write of a state requests.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The settings of a team: each is a field of `TeamConfig`, or of a table in it.
+"""The settings of a team: each is a field of `Team`, or of a table in it.
 
 `holdfast_cdk.config` reads them, and checks what concerns more than one setting or team.
 """
@@ -190,7 +190,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TeamConfig:
+class Team:
     """A team; its name is part of the names of its stack, its bucket and its log groups."""
 
     name: str

@@ -1,6 +1,5 @@
 """The stack of one team. It shares nothing with another team's stack."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
@@ -9,9 +8,10 @@ from constructs import Construct
 
 from holdfast import team as names
 from holdfast import watching
+from holdfast_cdk import bundle
 from holdfast_cdk.alarms import Alarms
 from holdfast_cdk.api import Api
-from holdfast_cdk.config import Target, above_quota
+from holdfast_cdk.config import AWS, Target, above_quota, checked
 from holdfast_cdk.keep_warm import KeepWarm
 from holdfast_cdk.lambdas import Bundles, Functions
 from holdfast_cdk.notifications import RefusedSignIns, notify_audit_function
@@ -19,33 +19,67 @@ from holdfast_cdk.replica import ReplicaStack, replicate
 from holdfast_cdk.settings import as_toml
 from holdfast_cdk.state_store import Staging, StateStore
 from holdfast_cdk.team_policy import retention_of_each_write
-from holdfast_cdk.team_settings import History, TeamConfig
+from holdfast_cdk.team_settings import History, Team
 from holdfast_cdk.watch import Watch
 
 IMPORT: Final = "import"
 """The name of the context value with which `cdk import` imports the bucket of a removed team: an imported
 resource may refer to imported resources alone, and the bucket's notifications refer to a function."""
 
+FEATURE_FLAGS: Final = (
+    "@aws-cdk/aws-s3:createDefaultLoggingPolicy",
+    "@aws-cdk/aws-s3:publicAccessBlockedByDefault",
+    "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy",
+    "@aws-cdk/core:checkSecretUsage",
+)
+"""The feature flags of the CDK on which the templates depend. An app need not set them."""
+
 
 class TeamStack(Stack):
-    """The stack of a team: its state store, functions and API."""
+    """The stack of a team: its state store, functions and API.
 
-    def __init__(self, scope: Construct, team: TeamConfig, target: Target, bundles: Bundles) -> None:
-        team = target.place(team)
+    Attributes:
+        api_address: the base URL of the API.
+        bucket: the bucket with the states.
+        replica: the stack of the replica, in the region of the setting `replica`; None without it.
+    """
+
+    def __init__(
+        self, scope: Construct, team: Team, *, target: Target = AWS, bundles: Bundles | None = None
+    ) -> None:
+        """Create the stack `Holdfast-<team>` in an app or in a stage, and the stack of the team's replica.
+
+        Args:
+            bundles: the code of the functions; by default, it is bundled in the folder `.holdfast`.
+
+        Raises:
+            ConfigError: a setting is invalid; the message names it and says what to write.
+            BundleError: the functions cannot be bundled; the message says why.
+        """
+        team = target.place(checked(team))
         super().__init__(
             scope,
             names.stack_name(team.name),
+            # Also in a stage: the command finds a team's stack by this name.
+            stack_name=names.stack_name(team.name),
             description=f"Holdfast: Terraform state backend of team {team.name}",
             env=Environment(account=team.account, region=team.region),
             tags={**team.tags, names.TAG: team.name},
             termination_protection=target.termination_protection,
         )
+        for feature_flag in FEATURE_FLAGS:
+            self.node.set_context(feature_flag, True)
+        if bundles is None:
+            bundles = bundle.bundles(target.name, bytecode=has_bytecode(self))
         store = StateStore(self, "StateStore", team)
         staging = Staging(self, "Staging", store.key, team)
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
-        if team.replica:
+        self.api_address, self.bucket = api.address, store.bucket
+        self.replica = ReplicaStack(scope, team, team.replica, target) if team.replica else None
+        if team.replica and self.replica:
             replicate(store, team, team.replica)
+            self.add_stack_dependency(self.replica)
         if team.keep_warm:
             KeepWarm(self, "KeepWarm", functions)
         if team.watch:
@@ -87,21 +121,9 @@ class TeamStack(Stack):
             Validations.of(self).add_warning("holdfast:throttling", what)
 
 
-def team_stacks(
-    scope: Construct, teams: Sequence[TeamConfig], target: Target, bundles: Bundles
-) -> list[TeamStack]:
-    """Create the stack of each team and of its replica.
-
-    Returns:
-        The teams' stacks. A team's stack depends on its replica, so that both are deployed.
-    """
-    stacks = []
-    for team in teams:
-        stack = TeamStack(scope, team, target, bundles)
-        if team.replica:
-            stack.add_stack_dependency(ReplicaStack(scope, team, team.replica, target))
-        stacks.append(stack)
-    return stacks
+def has_bytecode(scope: Construct) -> bool:
+    """Return whether the functions are compiled: they are, without `-c without_bytecode=true`."""
+    return scope.node.try_get_context("without_bytecode") not in (True, "true")
 
 
 def imports(scope: Construct) -> bool:
@@ -109,7 +131,7 @@ def imports(scope: Construct) -> bool:
     return scope.node.try_get_context(IMPORT) in (True, "true")
 
 
-def what_stays_for_ever(team: TeamConfig) -> str | None:
+def what_stays_for_ever(team: Team) -> str | None:
     """Return a warning if versions accumulate for ever with a team's settings, else None.
 
     Delete markers have no tags. So only `history` removes a delete marker beside other versions of its key.

@@ -17,7 +17,7 @@ from pathlib import Path
 from holdfast.networks import covers
 from holdfast_cdk.config import ConfigError, read_teams
 from holdfast_cdk.settings import as_toml
-from holdfast_cdk.team_settings import LOCAL_ACCOUNT, TeamConfig
+from holdfast_cdk.team_settings import LOCAL_ACCOUNT, Team
 
 _HEADER = """\
 # Where each team's stack is. Written by `cdk`; commit it together with the teams file.
@@ -40,7 +40,7 @@ class TeamsLock:
             raise ConfigError(f"{teams_file}: lock files are named like that; write -c teams=<name>.toml")
         self._known = _read(self.path)
 
-    def check(self, teams: Sequence[TeamConfig]) -> None:
+    def check(self, teams: Sequence[Team]) -> None:
         """Raise `ConfigError` if a team was removed, renamed or moved, or if it swaps or drops its key.
 
         Nothing is written.
@@ -54,7 +54,7 @@ class TeamsLock:
                     f"{self.path}"
                 )
 
-    def check_networks(self, teams: Iterable[TeamConfig], address: object) -> None:
+    def check_networks(self, teams: Iterable[Team], address: object) -> None:
         """Raise `ConfigError` if new or changed networks would lock out who deploys.
 
         Args:
@@ -66,7 +66,7 @@ class TeamsLock:
             if team.networks and team.networks != checked.get(team.name) and address != ELSEWHERE:
                 _check_address(team, address)
 
-    def record(self, teams: Sequence[TeamConfig], deployed: Collection[str]) -> bool:
+    def record(self, teams: Sequence[Team], deployed: Collection[str]) -> bool:
         """Write the teams' recorded settings; return whether the file changed.
 
         Args:
@@ -84,7 +84,7 @@ class TeamsLock:
         return True
 
 
-def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple[TeamConfig, ...]:
+def placed(teams: Iterable[Team], environment: Mapping[str, str]) -> tuple[Team, ...]:
     """Return the teams with the account and region of their deployment.
 
     A team without these settings is deployed to the account and region of the credentials, which `cdk` passes
@@ -99,7 +99,7 @@ def placed(teams: Iterable[TeamConfig], environment: Mapping[str, str]) -> tuple
     )
 
 
-def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
+def _moved(old: Team, now: Team) -> str | None:
     """Return what a team would lose, and what to write instead; None if no recorded setting changed."""
     for setting in ("account", "region"):
         before, after = getattr(old, setting), getattr(now, setting)
@@ -124,7 +124,7 @@ def _moved(old: TeamConfig, now: TeamConfig) -> str | None:
     return None
 
 
-def check_loopback(teams: Iterable[TeamConfig]) -> None:
+def check_loopback(teams: Iterable[Team]) -> None:
     """Raise `ConfigError` if networks would refuse everybody: to the local AWS every client is 127.0.0.1."""
     for team in teams:
         if team.networks and not covers(team.networks, LOOPBACK):
@@ -134,7 +134,7 @@ def check_loopback(teams: Iterable[TeamConfig]) -> None:
             )
 
 
-def _check_address(team: TeamConfig, address: object) -> None:
+def _check_address(team: Team, address: object) -> None:
     """Raise `ConfigError` unless an address is in a team's networks."""
     or_else = f"or -c address={ELSEWHERE} if you need no access yourself"
     if address is None:
@@ -157,7 +157,7 @@ def _check_address(team: TeamConfig, address: object) -> None:
         )
 
 
-def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
+def _gone(old: Team, new: Sequence[Team]) -> str:
     renamed = [team for team in new if team.account == old.account]
     renamed = renamed or [team for team in new if team.account is None]
     became = "is not among the teams any more"
@@ -170,20 +170,18 @@ def _gone(old: TeamConfig, new: Sequence[TeamConfig]) -> str:
     )
 
 
-def _recorded(
-    teams: Iterable[TeamConfig], known: Iterable[TeamConfig], deployed: Collection[str]
-) -> tuple[TeamConfig, ...]:
+def _recorded(teams: Iterable[Team], known: Iterable[Team], deployed: Collection[str]) -> tuple[Team, ...]:
     """Return the file's records, sorted by name: a record for each team whose account is known."""
     before = {team.name: team for team in known}
     recorded = []
     for team in sorted(teams, key=lambda team: team.name):
-        old = before.get(team.name, TeamConfig(name=team.name))
+        old = before.get(team.name, Team(name=team.name))
         account, region = team.account or old.account, team.region or old.region
         if account:
             keys_of = team if team.name in deployed or team.name not in before else old
             networks = team.networks if team.name in deployed else old.networks
             recorded.append(
-                TeamConfig(
+                Team(
                     name=team.name,
                     account=account,
                     region=region,
@@ -195,7 +193,7 @@ def _recorded(
     return tuple(recorded)
 
 
-def _content(teams: Iterable[TeamConfig]) -> str:
+def _content(teams: Iterable[Team]) -> str:
     content = [_HEADER]
     for team in teams:
         values = {setting: getattr(team, setting) for setting in _REMEMBERED}
@@ -204,7 +202,7 @@ def _content(teams: Iterable[TeamConfig]) -> str:
     return "".join(content)
 
 
-def _read(path: Path) -> tuple[TeamConfig, ...]:
+def _read(path: Path) -> tuple[Team, ...]:
     if not path.exists():
         return ()
     try:

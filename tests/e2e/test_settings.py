@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from gateway.function import WARM_UP
+from holdfast_cdk import team_settings
 from holdfast_cdk.config import load_teams
-from holdfast_cdk.team_settings import TeamConfig
 from local_aws.server import LocalAws
 from tests.e2e.conftest import TEAMS, TEAMS_FILE
 from tests.support import access_commands, documents
@@ -48,11 +48,11 @@ def assert_retained_for_a_day(team: Team, key: str, before: datetime, version_id
 
 def test_the_teams_differ_in_every_setting_but_those_that_their_file_names() -> None:
     default, *others = load_teams(TEAMS_FILE)
-    assert default == TeamConfig(name=default.name)
+    assert default == team_settings.Team(name=default.name)
 
     same = {
         field.name
-        for field in fields(TeamConfig)
+        for field in fields(team_settings.Team)
         if all(getattr(team, field.name) == getattr(default, field.name) for team in others)
     }
     retentions = {(team.retention.mode, team.retention.bucket_default) for team in others if team.retention}

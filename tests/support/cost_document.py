@@ -13,7 +13,7 @@ from holdfast_cdk.alarm_settings import AlarmSettings
 from holdfast_cdk.alarms import alarms_of
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.keep_warm import MINUTES
-from holdfast_cdk.team_settings import FEW_RATE, Memory, TeamConfig, Throttling
+from holdfast_cdk.team_settings import FEW_RATE, Memory, Team, Throttling
 from tests.support.request_budget import ACQUIRE, READ, RELEASE, WRITE
 
 _RUNS: Final = (100, 1_000, 10_000)
@@ -43,7 +43,7 @@ _WARM_MS: Final = 100
 _AND_ITS_AUDIT: Final = 2
 """Invocations for each of backend, session function and authorizer: the audit function copies its line."""
 _AUDIT_MEGABYTES: Final = next(
-    TeamConfig(name="team").memory.of(spec) for spec in FUNCTIONS if spec.name == "audit_trail"
+    Team(name="team").memory.of(spec) for spec in FUNCTIONS if spec.name == "audit_trail"
 )
 _AUDIT_COLD_SECONDS: Final = 4.0
 _AUDIT_WARM_SECONDS: Final = 0.3
@@ -117,7 +117,7 @@ def month(runs: int) -> Month:
 
     A run is a plan in one CI job and an apply in another, which both sign in.
     """
-    team = TeamConfig(name="team")
+    team = Team(name="team")
     commands = (_PLAN, _APPLY)
     api = sum(1 + len(command) for command in commands)
     s3 = [method for command in commands for verb in (_SESSION, *command) for method in verb]
@@ -148,7 +148,7 @@ def functions_price(requests: int, *, session: bool = True) -> float:
     """
     authorized = _AUTHORIZED if session else 1
     invocations = requests + session + authorized
-    seconds = _gb_seconds(requests, authorized, TeamConfig(name="team").memory, session=session)
+    seconds = _gb_seconds(requests, authorized, Team(name="team").memory, session=session)
     return _AND_ITS_AUDIT * invocations * _INVOCATION + seconds * GB_SECOND
 
 
@@ -252,7 +252,7 @@ def _floods(memory: Memory) -> str:
     )
 
 
-def alarms_price(team: TeamConfig) -> float:
+def alarms_price(team: Team) -> float:
     """Return the price of a team's alarms and of the metrics that exist for them."""
     named = {spec.name: spec.name for spec in FUNCTIONS if team.has(spec)}
     metrics = [metric for alarm in alarms_of(team, "", named) for metric in alarm.metrics]
@@ -262,7 +262,7 @@ def alarms_price(team: TeamConfig) -> float:
 
 def keep_warm_price() -> float:
     """Return what the warm-ups of a month cost: invocations, starts, Lambda's lines in the log."""
-    team, hours = TeamConfig(name="team"), 24 * _DAYS_OF_A_MONTH
+    team, hours = Team(name="team"), 24 * _DAYS_OF_A_MONTH
     calls, starts = hours * 60 / MINUTES, hours / _PROCESS_HOURS
     price = 0.0
     for spec in (spec for spec in FUNCTIONS if spec.kept_warm):
@@ -275,7 +275,7 @@ def keep_warm_price() -> float:
 
 def _watch_price() -> float:
     """Return what the hourly looks of a month cost, which find each function cold, and of their metrics."""
-    (megabytes,) = (TeamConfig(name="team").memory.of(spec) for spec in FUNCTIONS if spec.name == "watch")
+    (megabytes,) = (Team(name="team").memory.of(spec) for spec in FUNCTIONS if spec.name == "watch")
     looking = _INVOCATION + _seconds(_COLD_MS["backend"], megabytes) * megabytes / 1024 * GB_SECOND
     probing = api_price(2) + functions_price(2, session=False) + s3_price(Counter((*ACQUIRE, *RELEASE)))
     return _WATCHED + 24 * _DAYS_OF_A_MONTH * (looking + probing)
@@ -303,7 +303,7 @@ def dollars(amount: float) -> str:
 
 
 def document() -> str:
-    team = TeamConfig(name="team")
+    team = Team(name="team")
     memory = team.memory
     topic = "arn:aws:sns:us-east-1:123456789012:operations"
     alarmed = replace(team, watch=True, alarms=AlarmSettings(topic=topic))

@@ -8,20 +8,20 @@ from holdfast_cdk.alarm_settings import AlarmSettings
 from holdfast_cdk.config import load_teams
 from holdfast_cdk.domain_settings import DomainSettings
 from holdfast_cdk.notify_settings import AuditArchive, Notify
-from holdfast_cdk.team_settings import AccessLogs, History, Memory, Replica, Retention, TeamConfig, Throttling
+from holdfast_cdk.team_settings import AccessLogs, History, Memory, Replica, Retention, Team, Throttling
 
-DEFAULT: Final = TeamConfig(name="ops")
+DEFAULT: Final = Team(name="ops")
 """The team without any setting."""
 
 
-def _of_the_end_to_end_tests() -> TeamConfig:
+def _of_the_end_to_end_tests() -> Team:
     """Return a team with each setting of the teams of the end-to-end tests that is not the default."""
     teams = load_teams(Path(__file__).parents[1] / "e2e" / "teams.toml")
     return replace(
         DEFAULT,
         **{
             setting.name: value
-            for setting in fields(TeamConfig)
+            for setting in fields(Team)
             for team in teams
             if setting.name != "name"
             and (value := getattr(team, setting.name)) != getattr(DEFAULT, setting.name)

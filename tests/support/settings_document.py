@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, asdict
 from typing import Any
 
 from holdfast_cdk.settings import NamedTexts, Setting, Table, Texts, as_toml, settings_of
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from tests.support.pages import page
 
 PATH = page("settings.md")
@@ -25,7 +25,7 @@ def _table() -> Iterator[str]:
     yield "| Setting | Write | Default | Meaning |"
     yield "| --- | --- | --- | --- |"
     first: dict[str, str] = {}
-    for name, setting, field in _settings(TeamConfig):
+    for name, setting, field in _settings(Team):
         written = _written(setting)
         if written.count(",") > 9 and first.setdefault(written, name) != name:
             written = f"as for `{first[written]}`"
@@ -36,7 +36,7 @@ def _changes() -> Iterator[str]:
     yield "| Setting | On a deployed team |"
     yield "| --- | --- |"
     alike: dict[str, list[str]] = {}
-    for name, setting, _ in _settings(TeamConfig):
+    for name, setting, _ in _settings(Team):
         if setting.deployed:
             alike.setdefault(setting.deployed, []).append(f"`{name}`")
     for sentence, names in alike.items():

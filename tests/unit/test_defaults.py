@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.team import CREDENTIALS_CACHED
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.settings import Table, as_toml, settings_of
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from tests.support.pages import ROOT, text
 from tests.unit.test_documents import BY_HAND
 
@@ -41,7 +41,7 @@ class Place(NamedTuple):
         return f"{self.path.relative_to(ROOT)}:{self.number}"
 
 
-def defaults(table: type = TeamConfig, prefix: str = "") -> Iterator[tuple[str, object]]:
+def defaults(table: type = Team, prefix: str = "") -> Iterator[tuple[str, object]]:
     """Yield every setting of a team that has a default, with it."""
     for name, (setting, field) in settings_of(table).items():
         if isinstance(setting.kind, Table):

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pytest
 
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from local_aws import up as local_aws_up
 from local_aws.clients import s3_client, said_plainly
 from local_aws.failure import LocalAwsError
@@ -174,7 +174,7 @@ def test_deployed_teams_are_known_by_their_buckets_when_the_record_is_gone(tmp_p
     ],
 )
 def test_teams_are_asked_for_by_name_or_all_at_once(requested: str | None, means: set[str]) -> None:
-    teams = [TeamConfig(name=name) for name in ("platform", "payments", "ops")]
+    teams = [Team(name=name) for name in ("platform", "payments", "ops")]
     assert requested_teams(requested, teams) == means
 
 
@@ -240,7 +240,7 @@ def test_when_another_team_becomes_the_first_the_connection_is_its_own_with_a_to
     def is_taken(connection: Connection, _: LocalAws) -> bool:
         return connection == Connection(PAYMENTS.api_address, "new", "hush")
 
-    teams = (TeamConfig(name="payments"), TeamConfig(name="platform"))
+    teams = (Team(name="payments"), Team(name="platform"))
     monkeypatch.setattr(local_aws_up, "_configured_teams", lambda: teams)
     monkeypatch.setattr(local_aws_up, "_bring_up", lambda *_: Deployment("1", "2", (PAYMENTS, PLATFORM)))
     monkeypatch.setattr(local_aws_up, "_is_taken", is_taken)
@@ -270,7 +270,7 @@ def test_who_must_declare_names_is_told_the_command(
     capsys: pytest.CaptureFixture[str],
     new_states: Literal["any", "declared"],
 ) -> None:
-    teams = (TeamConfig(name="platform", new_states=new_states), TeamConfig(name="payments"))
+    teams = (Team(name="platform", new_states=new_states), Team(name="payments"))
     known = Connection(PLATFORM.api_address, "id", "secret")
     monkeypatch.setattr(local_aws_up, "_configured_teams", lambda: teams)
     monkeypatch.setattr(local_aws_up, "_bring_up", lambda *_: Deployment("1", "2", (PLATFORM,)))

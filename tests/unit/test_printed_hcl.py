@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from holdfast_cli.commands.table import parser
 from local_aws import up
 from local_aws.home import Connection, DeployedTeam, Deployment, Home
@@ -71,7 +71,7 @@ def printed_by_make_up() -> str:
     teams = (DeployedTeam("platform", ADDRESSES[1], "bucket"),)
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
         patch.setattr(up, "holdfast", lambda *_: "")  # `backend-config`
-        configured = {"platform": TeamConfig(name="platform")}
+        configured = {"platform": Team(name="platform")}
         up._print_next(Home(ROOT / ".local"), Deployment("", "", teams), configured)  # noqa: SLF001
     return printed.getvalue()
 

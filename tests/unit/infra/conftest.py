@@ -18,8 +18,8 @@ from holdfast_cdk.config import AWS, Target, load_teams, local
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.lambdas import Bundles
 from holdfast_cdk.sources import fields_read, sources_of
-from holdfast_cdk.team_settings import TeamConfig
-from holdfast_cdk.team_stack import team_stacks
+from holdfast_cdk.team_settings import Team
+from holdfast_cdk.team_stack import TeamStack
 from tests.support.every_setting import EVERY_SETTING, IN_ANOTHER_REGION
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -96,7 +96,7 @@ class Synthesized:
                 return value
 
 
-Synthesize = Callable[[Sequence[TeamConfig], Target], dict[str, Synthesized]]
+Synthesize = Callable[[Sequence[Team], Target], dict[str, Synthesized]]
 
 
 @pytest.fixture(scope="session")
@@ -122,9 +122,10 @@ def new_app(outdir: Path) -> App:
 def synthesize(tmp_path_factory: pytest.TempPathFactory, bundles: Bundles) -> Synthesize:
     """Make the stacks of some teams, with the settings of cdk.json."""
 
-    def synthesize(teams: Sequence[TeamConfig], target: Target) -> dict[str, Synthesized]:
+    def synthesize(teams: Sequence[Team], target: Target) -> dict[str, Synthesized]:
         app = new_app(tmp_path_factory.mktemp("cdk.out"))
-        team_stacks(app, teams, target, bundles)
+        for team in teams:
+            TeamStack(app, team, target=target, bundles=bundles)
         assembly = app.synth()
         manifest = json.loads((Path(assembly.directory) / "manifest.json").read_text())
         assert not manifest.get("missing"), "the app looks something up"
@@ -170,7 +171,7 @@ def stack(stacks: dict[str, Synthesized], team: str) -> Synthesized:
 @pytest.fixture(scope="session")
 def default(synthesize: Synthesize) -> Synthesized:
     """A team without any setting."""
-    return synthesize([TeamConfig(name="plain")], AWS)["Holdfast-plain"]
+    return synthesize([Team(name="plain")], AWS)["Holdfast-plain"]
 
 
 @pytest.fixture(scope="session")

@@ -8,17 +8,17 @@ from typing import Final
 import pytest
 
 from holdfast_cdk.config import AWS
-from holdfast_cdk.team_settings import Retention, TeamConfig
+from holdfast_cdk.team_settings import Retention, Team
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, matching
 from tests.unit.infra.conftest import Synthesize
 
 # The teams whose policies differ, named after what differs.
 TEAMS: Final = {
-    "default": TeamConfig(name="default"),
-    "retention": TeamConfig(name="retention", retention=Retention(mode="governance", days=30)),
-    "native": TeamConfig(name="native", native_clients=True),
-    "s3": TeamConfig(name="s3", key="s3"),
-    "networks": TeamConfig(name="networks", networks=("203.0.113.0/24", "2001:db8::/32")),
+    "default": Team(name="default"),
+    "retention": Team(name="retention", retention=Retention(mode="governance", days=30)),
+    "native": Team(name="native", native_clients=True),
+    "s3": Team(name="s3", key="s3"),
+    "networks": Team(name="networks", networks=("203.0.113.0/24", "2001:db8::/32")),
 }
 ALL: Final = frozenset(TEAMS)
 

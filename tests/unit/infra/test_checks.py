@@ -17,9 +17,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from cdk_nag import AwsSolutionsChecks
 
-from holdfast_cdk.config import AWS, load_teams
+from holdfast_cdk.config import load_teams
 from holdfast_cdk.lambdas import Bundles
-from holdfast_cdk.team_stack import TeamStack, team_stacks
+from holdfast_cdk.team_stack import TeamStack
 from tests.support.every_setting import EVERY_SETTING
 from tests.unit.infra.conftest import ROOT, new_app
 
@@ -33,7 +33,7 @@ def checked_app(outdir: Path, bundles: Bundles) -> tuple[App, list[TeamStack]]:
     app = new_app(outdir)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     teams = [*load_teams(ROOT / "teams.toml"), EVERY_SETTING]
-    return app, team_stacks(app, teams, AWS, bundles)
+    return app, [TeamStack(app, team, bundles=bundles) for team in teams]
 
 
 def violations(outdir: Path) -> set[tuple[str, str]]:

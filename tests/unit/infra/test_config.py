@@ -20,7 +20,7 @@ from holdfast_cdk.team_settings import (
     GONE,
     LARGEST_STATE_MB,
     LOG_RETENTION_DAYS,
-    TeamConfig,
+    Team,
     Throttling,
 )
 from tests.support.every_setting import EVERY_SETTING
@@ -58,7 +58,7 @@ def test_numbers_and_tables_beyond_measure_end_in_one_line_too(tmp_path: Path) -
 
 def test_a_byte_order_mark_in_front_is_no_fault(tmp_path: Path) -> None:
     (team,) = load_teams(write(tmp_path, "\ufeff[teams.a]\r\n"))
-    assert team == TeamConfig(name="a")
+    assert team == Team(name="a")
 
 
 def test_an_account_is_in_one_partition(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_key_is_of_the_region_and_its_administrators_are_of_the_account(
 def test_more_requests_than_the_quota_of_the_region_are_told(
     region: str | None, rate: int, burst: int, quota: str | None
 ) -> None:
-    warning = above_quota(TeamConfig(name="a", region=region, throttling=Throttling(rate=rate, burst=burst)))
+    warning = above_quota(Team(name="a", region=region, throttling=Throttling(rate=rate, burst=burst)))
     assert (warning is None) == (quota is None)
     assert (quota or "") in (warning or "")
 
@@ -120,18 +120,16 @@ def test_more_requests_than_the_quota_of_the_region_are_told(
 def test_thirteen_regions_have_the_smaller_quota() -> None:
     busy = Throttling(rate=10000, burst=5000)
     regions = create_loader().load_data("endpoints")["partitions"][0]["regions"]
-    smaller = [
-        region for region in regions if above_quota(TeamConfig(name="a", region=region, throttling=busy))
-    ]
+    smaller = [region for region in regions if above_quota(Team(name="a", region=region, throttling=busy))]
     assert len(smaller) == 13
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
     values = asdict(EVERY_SETTING)
-    text = "".join(f"{name} = {as_toml(values[name])}\n" for name in settings_of(TeamConfig))
+    text = "".join(f"{name} = {as_toml(values[name])}\n" for name in settings_of(Team))
     assert load_teams(write(tmp_path, f"[teams.ops]\n{text}[teams.b]")) == (
         EVERY_SETTING,
-        TeamConfig(name="b"),
+        Team(name="b"),
     )
 
 
@@ -484,7 +482,7 @@ def not_allowed(setting: str, value: str, instead: str, shown: str | None = None
         ),
         (
             "zone = 1",
-            f"unknown setting 'zone'; there are {', '.join(settings_of(TeamConfig))}",
+            f"unknown setting 'zone'; there are {', '.join(settings_of(Team))}",
         ),
     ],
 )
@@ -502,7 +500,7 @@ def test_a_setting_that_is_gone_is_refused_with_what_to_do_instead(
 ) -> None:
     line = wrong(tmp_path, f"[teams.a]\n[teams.b]\n{setting} = {value}")
     assert line == f"team 'b': the setting {setting} is gone: {GONE[setting]}"
-    assert setting not in settings_of(TeamConfig)
+    assert setting not in settings_of(Team)
 
 
 def test_the_days_for_which_logs_are_kept_are_those_of_cloudwatch() -> None:
@@ -545,9 +543,9 @@ def test_a_wrong_context_is_named_in_one_line(context: dict[str, str], message: 
 
 
 def test_a_team_keeps_its_place_on_aws_and_loses_it_on_the_local_one() -> None:
-    team = TeamConfig(name="a", account="123456789012", region="eu-west-1", require_lock=False)
+    team = Team(name="a", account="123456789012", region="eu-west-1", require_lock=False)
     assert AWS.place(team) == team
-    assert local("http://127.0.0.1:4566").place(team) == TeamConfig(
+    assert local("http://127.0.0.1:4566").place(team) == Team(
         name="a", account="000000000000", region="us-east-1", require_lock=False
     )
 

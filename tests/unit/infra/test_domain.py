@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from holdfast_cdk.config import AWS
 from holdfast_cdk.domain_settings import DomainSettings
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 DOMAIN = DomainSettings(
@@ -34,7 +34,7 @@ def test_the_root_of_the_domain_leads_to_the_api_and_its_own_address_is_off(sett
 
 
 def test_both_addresses_work_while_a_team_changes_from_one_to_the_other(synthesize: Synthesize) -> None:
-    team = TeamConfig(name="plain", domain=replace(DOMAIN, keep_default_endpoint=True))
+    team = Team(name="plain", domain=replace(DOMAIN, keep_default_endpoint=True))
     [stack] = synthesize([team], AWS).values()
 
     assert stack.only("AWS::ApiGatewayV2::Api")["Properties"]["DisableExecuteApiEndpoint"] is False

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast_cdk.config import AWS
 from holdfast_cdk.functions import ROLES
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import ACCOUNT, REGION, Request, Statement, bucket_policy, evaluate, resolved
 from tests.unit.infra.conftest import Synthesize, Synthesized
@@ -36,7 +36,7 @@ each_change = pytest.mark.parametrize("change", CHANGES)
 @pytest.fixture(scope="module")
 def deployments(synthesize: Synthesize) -> dict[str, list[Synthesized]]:
     def stack(key: str, previous: tuple[str, ...]) -> Synthesized:
-        team = TeamConfig(name="ops", key=key, previous_keys=previous, watch=True)  # it has every role
+        team = Team(name="ops", key=key, previous_keys=previous, watch=True)  # it has every role
         return synthesize([team], AWS)["Holdfast-ops"]
 
     made = {step: stack(*step) for steps in CHANGES.values() for step in steps}
@@ -205,7 +205,7 @@ def test_the_lockout_check_of_kms_need_not_evaluate_a_condition(key_policy: list
 
 
 def test_no_other_policy_of_a_resource_has_a_role_or_user_as_principal(synthesize: Synthesize) -> None:
-    stacks = synthesize([EVERY_SETTING, TeamConfig(name="plain")], AWS).values()
+    stacks = synthesize([EVERY_SETTING, Team(name="plain")], AWS).values()
     named = {
         (stack.stack_name, statement.get("Sid"))
         for stack in stacks

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast_cdk.config import AWS, ConfigError, load_teams
-from holdfast_cdk.team_settings import ENVIRONMENT_BYTES, LONGEST_NETWORKS, Retention, TeamConfig
+from holdfast_cdk.team_settings import ENVIRONMENT_BYTES, LONGEST_NETWORKS, Retention, Team
 from holdfast_cdk.teams_lock import ELSEWHERE, TeamsLock, check_loopback
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import Request, bucket_policy, evaluate
@@ -16,7 +16,7 @@ from tests.unit.infra.test_app import app
 from tests.unit.infra.test_bucket_policy import INSIDE, OUTSIDE, PRESIGNED, TLS
 
 NETWORKS = ("203.0.113.0/24", "2001:db8::/32")
-TEAM = TeamConfig(name="payments", account="123456789012", region="eu-central-1", networks=NETWORKS)
+TEAM = Team(name="payments", account="123456789012", region="eu-central-1", networks=NETWORKS)
 LONGEST = [f"10.{number}.0.0/16" for number in range(221)]
 LARGEST_POLICY = 20 * 1024
 
@@ -121,7 +121,7 @@ def test_a_presigned_address_is_denied_elsewhere_in_both_buckets(
 # --- who deploys it -----------------------------------------------------------------------------------
 
 
-def deploy(folder: Path, *teams: TeamConfig, address: str | None = None) -> str:
+def deploy(folder: Path, *teams: Team, address: str | None = None) -> str:
     """Check and record teams, as a deployment does; return the message if it is stopped, else nothing."""
     lock = TeamsLock(folder / "teams.toml")
     try:

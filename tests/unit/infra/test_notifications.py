@@ -13,7 +13,7 @@ from holdfast.audit import NOTIFIED, Event
 from holdfast_cdk.config import AWS, ConfigError, check_places, load_teams
 from holdfast_cdk.keys import ARCHIVED, LOST
 from holdfast_cdk.notify_settings import AuditArchive, Notify
-from holdfast_cdk.team_settings import Replica, TeamConfig
+from holdfast_cdk.team_settings import Replica, Team
 from tests.support.aws_permissions import allowed
 from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.test_audit_events import WRITTEN, delivery
@@ -69,7 +69,7 @@ def test_an_event_that_cannot_be_chosen_is_refused(tmp_path: Path, events: str, 
     ],
 )
 def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str) -> None:
-    team = TeamConfig(name="a", notify=Notify(topic=TOPIC))
+    team = Team(name="a", notify=Notify(topic=TOPIC))
     check_places(
         [
             replace(team, account=account, region=region)
@@ -86,7 +86,7 @@ def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str
 @pytest.fixture(scope="module")
 def notified(synthesize: Synthesize) -> Synthesized:
     """A team with the two settings and no other."""
-    team = TeamConfig(name="ops", notify=Notify(topic=TOPIC), audit_archive=AuditArchive(days=30))
+    team = Team(name="ops", notify=Notify(topic=TOPIC), audit_archive=AuditArchive(days=30))
     return synthesize([team], AWS)["Holdfast-ops"]
 
 
@@ -117,7 +117,7 @@ def test_failed_copies_of_states_are_told_where_a_topic_wants_them_and_measured_
     synthesize: Synthesize,
 ) -> None:
     """S3 notifies of a failed copy only if the rule of the object has metrics."""
-    copied = TeamConfig(
+    copied = Team(
         name="a", account="123456789012", region="eu-central-1", replica=Replica(region="eu-west-1")
     )
     quiet = Notify(topic=TOPIC, events=("state.deleted",))

@@ -10,7 +10,7 @@ import pytest
 from holdfast_cdk.config import AWS
 from holdfast_cdk.functions import METRICS, NOTIFIED_TOPIC, ROLES, STATE_KEY, TRANSFERS_ROLE
 from holdfast_cdk.notify_settings import AuditArchive, Notify
-from holdfast_cdk.team_settings import Retention, TeamConfig
+from holdfast_cdk.team_settings import Retention, Team
 from tests.conftest import GeneratedFile
 from tests.support import permissions_document
 from tests.support.aws_permissions import allowed
@@ -19,7 +19,7 @@ from tests.support.permissions_document import Permission
 from tests.unit.infra.conftest import Synthesize, Synthesized
 from tests.unit.infra.test_bucket_policy import ALL, KEYS, TABLE
 
-FULL: Final = TeamConfig(
+FULL: Final = Team(
     name="full",
     retention=Retention(mode="governance", days=30),
     new_states="declared",

@@ -10,14 +10,14 @@ from holdfast import team as names
 from holdfast_cdk import keys
 from holdfast_cdk.config import AWS
 from holdfast_cdk.functions import ROLES, STATE_BUCKET
-from holdfast_cdk.team_settings import History, Replica, TeamConfig
+from holdfast_cdk.team_settings import History, Replica, Team
 from holdfast_cli.bucket import recovering
 from tests.support.iam_policy import ACCOUNT, REGION, Request, bucket_policy, evaluate, resolved
 from tests.support.pages import DOCS, text
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
 THERE = "eu-west-1"
-TEAM = TeamConfig(
+TEAM = Team(
     name="copied", account=ACCOUNT, region=REGION, replica=Replica(region=THERE), history=History(days=30)
 )
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/Holdfast-copied-{REGION}-replication"

@@ -8,7 +8,7 @@ import pytest
 from holdfast.team import NAME_RULE
 from holdfast_cdk.config import load_teams
 from holdfast_cdk.settings import settings_of
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from tests.conftest import GeneratedFile
 from tests.support.settings_document import PATH, settings_document
 
@@ -24,7 +24,7 @@ def test_the_document_is_generated_from_the_settings(generated_file: GeneratedFi
 
 
 def test_the_document_has_a_row_for_each_setting_and_each_member() -> None:
-    assert [row for row in rows() if "." not in row] == list(settings_of(TeamConfig))
+    assert [row for row in rows() if "." not in row] == list(settings_of(Team))
     assert [row for row in rows() if row.startswith("history.")] == ["history.days", "history.keep_versions"]
 
 
@@ -48,7 +48,7 @@ def test_each_setting_that_changes_in_another_way_than_most_has_a_row_that_says_
     named = re.findall(r"`([a-z_.]+)`", " ".join(re.findall(r"^\| (`.*?) \| ", changes, re.MULTILINE)))
 
     assert sorted(named) == sorted(
-        name for name, (setting, _) in settings_of(TeamConfig).items() if setting.deployed
+        name for name, (setting, _) in settings_of(Team).items() if setting.deployed
     )
 
 

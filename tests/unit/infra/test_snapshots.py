@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from holdfast_cdk.config import AWS
-from holdfast_cdk.team_settings import TeamConfig
+from holdfast_cdk.team_settings import Team
 from tests.conftest import GeneratedFile
 from tests.support.every_setting import EVERY_SETTING
 from tests.unit.infra.conftest import Synthesize, Synthesized
@@ -78,7 +78,7 @@ def test_the_settings_change_what_was_reviewed(
     synthesize: Synthesize, settled: Synthesized, generated_file: GeneratedFile
 ) -> None:
     name, account, region = EVERY_SETTING.name, EVERY_SETTING.account, EVERY_SETTING.region
-    (plain,) = synthesize([TeamConfig(name=name, account=account, region=region)], AWS).values()
+    (plain,) = synthesize([Team(name=name, account=account, region=region)], AWS).values()
     before, after = (yaml.safe_load(snapshot(stack)) for stack in (plain, settled))
     text = yaml.safe_dump(changed(before, after), width=110, sort_keys=True)
     generated_file(SNAPSHOTS / "every_setting.yaml", text)

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast_cdk.config import AWS
 from holdfast_cdk.team_policy import policy_of
-from holdfast_cdk.team_settings import History, Retention, TeamConfig, Throttling
+from holdfast_cdk.team_settings import History, Retention, Team, Throttling
 from tests.support.every_setting import EVERY_SETTING
 from tests.unit.infra.conftest import Synthesize, Synthesized
 
@@ -29,9 +29,9 @@ def test_a_team_with_account_and_region_is_deployed_nowhere_else(settled: Synthe
 
 
 def test_the_settings_of_this_test_differ_from_every_default() -> None:
-    for setting in fields(TeamConfig):
+    for setting in fields(Team):
         if setting.name != "name":
-            default_value = getattr(TeamConfig(name="plain"), setting.name)
+            default_value = getattr(Team(name="plain"), setting.name)
             assert getattr(EVERY_SETTING, setting.name) != default_value, setting.name
 
 
@@ -94,7 +94,7 @@ def test_the_functions_that_could_have_snap_start_have_it_no_more(stack: Synthes
 def test_a_write_asks_for_retention_unless_the_bucket_adds_it(
     retention: Retention | None, each_write: str | None
 ) -> None:
-    variables = policy_of(TeamConfig(name="ops", retention=retention)).environment()
+    variables = policy_of(Team(name="ops", retention=retention)).environment()
     assert variables.get("HOLDFAST_RETENTION") == each_write
 
 
@@ -125,32 +125,32 @@ HISTORY = History(days=400, keep_versions=10)
     ("team", "told"),
     [
         (
-            TeamConfig(name="ops", native_clients=True),
+            Team(name="ops", native_clients=True),
             "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
             "lock, and they stay for ever; write history = { days = 365, keep_versions = 100 } "
             "to have S3 remove them [",
         ),
         (
-            TeamConfig(name="ops", retention=BUCKET_DEFAULT),
+            Team(name="ops", retention=BUCKET_DEFAULT),
             "team 'ops': under a retention of the bucket's own each unlock leaves a delete marker of the "
             "lock, and they stay for ever; write history = { days = 400, keep_versions = 100 } "
             "to have S3 remove them [",
         ),
         (
-            TeamConfig(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
+            Team(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
             "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
             "lock, and under a retention of the bucket's own each unlock leaves a delete marker of the "
             "lock, and they stay for ever; write history = ",
         ),
         (
-            TeamConfig(name="ops", region="eu-south-1", throttling=Throttling(rate=3000)),
+            Team(name="ops", region="eu-south-1", throttling=Throttling(rate=3000)),
             "team 'ops': throttling = { rate = 3000, burst = 200 } is above the default quota of eu-south-1 "
             "for all APIs of an account, which is 2500 requests a second and 1250 at once",
         ),
     ],
 )
 def test_a_team_is_warned_once_of_what_piles_up_or_is_above_a_quota(
-    synthesize: Synthesize, team: TeamConfig, told: str
+    synthesize: Synthesize, team: Team, told: str
 ) -> None:
     (warning,) = synthesize([team], AWS)["Holdfast-ops"].warnings
     assert warning.startswith(told)
@@ -159,15 +159,13 @@ def test_a_team_is_warned_once_of_what_piles_up_or_is_above_a_quota(
 @pytest.mark.parametrize(
     "team",
     [
-        TeamConfig(name="ops"),
-        TeamConfig(name="ops", retention=Retention(mode="governance", days=30)),
-        TeamConfig(name="ops", native_clients=True, retention=BUCKET_DEFAULT, history=HISTORY),
+        Team(name="ops"),
+        Team(name="ops", retention=Retention(mode="governance", days=30)),
+        Team(name="ops", native_clients=True, retention=BUCKET_DEFAULT, history=HISTORY),
         EVERY_SETTING,
     ],
 )
-def test_a_team_whose_locks_leave_nothing_for_ever_is_not_warned(
-    synthesize: Synthesize, team: TeamConfig
-) -> None:
+def test_a_team_whose_locks_leave_nothing_for_ever_is_not_warned(synthesize: Synthesize, team: Team) -> None:
     assert synthesize([team], AWS)["Holdfast-ops"].warnings == []
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast_cdk.config import AWS
 from holdfast_cdk.lambdas import Bundles
-from holdfast_cdk.team_settings import TeamConfig
-from holdfast_cdk.team_stack import IMPORT, team_stacks
+from holdfast_cdk.team_settings import Team
+from holdfast_cdk.team_stack import IMPORT, TeamStack
 from tests.support.every_setting import EVERY_SETTING
 from tests.support.iam_policy import resolved
 from tests.support.pages import page, text
@@ -31,7 +31,7 @@ def test_the_bucket_is_named_after_the_account_and_the_region_that_a_team_names(
 
 
 def test_the_longest_team_name_makes_a_bucket_name_that_s3_takes(synthesize: Synthesize) -> None:
-    team = TeamConfig(name="a" * 25, account="123456789012", region="ap-southeast-1")
+    team = Team(name="a" * 25, account="123456789012", region="ap-southeast-1")
     (stack,) = synthesize([team], AWS).values()
     assert len(bucket_of(stack)["BucketName"]) <= 63
 
@@ -104,16 +104,16 @@ def references(value: Any) -> Iterator[str]:
             pass
 
 
-@pytest.mark.parametrize("team", [TeamConfig(name="ops"), EVERY_SETTING], ids=["default", "every setting"])
+@pytest.mark.parametrize("team", [Team(name="ops"), EVERY_SETTING], ids=["default", "every setting"])
 def test_what_cdk_import_brings_back_refers_to_nothing_else(
-    bundles: Bundles, tmp_path: Path, team: TeamConfig
+    bundles: Bundles, tmp_path: Path, team: Team
 ) -> None:
     """CloudFormation refuses a template that refers to resources that are not in it yet."""
     [command] = re.findall(r"`npx cdk import .* -c (\w+)=true .*`", text(page("deploying.md")))
     assert command == IMPORT
     app = new_app(tmp_path)
     app.node.set_context(IMPORT, "true")
-    team_stacks(app, [team], AWS, bundles)
+    TeamStack(app, team, bundles=bundles)
     resources = app.synth().get_stack_by_name("Holdfast-ops").template["Resources"]
     imported = {
         name: resource

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from holdfast_cdk.config import ConfigError
-from holdfast_cdk.team_settings import Retention, TeamConfig
+from holdfast_cdk.team_settings import Retention, Team
 from holdfast_cdk.teams_lock import TeamsLock, placed
 
-PAYMENTS = TeamConfig(name="payments", account="123456789012", region="eu-central-1")
+PAYMENTS = Team(name="payments", account="123456789012", region="eu-central-1")
 BILLING = replace(PAYMENTS, name="billing")
-ELSEWHERE = TeamConfig(name="elsewhere", account="999999999999", region="eu-central-1")
-ANYWHERE = TeamConfig(name="anywhere")
+ELSEWHERE = Team(name="elsewhere", account="999999999999", region="eu-central-1")
+ANYWHERE = Team(name="anywhere")
 
 ARN, OTHER_ARN = (
     f"arn:aws:kms:eu-central-1:123456789012:key/{digit * 8}-0000-4000-8000-000000000000" for digit in "ab"
@@ -26,14 +26,14 @@ def lock_in(folder: Path) -> TeamsLock:
     return TeamsLock(folder / "teams.toml")
 
 
-def go(folder: Path, *teams: TeamConfig) -> bool:
+def go(folder: Path, *teams: Team) -> bool:
     """Check and record the teams, as a command does."""
     lock = lock_in(folder)
     lock.check(teams)
     return lock.record(teams, [team.name for team in teams])
 
 
-def stopped(folder: Path, *teams: TeamConfig) -> str:
+def stopped(folder: Path, *teams: Team) -> str:
     """The error line of a command, after the file's name. The command does not change the file."""
     path = folder / "teams.lock"
     before = path.read_bytes()
@@ -57,7 +57,7 @@ def or_let_it_go(folder: Path) -> str:
 def test_the_file_says_what_it_is_and_has_the_teams_by_name(tmp_path: Path) -> None:
     teams = (
         replace(PAYMENTS, retention=Retention(mode="governance", days=30)),
-        TeamConfig(name="b", account="999999999999", key="s3"),
+        Team(name="b", account="999999999999", key="s3"),
         ANYWHERE,
     )
     assert go(tmp_path, *teams)
@@ -119,8 +119,8 @@ def test_what_could_not_be_written_whole_leaves_the_file_as_it_was(
     assert [path.name for path in tmp_path.iterdir()] == ["teams.lock"]
 
 
-@pytest.mark.parametrize("now", [BILLING, TeamConfig(name="billing")])
-def test_a_renamed_team_is_stopped_also_without_its_account(tmp_path: Path, now: TeamConfig) -> None:
+@pytest.mark.parametrize("now", [BILLING, Team(name="billing")])
+def test_a_renamed_team_is_stopped_also_without_its_account(tmp_path: Path, now: Team) -> None:
     go(tmp_path, PAYMENTS, ELSEWHERE)
     assert stopped(tmp_path, now, ELSEWHERE) == (
         f"team 'payments' is recorded and seems to be renamed to 'billing', {EMPTY_STORE}; "
@@ -176,7 +176,7 @@ def test_a_team_in_another_account_is_not_taken_for_the_renamed_one(tmp_path: Pa
         ),
     ],
 )
-def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: TeamConfig, message: str) -> None:
+def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: Team, message: str) -> None:
     go(tmp_path, PAYMENTS)
     otherwise = f"remove [teams.payments] from {tmp_path / 'teams.lock'}"
     unless = "" if now.key != "kms" else "; if it has no stack there"
@@ -185,7 +185,7 @@ def test_a_team_that_would_lose_its_states_is_stopped(tmp_path: Path, now: TeamC
 
 @pytest.mark.parametrize("first", ["kms", "s3", OTHER_ARN])
 def test_a_key_changes_in_two_deployments_and_none_is_dropped(tmp_path: Path, first: str) -> None:
-    def team(key: str, *previous: str) -> TeamConfig:
+    def team(key: str, *previous: str) -> Team:
         return replace(PAYMENTS, key=key, previous_keys=previous)
 
     then = () if first == "s3" else (first,)
@@ -200,7 +200,7 @@ def test_a_key_changes_in_two_deployments_and_none_is_dropped(tmp_path: Path, fi
 
 
 def test_the_first_step_of_a_team_that_was_not_deployed_is_not_recorded(tmp_path: Path) -> None:
-    def step(number: int) -> list[TeamConfig]:
+    def step(number: int) -> list[Team]:
         keys = {"key": ARN, "previous_keys": ("kms",)} if number == 2 else {"previous_keys": (ARN,) * number}
         return [replace(PAYMENTS, name=name, **keys) for name in "ab"]
 
@@ -239,14 +239,14 @@ def test_a_team_that_leaves_its_place_open_goes_where_the_credentials_lead() -> 
 def test_a_team_is_not_deployed_elsewhere_by_the_wrong_credentials(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
     wrong = {"CDK_DEFAULT_ACCOUNT": "999999999999", "CDK_DEFAULT_REGION": "eu-central-1"}
-    (now,) = placed([TeamConfig(name="payments")], wrong)
+    (now,) = placed([Team(name="payments")], wrong)
     assert "would now go to 999999999999" in stopped(tmp_path, now)
 
 
 def test_a_command_without_credentials_forgets_nothing(tmp_path: Path) -> None:
     go(tmp_path, PAYMENTS)
-    assert not go(tmp_path, TeamConfig(name="payments"))
-    assert go(tmp_path, TeamConfig(name="payments"), ELSEWHERE)
+    assert not go(tmp_path, Team(name="payments"))
+    assert go(tmp_path, Team(name="payments"), ELSEWHERE)
     assert '[teams.payments]\naccount = "123456789012"\nregion' in (tmp_path / "teams.lock").read_text()
 
 

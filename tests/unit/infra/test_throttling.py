@@ -13,7 +13,7 @@ import urllib3
 
 from holdfast.identity.credentials import IdToken
 from holdfast_cdk.config import AWS
-from holdfast_cdk.team_settings import TeamConfig, Throttling
+from holdfast_cdk.team_settings import Team, Throttling
 from holdfast_cli.api import sessions
 from tests.support import api_stub
 from tests.support.api_stub import made, session
@@ -87,7 +87,7 @@ def test_a_route_has_the_limits_of_what_it_is_for_and_exists_before_they_are_set
 def test_a_team_without_the_console_has_the_same_routes_and_limits(
     synthesize: Synthesize, default: Synthesized
 ) -> None:
-    [without] = synthesize([TeamConfig(name="plain", console=False)], AWS).values()
+    [without] = synthesize([Team(name="plain", console=False)], AWS).values()
 
     def shape(stack: Synthesized) -> tuple[set[str], dict[str, Limits]]:
         return {route.key for route in routes(stack)}, Throttle(stack.template).own
@@ -178,7 +178,7 @@ def test_a_hundred_clients_get_in_at_once_while_a_laptop_without_credentials_sen
 def test_a_hundred_clients_get_in_by_retries_where_the_team_allows_fewer_at_once(
     synthesize: Synthesize,
 ) -> None:
-    team = TeamConfig(name="small", throttling=Throttling(rate=40, burst=10))
+    team = Team(name="small", throttling=Throttling(rate=40, burst=10))
     throttle = Throttle(synthesize([team], AWS)["Holdfast-small"].template)
     with in_front_of(throttle) as gateway, gateway.recording() as exchanges:
         all_at_once(lambda number: sign_in(number, gateway.address))
