@@ -83,6 +83,7 @@ def bundle(
             `requirements.txt` in the function's folder replaces the shared file, even if it is empty.
         bytecode: whether to compile; without bytecode Lambda compiles at each cold start.
     """
+    build = build.absolute()
     services = _BOTOCORE_SERVICES.get(function, ("s3",))
     requirements = functions / function / "requirements.txt"
     if not requirements.is_file():

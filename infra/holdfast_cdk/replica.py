@@ -38,6 +38,7 @@ class ReplicaStack(Stack):
         super().__init__(
             scope,
             names.replica_stack_name(team.name),
+            stack_name=names.replica_stack_name(team.name),
             description=f"Holdfast: replica of the states of team {team.name}",
             env=Environment(account=team.account, region=team.region),
             # Without the tag `holdfast:team`, by which the command finds a team's stack.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_cdk.bundle import WITHOUT_BYTECODE
+from holdfast_cdk.bundle import WITHOUT_BYTECODE, bundle
 from tests.unit.infra.conftest import ROOT
 
 # CDK's rules for templates take seconds to load; test_checks.py has them judge every template.
@@ -103,6 +103,8 @@ def test_a_command_that_makes_nothing_ready_records_nothing_and_says_nothing(tea
 def test_without_a_compiler_nothing_is_synthesized_unless_it_is_said_which_costs_time(
     teams_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(ROOT)
+    bundle("console", "aws", bytecode=False)  # Node.js builds its files, and is not on the PATH below
     node = shutil.which("node") or ""
     monkeypatch.setenv("PATH", str(teams_file.parent))
     monkeypatch.setenv("JSII_NODE", node)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import holdfast_cdk
-from holdfast_cdk import Retention, Team, TeamStack
+from holdfast_cdk import Memory, Retention, Team, TeamStack
 
 # isort: split
 from aws_cdk import App, Stage
@@ -37,8 +37,8 @@ def test_an_app_without_feature_flags_makes_the_same_stack(
     app = plain_app(tmp_path)
     TeamStack(app, team, bundles=bundles)
 
-    made, same = stack_of(app, f"Holdfast-{team.name}"), {**stacks, settled.stack_name: settled}
-    expected = same[f"Holdfast-{team.name}"]
+    expected = {**stacks, settled.stack_name: settled}[f"Holdfast-{team.name}"]
+    made = stack_of(app, expected.stack_name)
     assert (made.template, dict(made.tags)) == (expected.template, expected.tags)
 
 
@@ -69,8 +69,8 @@ def test_what_another_stack_needs_is_an_attribute(tmp_path: Path, bundles: Bundl
         (Team(name="Payments"), "'Payments': write a name of"),
         (Team(name="a", region="nowhere"), 'region = "nowhere" is not allowed'),
         (Team(name="a", retention=Retention(mode="governance", days=0)), "retention.days = 0 is not allowed"),
-        (Team(name="a", networks=("0.0.0.0/0",)), "networks"),
-        (Team(name="a", max_state_mb=300), "memory.cloud = 1769 is enough"),
+        (Team(name="a", networks=("10.0.0.0/33",)), "networks"),
+        (Team(name="a", memory=Memory(cloud=512)), "memory.cloud = 512 is too little"),
     ],
 )
 def test_a_setting_is_checked_as_in_a_file(team: Team, says: str, tmp_path: Path, bundles: Bundles) -> None:
