@@ -128,7 +128,10 @@ def bundles(checkout: Path, functions: Collection[str]) -> dict[str, Path]:
         f"bundling the functions of {checkout}",
         *(sys.executable, "-P", str(program("bundles")), *functions),
         cwd=checkout,
-        env={**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'functions'}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(str(checkout / folder) for folder in ("", "functions", "infra")),
+        },
     )
     return {name: Path(path) for name, path in json.loads(paths).items()}
 

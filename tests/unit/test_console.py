@@ -15,7 +15,7 @@ import pytest
 
 from gateway.headers import PROTECTED
 from holdfast.access import Role
-from holdfast_cdk import console
+from holdfast_cdk import console, places
 from tests.support.access_calls import VERBS
 from tests.support.cost_document import LARGEST_FILE_KB
 from tests.support.events import Context, console_request
@@ -184,7 +184,7 @@ def test_a_page_asks_for_its_own_files_alone_and_has_nothing_that_the_policy_ref
 
 def test_the_functions_of_the_page_do_what_their_own_tests_say() -> None:
     command = [shutil.which("node") or "node", str(console.SOURCES / "build.mjs"), "--test"]
-    done = subprocess.run(command, cwd=console.ROOT, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=places.CLONE, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -200,7 +200,7 @@ def test_the_page_takes_roles_from_the_api_and_knows_none_by_name() -> None:
 
 
 def test_what_the_page_imports_is_its_own_or_pinned_as_a_dependency() -> None:
-    pinned = json.loads((console.ROOT / "package.json").read_text())["dependencies"]
+    pinned = json.loads((places.CLONE / "package.json").read_text())["dependencies"]
     imported = {name for source in sources() for name in re.findall(r'from "([^"]+)"', source)}
 
     assert {name.partition("/")[0] for name in imported if not name.startswith(".")} == set(pinned)

@@ -25,8 +25,8 @@ from joserfc.jwt import encode as sign
 
 from holdfast.lambda_python import lambda_python
 from holdfast.policy import VARIABLES
-from holdfast_cdk import console
-from holdfast_cdk.bundle import ROOT, Bundle, BundleError, bundle
+from holdfast_cdk import console, places
+from holdfast_cdk.bundle import Bundle, BundleError, bundle
 from holdfast_cdk.bytecode import Native, WebAssembly
 from tests.support.environment import SETTINGS
 
@@ -35,7 +35,7 @@ LIMITS = {"audit_trail": 15, "authorizer": 26, "console": 0.5, "health": 0.15, "
 """Megabytes. The authorizer has a library for cryptography, `console` and `health` have no package."""
 OPEN = ("console", "health")
 """The functions that anybody can call."""
-FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/handler.py"))
+FUNCTIONS = sorted(path.parent.name for path in places.FUNCTIONS.glob("*/handler.py"))
 TARGETS: tuple[Literal["aws", "local"], ...] = ("aws", "local")
 
 MODEL = '{"documentation": "prose", "shapes": {"documentation": {"a": [{"documentation": "prose"}]}}}'
@@ -119,7 +119,7 @@ def test_a_bundle_holds_the_packages_that_the_function_imports_and_no_test(
     for_aws: Path, function: str
 ) -> None:
     files = contents(for_aws)
-    functions = ROOT / "functions"
+    functions = places.FUNCTIONS
     ours = {path.parent.relative_to(functions).as_posix() for path in functions.rglob("__init__.py")}
     assert {name.rpartition("/")[0] for name in files} & ours == SHIPPED[function]
     assert not any("requirements" in name for name in files)
@@ -604,7 +604,7 @@ for native, wasm in zip(paths[::2], paths[1::2]):
 def test_both_compilers_make_the_same_code(tmp_path: Path) -> None:
     python = str(lambda_python())
     for name, compiler in (("native", Native(python)), ("wasm", WebAssembly(shutil.which("node") or ""))):
-        shutil.copytree(ROOT / "functions", tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(places.FUNCTIONS, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         compiler.compile(tmp_path / name)
     native, wasm = (
         {path.relative_to(tmp_path / name): path for path in (tmp_path / name).rglob("*.pyc")}
