@@ -66,6 +66,7 @@ IN_ANOTHER_REGION: Final = replace(
     name="data",
     region="us-west-2",
     key="kms",
+    previous_keys=(),
     replica=Replica(region="ca-central-1"),
     notify=Notify(topic="arn:aws:sns:us-west-2:123456789012:platform", events=("state.written",)),
     alarms=AlarmSettings(topic="arn:aws:sns:us-west-2:123456789012:pager"),

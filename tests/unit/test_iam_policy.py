@@ -1,6 +1,6 @@
 """The evaluator of IAM policies decides as IAM's documents say.
 
-`infra/holdfast_cdk/test_bucket_policy.py` tries each condition of the policies, with values and without.
+`infra/test_bucket_policy.py` tries each condition of the policies, with values and without.
 """
 
 from typing import Any

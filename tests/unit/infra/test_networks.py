@@ -65,7 +65,15 @@ def test_the_longest_list_fits_into_every_place(synthesize: Synthesize, tmp_path
     networks = read(tmp_path, json.dumps(LONGEST))
     assert LONGEST_NETWORKS - 30 < len(",".join(networks)) <= LONGEST_NETWORKS
     retention = Retention(mode="governance", days=36500)
-    team = replace(EVERY_SETTING, name="t" * 25, key="kms", native_clients=False, retention=retention)
+    team = replace(
+        EVERY_SETTING,
+        name="t" * 25,
+        key="kms",
+        previous_keys=(),
+        native_clients=False,
+        retention=retention,
+        history=None,
+    )
     assert team.notify
     assert team.domain
     notify = replace(team.notify, topic=f"{team.notify.topic.rpartition(':')[0]}:{'t' * 256}")
