@@ -17,10 +17,10 @@ from benchmarks.figures import Figure, Section
 from benchmarks.run import Run
 from benchmarks.stack import printed, program
 from benchmarks.tiny_s3 import BUCKET, tiny_s3
-from gateway.function import WARM_UP
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity import tokens
 from holdfast.identity.credentials import basic
+from holdfast.team import WARM_UP
 from local_aws.server import ROOT
 from tests.support import events
 from tests.support.certificates import create_certificates

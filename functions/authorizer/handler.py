@@ -18,6 +18,7 @@ from holdfast.networks import Origin
 from holdfast.policy import Policy
 from holdfast.s3.budget import Budget
 from holdfast.s3.store import Store
+from holdfast.team import WARM_UP
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -41,7 +42,7 @@ def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
         ValueError: the caller's stored record is damaged.
     """
     ends = _time_limit.ends(context.get_remaining_time_in_millis() / 1000)
-    if event == function.WARM_UP:
+    if event == WARM_UP:
         return {"isAuthorized": False}
     # The identity sources are the key of API Gateway's cache, so the response may depend on them alone: with
     # the address among them, also on that. During a deployment the API may still lack it.

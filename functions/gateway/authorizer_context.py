@@ -12,6 +12,7 @@ from typing import Final
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import Authenticated, AuthMethod, DenialReason, Denied
 from holdfast.s3 import object_metadata
+from holdfast.team import LOGGED_PRINCIPAL
 
 
 class Key(StrEnum):
@@ -28,7 +29,7 @@ class Key(StrEnum):
     SUBJECT = "subject"
     ENDS = "ends"
     EXPIRES = "expires"
-    ACCESS_LOG = "access_log"
+    ACCESS_LOG = LOGGED_PRINCIPAL
 
 
 MAX_BYTES: Final = 4096
@@ -108,11 +109,6 @@ def _grant(role: str, scope: object) -> Grant:
     if not isinstance(scope, list) or not all(isinstance(pattern, str) for pattern in scope):
         raise TypeError("expected a list of patterns")
     return Grant(Role(role), tuple(scope))
-
-
-def access_log_variable() -> str:
-    """Return the access log variable of the caller's percent-encoded principal."""
-    return f"$context.authorizer.{Key.ACCESS_LOG}"
 
 
 def _text(context: Mapping[str, object], key: Key, default: str | None = None) -> str:

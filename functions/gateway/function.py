@@ -2,7 +2,7 @@
 
 import gc
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from holdfast.policy import Deployment, Policy
 from holdfast.s3.budget import READ_TIMEOUT, Budget
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from holdfast.memory import Memory
-
-WARM_UP: Final = {"holdfast": "keep warm"}
-"""The event of the schedule that keeps a process running. Compare the whole event with it: a client fills
-headers, path, query and body of an event, and never its top level."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The rule for team names, and the names of a team's CloudFormation stack, outputs and bucket."""
+"""The rule for team names, and what a team's stack and its functions must name or know alike."""
 
 import re
 from datetime import timedelta
@@ -31,6 +31,13 @@ LAMBDA_PAYLOAD: Final = 6_291_456
 
 CREDENTIALS_CACHED: Final = timedelta(seconds=60)
 """The time for which API Gateway caches an authentication. A revocation takes effect within this time."""
+
+WARM_UP: Final = {"holdfast": "keep warm"}
+"""The event of the schedule that keeps a process running. Compare the whole event with it: a client fills
+headers, path, query and body of an event, and never its top level."""
+
+LOGGED_PRINCIPAL: Final = "access_log"
+"""The text of the authorizer's context that API Gateway writes to its access log."""
 
 # The bucket's name, at most 63 characters, contains it.
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,24}", re.ASCII)

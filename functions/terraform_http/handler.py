@@ -18,6 +18,7 @@ from holdfast.state.read import read, read_outputs
 from holdfast.state.releasing import Released, release
 from holdfast.state.removing import ForceUnlocked
 from holdfast.state.write import write
+from holdfast.team import WARM_UP
 from terraform_http.requests import Request
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _function = function.start(
 
 def handle(event: dict[str, Any], context: "LambdaContext") -> dict[str, Any]:
     """Respond to one request to the API, or to a warm-up."""
-    if event == function.WARM_UP:
+    if event == WARM_UP:
         return {"statusCode": 400}  # nobody reads it; a client would read it as a refusal
     return respond(Request(event, _function, _function.budget(context)), _ROUTER)
 

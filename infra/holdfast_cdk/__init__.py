@@ -12,11 +12,8 @@ In all modules of this package:
 """
 
 import os
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from holdfast_cdk import places
 
 if TYPE_CHECKING:
     from holdfast_cdk.alarm_settings import AlarmSettings
@@ -44,10 +41,6 @@ __all__ = [
 # about deprecations. The warnings do not concern this app, and the CDK command prints them too.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 os.environ.setdefault("NODE_NO_WARNINGS", "1")
-
-# The format of the access log comes from `gateway`, which is part of the functions and is not installed. The
-# folder is last in the path, so that it hides no other module.
-sys.path.append(str(places.FUNCTIONS))
 
 _MODULES = {
     "AlarmSettings": "alarm_settings",

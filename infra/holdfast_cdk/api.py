@@ -17,9 +17,8 @@ from aws_cdk.aws_apigatewayv2_authorizers import (
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
-from gateway import authorizer_context
 from holdfast import audit
-from holdfast.team import CREDENTIALS_CACHED
+from holdfast.team import CREDENTIALS_CACHED, LOGGED_PRINCIPAL
 from holdfast_cdk.config import Target
 from holdfast_cdk.domain_settings import DomainSettings
 from holdfast_cdk.functions import FUNCTIONS
@@ -144,7 +143,7 @@ ACCESS_LOG_LINE = {
     "protocol": "$context.protocol",
     "responseLength": "$context.responseLength",
     "latency": "$context.responseLatency",
-    "principal": authorizer_context.access_log_variable(),
+    "principal": f"$context.authorizer.{LOGGED_PRINCIPAL}",
     # Where a 5xx comes from: API Gateway itself, the authorizer, or the function behind the route.
     "error": "$context.error.message",
     "authorizerError": "$context.authorizer.error",

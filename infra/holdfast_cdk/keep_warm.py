@@ -7,7 +7,7 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from gateway.function import WARM_UP
+from holdfast.team import WARM_UP
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.lambdas import Functions
 

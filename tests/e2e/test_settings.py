@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.function import WARM_UP
+from holdfast.team import WARM_UP
 from holdfast_cdk import team_settings
 from holdfast_cdk.config import load_teams
 from local_aws.server import LocalAws

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway import authorizer_context
 from gateway.authorizer_context import Key, decode, encode
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import Authenticated, AuthMethod
+from holdfast.team import LOGGED_PRINCIPAL
 
 SUBJECT = 'https://issuer.example#repo:acme/"x"'
 BEARER = Authenticated(
@@ -46,9 +46,9 @@ def test_whoever_is_encoded_is_decoded(role: Role, method: AuthMethod) -> None:
     assert decode(encode(BEARER)) == BEARER
 
 
-def test_the_access_log_names_the_context_by_its_key() -> None:
-    assert authorizer_context.access_log_variable() == "$context.authorizer.access_log"
-    assert "access_log" in encode(BEARER)
+def test_the_text_that_the_access_log_names_is_the_encoded_principal() -> None:
+    quoted = Authenticated(Caller('token:"a"', (Grant(Role.READER, ("*",)),)), AuthMethod.TOKEN)
+    assert encode(quoted)[LOGGED_PRINCIPAL] == "token:%22a%22"
 
 
 @pytest.mark.parametrize("context", [None, {}, "", "principal", 7, ["principal"], [("principal", "x")]])

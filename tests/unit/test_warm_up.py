@@ -10,11 +10,11 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.function import WARM_UP
 from gateway.log import log
 from holdfast.access import Caller, Grant, Role
 from holdfast.identity.authentication import DenialReason, Denied
 from holdfast.identity.time_limit import SECONDS, TimeLimit
+from holdfast.team import WARM_UP
 from holdfast_cdk.functions import FUNCTIONS
 from tests.support.environment import set_environment
 from tests.support.events import Context, request, sign_in

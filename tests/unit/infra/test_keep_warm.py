@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.function import WARM_UP
+from holdfast.team import WARM_UP
 from holdfast_cdk.functions import FUNCTIONS
 from tests.unit.infra.conftest import Synthesized
 
