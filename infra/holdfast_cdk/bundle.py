@@ -6,8 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final, Literal
 
 from holdfast.team import LAMBDA_PYTHON
 from holdfast_cdk import console, places
+from holdfast_cdk.build_folder import built
 from holdfast_cdk.bytecode import CompileError, Compiler, Native, lambda_compiler
 from holdfast_cdk.functions import FUNCTIONS
 from holdfast_cdk.sources import SourceError, fields_read, sources_of
@@ -59,10 +59,6 @@ WITHOUT_BYTECODE: Final = (
     "took 525 ms instead of 198 (measured with Python 3.11)"
 )
 """The warning about a bundle for AWS without bytecode."""
-_NO_COMPILER: Final = (
-    f"nothing compiles the functions to bytecode: no python{LAMBDA_PYTHON} on the PATH runs, and npm's "
-    "pyodide is not installed. Run `npm ci`, or deploy without bytecode: -c without_bytecode=true"
-)
 
 
 def bundle(
@@ -98,7 +94,7 @@ def bundle(
         raise BundleError(str(error)) from None
     if function == _CONSOLE:
         sources |= _console_files(build)
-    compiler = _compiler(target) if bytecode else None
+    compiler = _compiler(target, build) if bytecode else None
     environment = _environment(target, compiler)
     inputs = {"requirements.txt": requirements.read_bytes(), "bundle.py": Path(__file__).read_bytes()}
     dependencies_digest = _digest(f"{environment} {' '.join(services)}", inputs)
@@ -113,7 +109,7 @@ def bundle(
         _trim(folder, services)
         _compile(folder, compiler)
 
-    dependencies = _built(build / f"deps-{target}-{dependencies_digest[:12]}", install)
+    dependencies = built(build / f"deps-{target}-{dependencies_digest[:12]}", install)
 
     def assemble(folder: Path) -> None:
         shutil.copytree(dependencies, folder, dirs_exist_ok=True)
@@ -125,7 +121,7 @@ def bundle(
         for path in folder.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
 
-    return Bundle(function, _built(build / f"{function}-{target}-{digest[:12]}", assemble), digest, fields)
+    return Bundle(function, built(build / f"{function}-{target}-{digest[:12]}", assemble), digest, fields)
 
 
 @cache
@@ -145,20 +141,22 @@ def _names_a_package(requirements: Path) -> bool:
 def _console_files(build: Path) -> dict[Path, bytes]:
     """Return path -> content of the console's files, built once for each state of their sources."""
     if places.IS_INSTALLED:
-        built = places.CONSOLE
+        files = places.CONSOLE
     else:
         try:
-            built = _built(build / f"console-files-{console.digest()[:12]}", console.build)
+            files = built(build / f"console-files-{console.digest()[:12]}", console.build)
         except console.ConsoleError as error:
             raise BundleError(str(error)) from error
-    return {Path(_CONSOLE, "files", path.name): path.read_bytes() for path in sorted(built.iterdir())}
+    return {Path(_CONSOLE, "files", path.name): path.read_bytes() for path in sorted(files.iterdir())}
 
 
-def _compiler(target: Literal["aws", "local"]) -> Compiler:
-    compiler = lambda_compiler() if target == "aws" else Native(sys.executable)
-    if compiler is None:
-        raise BundleError(_NO_COMPILER)
-    return compiler
+def _compiler(target: Literal["aws", "local"], build: Path) -> Compiler:
+    if target == "local":
+        return Native(sys.executable)
+    try:
+        return lambda_compiler(build)
+    except CompileError as error:
+        raise BundleError(str(error)) from error
 
 
 def _environment(target: Literal["aws", "local"], compiler: Compiler | None) -> str:
@@ -173,26 +171,6 @@ def _digest(environment: str, inputs: dict[str, bytes]) -> str:
     for name, content in sorted(inputs.items()):
         digest.update(f"\n{name} {hashlib.sha256(content).hexdigest()}".encode())
     return digest.hexdigest()
-
-
-def _built(final: Path, fill: Callable[[Path], None]) -> Path:
-    """Return the folder `final`. If it is absent, `fill` fills a new folder, which is then renamed to it."""
-    if final.is_dir():
-        return final
-    final.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f"unfinished-{final.name}-", dir=final.parent))
-    try:
-        fill(unfinished)
-        unfinished.chmod(0o755)
-        try:
-            unfinished.rename(final)
-        except OSError:
-            if not final.is_dir():
-                raise
-            # Another build was faster and made the same folder.
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    return final
 
 
 def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) -> None:

@@ -1,12 +1,11 @@
 """Compiles the functions to bytecode of Lambda's Python: with that Python, or with CPython in WebAssembly.
 
-npm's `pyodide` is CPython of the same minor version, pinned in `package.json`, and runs wherever the CDK
+npm's `pyodide` is CPython of the same minor version, pinned in `package-lock.json`, and runs wherever the CDK
 runs. Its bytecode is that of a native Python: the same magic number, code and line tables.
 """
 
 import atexit
 import json
-import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -15,10 +14,10 @@ from threading import Lock
 from typing import IO, Final, Protocol, cast
 
 from holdfast.lambda_python import is_lambda_python, lambda_python
-from holdfast_cdk import places
+from holdfast.team import LAMBDA_PYTHON
+from holdfast_cdk.pyodide import AGAIN, PyodideError, pyodide
 
 _SCRIPT: Final = Path(__file__).with_name("compile.mjs")
-_PYODIDE: Final = places.CLONE / "node_modules" / "pyodide"
 
 # The bytecode is never checked against its source: archives change the times of files. A file that does not
 # compile, such as a package's code for another Python, is left as it is. Python replaces the name of the file
@@ -68,10 +67,13 @@ class Native:
 
 
 class WebAssembly:
-    """CPython in WebAssembly. It is started once, for the first folder, and ends with this process."""
+    """CPython in WebAssembly. It is started once, for the first folder, and ends with this process.
 
-    def __init__(self, node: str) -> None:
-        self._node = node
+    `package` is the folder of npm's pyodide.
+    """
+
+    def __init__(self, node: str, package: Path) -> None:
+        self._command = [node, str(_SCRIPT), str(package)]
         self._process: subprocess.Popen[str] | None = None
         self._alone = Lock()
 
@@ -91,7 +93,7 @@ class WebAssembly:
 
     def _start(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [self._node, str(_SCRIPT)],
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -102,21 +104,33 @@ class WebAssembly:
         if not is_lambda_python(version):
             process.kill()
             raise CompileError(
-                f"npm's pyodide is not Lambda's Python, it says {version.strip()!r}: run `npm ci`"
+                f"npm's pyodide is not Lambda's Python, it says {version.strip()!r}: {AGAIN}"
                 if version
-                else "npm's pyodide does not start: run `npm ci`"
+                else f"npm's pyodide does not start: {AGAIN}"
             )
         return process
 
 
-def lambda_compiler() -> Compiler | None:
-    """Return what compiles for Lambda: its Python, if one is on the PATH, else pyodide; None without both."""
+def lambda_compiler(build: Path) -> Compiler:
+    """Return what compiles for Lambda: its Python, if one is on the PATH, else pyodide.
+
+    Args:
+        build: the folder below which npm installs pyodide for an installed package.
+
+    Raises:
+        CompileError: there is neither of them.
+    """
     if (python := lambda_python()) is not None:
         return Native(python)
-    node = shutil.which("node")
-    return _web_assembly(node) if node and (_PYODIDE / "package.json").is_file() else None
+    try:
+        return _web_assembly(*pyodide(build))
+    except PyodideError as error:
+        raise CompileError(
+            f"nothing compiles the functions to bytecode: no python{LAMBDA_PYTHON} on the PATH runs, and "
+            f"{error}, or deploy without bytecode: -c without_bytecode=true"
+        ) from error
 
 
 @cache
-def _web_assembly(node: str) -> WebAssembly:
-    return WebAssembly(node)
+def _web_assembly(node: str, package: Path) -> WebAssembly:
+    return WebAssembly(node, package)

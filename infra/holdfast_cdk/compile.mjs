@@ -1,11 +1,14 @@
-// CPython in WebAssembly, which compiles folders to bytecode. It prints its cache tag and release level first.
+// CPython in WebAssembly, which compiles folders to bytecode: node compile.mjs FOLDER-OF-NPM'S-PYODIDE
+// It prints its cache tag and release level first.
 // Then each line that it reads is JSON with a folder and the code that compiles it; each line that it prints is
 // JSON with `error`, null if everything went well.
+import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { loadPyodide } from "pyodide";
+import { pathToFileURL } from "node:url";
 
 const MOUNTED = "/bundle";
 
+const { loadPyodide } = await import(pathToFileURL(join(process.argv[2], "pyodide.mjs")).href);
 const python = await loadPyodide({ stdout: () => {}, stderr: () => {} });
 console.log(python.runPython("import sys; f'{sys.implementation.cache_tag} {sys.version_info.releaselevel}'"));
 python.FS.mkdir(MOUNTED);

@@ -1,7 +1,7 @@
 """Where the files are from which the stacks are made: in the clone, or in the installed package.
 
 An installed package has them in its folder `data`, which the build of a release fills: the folder `functions`
-of the clone, and the built files of the console.
+of the clone, the built files of the console, and the pins of what npm installs for a deployment.
 """
 
 import hashlib
@@ -20,8 +20,12 @@ IS_INSTALLED: Final = DATA.is_dir()
 FUNCTIONS: Final = (DATA if IS_INSTALLED else CLONE) / "functions"
 CONSOLE: Final = DATA / "console"
 """The built files of the console, in an installed package."""
+NPM: Final = DATA / "npm"
+"""`package.json` and `package-lock.json` of npm's pyodide, in an installed package."""
 BUILD: Final = Path(".holdfast")
 """The folder for what is built, in the folder of `cdk.json`, in which `cdk` starts its app."""
+
+_AGAIN: Final = f"install it again: pip install --force-reinstall 'holdfast[deploy]=={__version__}'"
 
 
 class PlaceError(Exception):
@@ -29,16 +33,27 @@ class PlaceError(Exception):
 
 
 def check() -> None:
-    """Raise `PlaceError` if files of the installed package are missing or are not those of its release."""
-    again = f"install it again: pip install --force-reinstall 'holdfast[deploy]=={__version__}'"
+    """Raise `PlaceError` unless the installed package has the files of its release and no others."""
     if not FUNCTIONS.is_dir():
-        raise PlaceError(f"this installation of Holdfast has only the command; {again}")
+        raise PlaceError(f"this installation of Holdfast has only the command; {_AGAIN}")
     if not IS_INSTALLED:
         return
-    for file in metadata.files("holdfast") or ():
-        path = Path(str(file.locate()))
-        if DATA not in path.parents or file.hash is None:
-            continue
-        digest = hashlib.new(file.hash.mode, path.read_bytes()).digest() if path.is_file() else b""
-        if urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value:
-            raise PlaceError(f"{path} is not the file of Holdfast {__version__}; {again}")
+    if (version := metadata.version("holdfast")) != __version__:
+        raise PlaceError(f"the package is Holdfast {version} and its code {__version__}; {_AGAIN}")
+    recorded = {
+        DATA.joinpath(*file.parts[2:]): file.hash
+        for file in metadata.files("holdfast") or ()
+        if file.parts[:2] == (_PACKAGE.name, DATA.name)
+    }
+    for path in sorted(recorded.keys() | {path for path in DATA.rglob("*") if path.is_file()}):
+        # Python and pip write bytecode beside the modules that they load. It is not deployed.
+        if path.parent.name != "__pycache__" and not _is_recorded(path, recorded.get(path)):
+            raise PlaceError(f"{path} is not the file of Holdfast {__version__}; {_AGAIN}")
+
+
+def _is_recorded(path: Path, recorded: metadata.FileHash | None) -> bool:
+    """Return whether a file has the hash that was recorded when the package was built."""
+    if recorded is None or not path.is_file():
+        return False
+    digest = hashlib.new(recorded.mode, path.read_bytes()).digest()
+    return urlsafe_b64encode(digest).rstrip(b"=").decode() == recorded.value
