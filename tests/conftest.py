@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import installed
 from tests.support.user_settings import forget_user_settings
 
 GeneratedFile = Callable[[Path, str], None]
@@ -40,3 +41,15 @@ def generated_file(request: pytest.FixtureRequest) -> GeneratedFile:
         assert found == text, f"{path.name} is out of date: run `make generated`, then look at the difference"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree."""
+    return installed.build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def deploying(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the programs of an environment that has the wheel with the extra `deploy`."""
+    return installed.install(wheel, tmp_path_factory.mktemp("deploying") / "v", extra="deploy")

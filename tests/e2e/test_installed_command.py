@@ -1,23 +1,19 @@
-"""`pip install .` into an empty environment: the command works anywhere, without Node and without a clone."""
+"""The wheel in an empty environment: the command works anywhere, without Node and without a clone."""
 
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from venv import EnvBuilder
 
 import pytest
 
 import holdfast
-from tests.support import aws_caller
+from tests.support import aws_caller, installed
 from tests.support.access_records import add_aws_trust
 from tests.support.bash_completion import completions
 from tests.support.http_client import Credentials
 from tests.support.team import Team
-
-ROOT = Path(__file__).parents[2]
 
 _IMPORT_ALL = """
 from importlib import import_module, metadata, util
@@ -34,33 +30,9 @@ Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the programs of an environment that has only the package, built from this tree."""
-    folder = tmp_path_factory.mktemp("installed")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if (source := ROOT / name).is_file():
-            (folder / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / "clone" / name)
-    # New releases of packages do not change this test.
-    pins = re.findall(r"^[\w.-]+==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
-    (folder / "constraints.txt").write_text("\n".join(pins))
-    EnvBuilder(symlinks=True).create(folder / "v")
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--python", folder / "v" / "bin" / "python"),
-            *("install", "--quiet", "--no-compile", "--disable-pip-version-check", "--no-input"),
-            *("--constraint", folder / "constraints.txt", folder / "clone"),
-        ],
-        check=True,
-    )
-    shutil.rmtree(folder / "clone")
-    return folder / "v" / "bin"
+def bin_folder(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the programs of an environment that has only the package, without its extra."""
+    return installed.install(wheel, tmp_path_factory.mktemp("installed") / "v")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +61,7 @@ def test_it_says_its_version_and_its_commands(run: Run) -> None:
 
 
 def test_the_package_declares_what_every_module_imports_and_brings_nothing_else(run: Run) -> None:
-    assert run("python", "-c", _IMPORT_ALL) == "holdfast holdfast_cli None\n"
+    assert run("python", "-c", _IMPORT_ALL) == "holdfast holdfast_cdk holdfast_cli None\n"
 
 
 def test_it_signs_in_with_nothing_but_an_address_and_aws_credentials(strict: Team, run: Run) -> None:

@@ -28,6 +28,7 @@ from holdfast.policy import VARIABLES
 from holdfast_cdk import console, places
 from holdfast_cdk.bundle import Bundle, BundleError, bundle
 from holdfast_cdk.bytecode import Native, WebAssembly
+from holdfast_cdk.pyodide import pyodide
 from tests.support.environment import SETTINGS
 
 MEGABYTE = 1_000_000
@@ -562,7 +563,9 @@ def test_a_python_that_is_not_lambdas_compiles_nothing(
     functions: Path, tmp_path: Path, install: Callable[..., None], program: str
 ) -> None:
     install(program)
-    with pytest.raises(BundleError, match="`npm ci`, or deploy without bytecode: -c without_bytecode=true"):
+    with pytest.raises(
+        BundleError, match="Node.js is not .*, or deploy without bytecode: -c without_bytecode=true"
+    ):
         bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
     assert lambda_python() is None
 
@@ -603,7 +606,7 @@ for native, wasm in zip(paths[::2], paths[1::2]):
 @pytest.mark.skipif(lambda_python() is None, reason="needs Lambda's Python beside npm's pyodide")
 def test_both_compilers_make_the_same_code(tmp_path: Path) -> None:
     python = str(lambda_python())
-    for name, compiler in (("native", Native(python)), ("wasm", WebAssembly(shutil.which("node") or ""))):
+    for name, compiler in (("native", Native(python)), ("wasm", WebAssembly(*pyodide(tmp_path)))):
         shutil.copytree(places.FUNCTIONS, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
         compiler.compile(tmp_path / name)
     native, wasm = (
