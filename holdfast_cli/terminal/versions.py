@@ -5,8 +5,8 @@ from typing import Final
 
 from holdfast import __version__
 
-_VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:\+.*)?", re.ASCII)
-"""A semantic version without pre-releases; the version of deployed code ends with a plus and a digest."""
+_VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(\.dev[0-9]{1,9})?(?:\+.*)?", re.ASCII)
+"""A release, or with `.dev0` the code before it. The version of deployed code ends with a plus and a digest."""
 
 
 def newer_record(where: str) -> str:
@@ -20,15 +20,23 @@ def newer_record(where: str) -> str:
 def is_since(version: str, first: str) -> bool:
     """Return whether deployed code has at least a version; False if its version has another form.
 
+    The code before a release counts as the release: it has the release's number because it has its changes.
+
     >>> is_since("0.10.0+1a2b3c", "0.3.0"), is_since("0.2.9+1a2b3c", "0.3.0"), is_since("", "0.3.0")
     (True, False, False)
+    >>> is_since("0.4.0.dev0+1a2b3c", "0.4.0"), is_since("0.4.0.dev0+1a2b3c", "0.4.1")
+    (True, False)
     """
     theirs, least = _VERSION.fullmatch(version), _VERSION.fullmatch(first)
     return bool(theirs and least) and _numbers(theirs) >= _numbers(least)
 
 
 def _numbers(version: re.Match[str] | None) -> tuple[int, ...]:
-    return tuple(map(int, version.groups())) if version else ()
+    return tuple(map(int, version.groups()[:3])) if version else ()
+
+
+def _order(version: re.Match[str]) -> tuple[object, ...]:
+    return (*_numbers(version), version[4] is None)
 
 
 def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None:
@@ -36,6 +44,9 @@ def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None
 
     >>> compare("0.10.0+1a2b3c", "0.9.1")
     ('This command, 0.9.1, is older than the deployed code, 0.10.0+1a2b3c.', 'Upgrade the command.')
+    >>> compare("0.4.0.dev0+1a2b3c", "0.4.0")
+    ('The deployed code, 0.4.0.dev0+1a2b3c, is older than this command, 0.4.0.', 'Deploy the stack again.')
+    >>> compare("0.4.0.dev0+1a2b3c", "0.4.0.dev0")
     """
     theirs, ours = _VERSION.fullmatch(deployed), _VERSION.fullmatch(command)
     if theirs is None or ours is None:
@@ -43,10 +54,9 @@ def compare(deployed: str, command: str = __version__) -> tuple[str, str] | None
             f"The deployed code has version {deployed}, this command has {command}.",
             "Deploy the stack again, or use the command of that version.",
         )
-    theirs_numbers, our_numbers = _numbers(theirs), _numbers(ours)
-    if theirs_numbers == our_numbers:
+    if _order(theirs) == _order(ours):
         return None
-    if theirs_numbers < our_numbers:
+    if _order(theirs) < _order(ours):
         return (
             f"The deployed code, {deployed}, is older than this command, {command}.",
             "Deploy the stack again.",

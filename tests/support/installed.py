@@ -41,8 +41,8 @@ def build_wheel(folder: Path) -> Path:
 def install(wheel: Path, environment: Path, *, extra: str = "", dependencies: bool = True) -> Path:
     """Install a wheel into a new virtual environment, and return the folder with its programs.
 
-    The packages that it needs have the versions that this repository pins, so that new releases of them do not
-    change a test. The files are copies, which a test may change.
+    The packages that it needs have the versions that this repository pins, so that new releases of them do
+    not change a test. The files are copies, which a test may change.
 
     Args:
         environment: the folder of the virtual environment, which must not exist yet.

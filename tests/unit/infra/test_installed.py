@@ -29,7 +29,7 @@ def synthesize(python: str | Path, folder: Path, out: Path, **variables: str) ->
     given = {
         "CDK_CONTEXT_JSON": json.dumps({**settings, "teams": str(folder / TEAMS)}),
         "CDK_OUTDIR": str(out),
-        "CDK_VALIDATION": "false",  # the rules take seconds to load, and judge every template in test_checks.py
+        "CDK_VALIDATION": "false",  # the rules take seconds to load
     }
     ended = subprocess.run(
         [python, "-c", APP],
@@ -151,7 +151,9 @@ except places.PlaceError as error:
 
 def checked(programs: Path) -> str:
     """Return what the check says of an environment's package."""
-    done = subprocess.run([programs / "python", "-c", CHECK], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [programs / "python", "-c", CHECK], cwd=programs, capture_output=True, text=True, check=True
+    )
     return done.stdout.removesuffix("\n")
 
 
