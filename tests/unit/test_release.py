@@ -86,7 +86,7 @@ def test_the_code_has_the_version_of_the_newest_section_or_is_on_the_way_past_th
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, bytes]]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Mapping[str, bytes]]:
     """The files of a release of the newest commit, built twice: in another folder under another umask."""
     folder = tmp_path_factory.mktemp("release")
     made = []

@@ -21,6 +21,10 @@ from tests.unit.infra.conftest import ROOT
 
 APP: Final = "from holdfast_cdk.app import main; main()"
 TEAMS: Final = "teams.toml"
+PYODIDE: Final = json.loads((ROOT / "package.json").read_text())["devDependencies"]["pyodide"]
+INSTALLING: Final = (
+    f"holdfast: installing npm's pyodide {PYODIDE}, which compiles the functions, in .holdfast/npm"
+)
 
 
 def synthesize(python: str | Path, folder: Path, out: Path, **variables: str) -> tuple[int, str]:
@@ -65,14 +69,18 @@ def test_an_empty_folder_makes_the_stacks_of_the_clone_and_site_packages_stays_a
     assert status == 0, printed
     [site_packages] = (deploying.parent / "lib").glob("*/site-packages")
     before = files_in(site_packages, bytecode=False)
-    # What pip installs is that of the clone, if its digest is the same; otherwise pip would have no index.
+    # pip would install the same again, in a minute. If a digest differed, it would have no index here.
     (user / ".holdfast").mkdir()
     for dependencies in (ROOT / ".holdfast").glob("deps-aws-*"):
         (user / ".holdfast" / dependencies.name).symlink_to(dependencies)
+    # npm's pyodide compiles, also where Lambda's Python is installed.
+    (tmp_path / "python3.14").symlink_to("/bin/false")
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
 
-    status, printed = synthesize(deploying / "python", user, user / "cdk.out", PIP_NO_INDEX="1")
+    status, printed = synthesize(deploying / "python", user, user / "cdk.out", PATH=path, PIP_NO_INDEX="1")
 
     assert status == 0, printed
+    assert printed.splitlines() == [INSTALLING]
     expected, made = files_in(clone / "cdk.out"), files_in(user / "cdk.out")
     assert {name for name in expected if "/" not in name} >= {
         "Holdfast-payments.template.json",
@@ -227,11 +235,7 @@ def test_npm_installs_the_compiler_once_with_its_pins_and_one_line_says_it(
     ]
     shipped = [(pins / name).read_text() for name in ("package.json", "package-lock.json")]
     assert (tmp_path / "read").read_text() == "".join(shipped)
-    version = json.loads(shipped[0])["dependencies"]["pyodide"]
-    assert capfd.readouterr() == (
-        "",
-        f"holdfast: installing npm's pyodide {version}, which compiles the functions, in .holdfast/npm\n",
-    )
+    assert capfd.readouterr() == ("", f"{INSTALLING}\n")
 
 
 FAILS: Final = (
