@@ -27,12 +27,16 @@ def digest() -> str:
     return found.hexdigest()
 
 
-def build(folder: Path, sources: Path = SOURCES) -> None:
-    """Write the files into a folder: those that the function serves, and `files.json`, which lists them."""
+def build(folder: Path, sources: Path | None = None) -> None:
+    """Write the files into a folder: those that the function serves, and `files.json`, which lists them.
+
+    Args:
+        sources: the folder `console` of another copy of the clone, from which the files are built.
+    """
     node = shutil.which("node")
     if node is None:
         raise ConsoleError("Node.js builds the console: install version 20 or later")
-    command = [node, str(sources / "build.mjs"), str(folder)]
+    command = [node, str((sources or SOURCES) / "build.mjs"), str(folder)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         said = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
