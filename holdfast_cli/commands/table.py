@@ -9,6 +9,7 @@ import holdfast
 from holdfast_cli.terminal.parser import Parser
 
 COMMANDS: Final = {
+    "init": "write the files of a deployment into an empty folder",
     "configure": "write a profile: address, team and region",
     "login": "sign in with AWS credentials or an ID token",
     "run": "sign in, and run a program with the session",

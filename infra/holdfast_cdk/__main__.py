@@ -1,25 +1,32 @@
-"""`python -m holdfast_cdk team <name>`: checks that teams.toml has the team, before anything is created."""
+"""`python -m holdfast_cdk`: the CDK app, which `cdk` starts.
+
+With `team <name>` it checks that teams.toml has the team, before anything is created.
+"""
 
 import argparse
 import sys
 from pathlib import Path
 
+from holdfast_cdk import app
 from holdfast_cdk.config import ConfigError, load_teams, team_named
 
 
 def main() -> None:
-    """Exit with one line and status 1 if teams.toml is not valid or does not have the team."""
+    """Exit with one line and status 1 as the app does, or if teams.toml does not have the team."""
     parser = argparse.ArgumentParser(
         prog="python -m holdfast_cdk",
-        description="Check teams.toml without making anything.",
+        description="Make the stacks of teams.toml, when `cdk` starts it; or check the file alone.",
         epilog="example:\n  python -m holdfast_cdk team payments",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="[COMMAND]", dest="command")
     team = commands.add_parser("team", help="check that the file is right and has this team")
     team.add_argument("name", help="of the team")
     team.add_argument("--teams", type=Path, default=Path("teams.toml"), help="the file (default: teams.toml)")
     arguments = parser.parse_args()
+    if arguments.command is None:
+        app.main()
+        return
     try:
         team_named(arguments.name, load_teams(arguments.teams), arguments.teams)
     except ConfigError as error:

@@ -4,48 +4,55 @@ import os
 import sys
 from pathlib import Path
 
-import holdfast_cdk  # noqa: F401 before aws_cdk, which reads variables that it sets
-
-# isort: split
-from aws_cdk import App
-
+from holdfast_cdk import prerequisites
 from holdfast_cdk.bundle import WITHOUT_BYTECODE, BundleError
 from holdfast_cdk.config import AWS, ConfigError, check_places, load_teams, read_target
-from holdfast_cdk.team_stack import IMPORT, TeamStack, has_bytecode, imports
+from holdfast_cdk.places import PlaceError
+from holdfast_cdk.prerequisites import PrerequisiteError
 from holdfast_cdk.teams_lock import TeamsLock, check_loopback, placed
 
 
 def main() -> None:
-    """Synthesize the stacks; exit with one line and status 1 if a setting is not valid."""
-    app = App()
+    """Synthesize the stacks; exit with one line and status 1 if a setting or this machine is not right."""
     try:
-        target = read_target(app.node.try_get_context)
-        teams_file = Path(app.node.try_get_context("teams") or "teams.toml")
-        teams = load_teams(teams_file)
-        # Deployments to the local AWS are not recorded.
-        lock = TeamsLock(teams_file) if target == AWS else None
-        where = placed(teams, os.environ)
-        if lock:
-            lock.check(where)
-            check_places(where, teams_file)
-        stacks = [TeamStack(app, team, target=target) for team in teams]
-        # True for a stack that a command deploys, compares or synthesizes, but not with `cdk bootstrap`, `cdk
-        # ls` and `cdk destroy`.
-        made = [team for team, stack in zip(where, stacks, strict=True) if stack.bundling_required]
-        if lock:
-            lock.check_networks(made, app.node.try_get_context("address"))
-        else:
-            check_loopback(made)
-        app.synth()
-        if lock and made:
-            if lock.record(where, {team.name for team in made}):
-                sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
-            if not has_bytecode(app):
-                sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")
-            if imports(app):
-                sys.stderr.write(
-                    f"holdfast: -c {IMPORT}=true is for `cdk import` alone: until a deployment without it, "
-                    "the audit trail lacks changes of tokens and trust records\n"
-                )
-    except (BundleError, ConfigError) as error:
+        prerequisites.check()
+        _synthesize()
+    except (BundleError, ConfigError, PlaceError, PrerequisiteError) as error:
         sys.exit(f"holdfast: {error}")
+
+
+def _synthesize() -> None:
+    # Importing aws_cdk starts Node.js, for which `prerequisites` looked.
+    from aws_cdk import App
+
+    from holdfast_cdk.team_stack import IMPORT, TeamStack, has_bytecode, imports
+
+    app = App()
+    target = read_target(app.node.try_get_context)
+    teams_file = Path(app.node.try_get_context("teams") or "teams.toml")
+    teams = load_teams(teams_file)
+    # Deployments to the local AWS are not recorded.
+    lock = TeamsLock(teams_file) if target == AWS else None
+    where = placed(teams, os.environ)
+    if lock:
+        lock.check(where)
+        check_places(where, teams_file)
+    stacks = [TeamStack(app, team, target=target) for team in teams]
+    # True for a stack that a command deploys, compares or synthesizes, but not with `cdk bootstrap`, `cdk
+    # ls` and `cdk destroy`.
+    made = [team for team, stack in zip(where, stacks, strict=True) if stack.bundling_required]
+    if lock:
+        lock.check_networks(made, app.node.try_get_context("address"))
+    else:
+        check_loopback(made)
+    app.synth()
+    if lock and made:
+        if lock.record(where, {team.name for team in made}):
+            sys.stderr.write(f"holdfast: {lock.path} is written; commit it together with {teams_file}\n")
+        if not has_bytecode(app):
+            sys.stderr.write(f"holdfast: {WITHOUT_BYTECODE}\n")
+        if imports(app):
+            sys.stderr.write(
+                f"holdfast: -c {IMPORT}=true is for `cdk import` alone: until a deployment without it, "
+                "the audit trail lacks changes of tokens and trust records\n"
+            )

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -174,6 +175,11 @@ def _digest(environment: str, inputs: dict[str, bytes]) -> str:
 
 
 def _install(requirements: Path, target: Literal["aws", "local"], folder: Path) -> None:
+    if find_spec("pip") is None:
+        raise BundleError(
+            f"{sys.executable} has no pip, which installs the packages of the functions; type: "
+            "python -m ensurepip (or, in an environment of uv: uv pip install pip)"
+        )
     command = [
         *(sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
         *("--require-hashes", "--only-binary=:all:", "--no-compile", "--requirement", str(requirements)),

@@ -13,7 +13,7 @@ from holdfast import team as names
 from holdfast_cdk.alarm_settings import TOPIC
 from holdfast_cdk.domain_settings import CERTIFICATE
 from holdfast_cdk.regions import default_quota, partitions
-from holdfast_cdk.settings import SettingError, as_toml, read_settings, settings_of
+from holdfast_cdk.settings import OF_ANOTHER_RELEASE, SettingError, as_toml, read_settings, settings_of
 from holdfast_cdk.team_settings import ADMINISTRATOR, GONE, KMS_KEY, LOCAL_ACCOUNT, Team
 
 _MEMORY_OF_A_FUNCTION: Final = 128
@@ -53,7 +53,10 @@ def read_teams(path: Path) -> tuple[Team, ...]:
     document = _read_toml(path)
     for key in document:
         if key != "teams":
-            raise ConfigError(f"{path}: unknown entry '{key}'; write everything in tables [teams.<name>]")
+            raise ConfigError(
+                f"{path}: unknown entry '{key}'; write everything in tables [teams.<name>]; "
+                f"{OF_ANOTHER_RELEASE}"
+            )
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")

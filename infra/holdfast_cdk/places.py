@@ -1,10 +1,11 @@
 """Where the files are from which the stacks are made: in the clone, or in the installed package.
 
 An installed package has them in its folder `data`, which the build of a release fills: the folder `functions`
-of the clone, the built files of the console, and the pins of what npm installs for a deployment.
+of the clone, the built files of the console, `package.json`, and the pins of what npm installs for a deployment.
 """
 
 import hashlib
+import json
 from base64 import urlsafe_b64encode
 from importlib import metadata
 from pathlib import Path
@@ -22,10 +23,13 @@ CONSOLE: Final = DATA / "console"
 """The built files of the console, in an installed package."""
 NPM: Final = DATA / "npm"
 """`package.json` and `package-lock.json` of npm's pyodide, in an installed package."""
+PACKAGES: Final = (DATA if IS_INSTALLED else CLONE) / "package.json"
+"""The packages of npm with which a release was tested, and their versions."""
 BUILD: Final = Path(".holdfast")
 """The folder for what is built, in the folder of `cdk.json`, in which `cdk` starts its app."""
 
 _AGAIN: Final = f"install it again: pip install --force-reinstall 'holdfast[deploy]=={__version__}'"
+_ONLY_THE_COMMAND: Final = f"this installation of Holdfast has only the command; {_AGAIN}"
 
 
 class PlaceError(Exception):
@@ -35,7 +39,7 @@ class PlaceError(Exception):
 def check() -> None:
     """Raise `PlaceError` unless the installed package has the files of its release and no others."""
     if not FUNCTIONS.is_dir():
-        raise PlaceError(f"this installation of Holdfast has only the command; {_AGAIN}")
+        raise PlaceError(_ONLY_THE_COMMAND)
     if not IS_INSTALLED:
         return
     if (version := metadata.version("holdfast")) != __version__:
@@ -57,3 +61,12 @@ def _is_recorded(path: Path, recorded: metadata.FileHash | None) -> bool:
         return False
     digest = hashlib.new(recorded.mode, path.read_bytes()).digest()
     return urlsafe_b64encode(digest).rstrip(b"=").decode() == recorded.value
+
+
+def cdk_version() -> str:
+    """Return the version of npm's `aws-cdk` for this release; `PlaceError` if the file is not there."""
+    try:
+        version: str = json.loads(PACKAGES.read_bytes())["devDependencies"]["aws-cdk"]
+    except FileNotFoundError:
+        raise PlaceError(_ONLY_THE_COMMAND) from None
+    return version

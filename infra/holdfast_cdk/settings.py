@@ -7,9 +7,14 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
+
+from holdfast import __version__
 
 _Table = TypeVar("_Table")
+
+OF_ANOTHER_RELEASE: Final = f"a release after Holdfast {__version__} may know it"
+"""The end of the message about a name that a later release may have added."""
 
 # The largest number of characters that a message shows of a value.
 _LONGEST_SHOWN = 80
@@ -99,7 +104,9 @@ def read_settings(
     read = {}
     for key, value in values.items():
         if key not in known:
-            raise SettingError(f"unknown setting '{_below(name, key)}'; {_instead_of(table, name, key)}")
+            raise SettingError(
+                f"unknown setting '{_below(name, key)}'; {_instead_of(table, name, key)}; {OF_ANOTHER_RELEASE}"
+            )
         read[key] = known[key][0].kind.read(_below(name, key), value)
     for key, (one, field) in known.items():
         if key not in read and field.default is MISSING and field.default_factory is MISSING:

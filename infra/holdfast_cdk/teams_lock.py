@@ -14,6 +14,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from holdfast import __version__
 from holdfast.networks import covers
 from holdfast_cdk.config import ConfigError, read_teams
 from holdfast_cdk.settings import as_toml
@@ -24,6 +25,7 @@ _HEADER = """\
 # It stops a renamed or moved team, which would start with an empty store and leave its states behind.
 # Remove an entry only if its stack is gone or was never deployed.
 """
+_RESTORE = "restore it as it was committed, or use the release of Holdfast that wrote it"
 _REMEMBERED = ("account", "region", "key", "previous_keys", "networks")
 
 LOOPBACK = "127.0.0.1"
@@ -208,10 +210,10 @@ def _read(path: Path) -> tuple[Team, ...]:
     try:
         teams = read_teams(path)
     except ConfigError as error:
-        raise ConfigError(f"{error}; restore it as it was committed") from None
+        raise ConfigError(f"{error}; {_RESTORE}") from None
     known = _recorded(teams, (), {team.name for team in teams})
     if {team.name: team for team in known} != {team.name: team for team in teams}:
-        raise ConfigError(f"{path}: is not as it was written; restore it as it was committed")
+        raise ConfigError(f"{path}: is not as Holdfast {__version__} writes it; {_RESTORE}")
     return known
 
 
