@@ -167,7 +167,7 @@ class Parser(argparse.ArgumentParser):
     def _refuse_option(self, name: str) -> NoReturn:
         if any(name in action.option_strings for action in self.actions()):
             hint = " It goes after the command."
-        elif any(action.nargs == "+" for action in self._actions):
+        elif any(action.dest == "command" and action.nargs == "+" for action in self._actions):
             hint = " Type -- before the program."
         else:
             hint = _hint(name, self._option_string_actions)

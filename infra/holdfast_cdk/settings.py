@@ -104,9 +104,8 @@ def read_settings(
     read = {}
     for key, value in values.items():
         if key not in known:
-            raise SettingError(
-                f"unknown setting '{_below(name, key)}'; {_instead_of(table, name, key)}; {OF_ANOTHER_RELEASE}"
-            )
+            instead = _instead_of(table, name, key)
+            raise SettingError(f"unknown setting '{_below(name, key)}'; {instead}; {OF_ANOTHER_RELEASE}")
         read[key] = known[key][0].kind.read(_below(name, key), value)
     for key, (one, field) in known.items():
         if key not in read and field.default is MISSING and field.default_factory is MISSING:

@@ -71,7 +71,6 @@ def _name(action: argparse.Action) -> str:
 def _typed(command: Parser) -> str:
     """Return a command with its arguments and the options that it requires."""
     words = [command.prog]
-    dashes = "-- " if " -- " in (command.epilog or "") else ""
     told: list[argparse.Action] = []
     for group in command._mutually_exclusive_groups:  # noqa: SLF001
         one = [" ".join((*each.option_strings[-1:], _name(each))) for each in group._group_actions]  # noqa: SLF001
@@ -86,6 +85,10 @@ def _typed(command: Parser) -> str:
             words += [f"{action.option_strings[-1]} {name}"] if action.required else []
         else:
             words.append(
-                {"?": f"[{name}]", "*": f"[{name} …]", "+": f"{dashes}{name} …"}.get(str(action.nargs), name)
+                {
+                    "?": f"[{name}]",
+                    "*": f"[{name} …]",
+                    "+": f"{'-- ' * (action.dest == 'command')}{name} …",
+                }.get(str(action.nargs), name)
             )
     return " ".join(words)

@@ -110,6 +110,11 @@ WRONG: Final[Mapping[str, str]] = {
     "doctor --account --address https://api.example.com": "--account looks at no API",
     "doctor network//prod": "is empty",
     "HOLDFAST_TEAM='A b' doctor --account": "HOLDFAST_TEAM",
+    # The files of a deployment.
+    "init": "the following arguments are required: TEAM",
+    "init Payments": "'Payments' is not a valid team name: 1 to 25 lower-case letters",
+    "init payments a_b": "'a_b' is not a valid team name",
+    "init payments --region eu-central-1": "there is no option --region.",
     # The shell that completes.
     "completion tcsh": "'tcsh' is not one of bash, zsh, fish",
     # The audit log.

@@ -10,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import __version__
+from holdfast_cdk import app as cdk_app
+from holdfast_cdk import places
 from holdfast_cdk.bundle import WITHOUT_BYTECODE, bundle
+from holdfast_cdk.prerequisites import OLDEST_NODE
 from tests.unit.infra.conftest import ROOT
 
 # CDK's rules for templates take seconds to load; test_checks.py has them judge every template.
 WITHOUT_RULES = {"CDK_VALIDATION": "false"}
+IMPORTABLE = {"PYTHONPATH": f"{ROOT / 'infra'}:{ROOT / 'functions'}"}
 PAYMENTS = '[teams.payments]\naccount = "123456789012"\nregion = "eu-central-1"\n'
 
 
@@ -38,14 +43,15 @@ def synth(teams_file: Path) -> subprocess.CompletedProcess[str]:
     return run(*command, environment=os.environ | WITHOUT_RULES | quiet)
 
 
-def app(folder: Path, teams_file: Path, **context: object) -> subprocess.CompletedProcess[str]:
-    """Run the app as `cdk` does, without `cdk`."""
+def app(folder: Path, teams_file: Path, *python: str, **context: object) -> subprocess.CompletedProcess[str]:
+    """Run the app as `cdk` does, without `cdk`; `python` are other arguments of Python than `app.py`."""
     settings = json.loads((ROOT / "cdk.json").read_text())["context"]
     given = {
         "CDK_CONTEXT_JSON": json.dumps({**settings, "teams": str(teams_file), **context}),
         "CDK_OUTDIR": str(folder / "cdk.out"),
     }
-    return run(sys.executable, "app.py", environment=os.environ | WITHOUT_RULES | given)
+    command = (sys.executable, *(python or ("app.py",)))
+    return run(*command, environment=os.environ | WITHOUT_RULES | IMPORTABLE | given)
 
 
 def make_deploy(team: str, cdk: str) -> subprocess.CompletedProcess[str]:
@@ -62,10 +68,13 @@ def teams_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_wrong_setting_ends_it_with_that_line_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("python", [("app.py",), ("-m", "holdfast_cdk")])
+def test_a_wrong_setting_ends_it_with_that_line_and_nothing_else(
+    tmp_path: Path, python: tuple[str, ...]
+) -> None:
     path = tmp_path / "teams.toml"
     path.write_text('[teams.a]\nregion = "nowhere"')
-    ended = app(tmp_path, path)
+    ended = app(tmp_path, path, *python)
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr == (
@@ -73,6 +82,53 @@ def test_a_wrong_setting_ends_it_with_that_line_and_nothing_else(tmp_path: Path)
         'as in "eu-central-1"\n'
     )
     assert list(tmp_path.rglob("*.template.json")) == []
+
+
+@pytest.mark.parametrize(
+    ("says", "line"),
+    [
+        (f"v{OLDEST_NODE - 1}.9.0", f"`{{node}} --version` says 'v{OLDEST_NODE - 1}.9.0'"),
+        ("nothing of use", "`{node} --version` says 'nothing of use'"),
+        (None, "{node} does not start: No such file or directory"),
+    ],
+)
+def test_a_node_that_is_missing_or_too_old_ends_it_with_one_line(
+    teams_file: Path, monkeypatch: pytest.MonkeyPatch, says: str | None, line: str
+) -> None:
+    node = teams_file.with_name("node")
+    if says:
+        node.write_text(f"#!/bin/sh\necho {says}\n")
+        node.chmod(0o755)
+    monkeypatch.setenv("JSII_NODE", str(node))
+
+    ended = app(teams_file.parent, teams_file)
+
+    needs = f"holdfast: the CDK needs Node.js {OLDEST_NODE} or later, and "
+    assert (ended.returncode, ended.stderr) == (1, f"{needs}{line.format(node=node)}\n")
+    assert not (teams_file.parent / "cdk.out").exists()
+
+
+def test_a_package_without_the_extra_ends_it_with_one_line(teams_file: Path) -> None:
+    without = "import sys; sys.modules['aws_cdk'] = None; from holdfast_cdk.__main__ import main; main()"
+    ended = app(teams_file.parent, teams_file, "-c", without)
+
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "holdfast: the CDK app is not installed, only the command is; type: "
+        f"pip install 'holdfast[deploy]=={__version__}'\n",
+    )
+    assert not (teams_file.parent / "cdk.out").exists()
+
+
+def test_a_package_without_the_functions_ends_it_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "FUNCTIONS", tmp_path / "functions")
+
+    with pytest.raises(SystemExit) as ended:
+        cdk_app.main()
+
+    assert f"{ended.value}".startswith("holdfast: this installation of Holdfast has only the command; ")
 
 
 def test_a_team_is_recorded_and_not_renamed(teams_file: Path) -> None:

@@ -683,6 +683,22 @@ def test_what_pip_refuses_is_said_in_one_line_and_leaves_nothing(
     assert list((tmp_path / "build").iterdir()) == []
 
 
+def test_a_python_without_pip_is_said_in_one_line_and_leaves_nothing(
+    functions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (functions / "requirements.txt").write_text("requests==2.0\n")
+    monkeypatch.setitem(sys.modules, "pip", None)
+
+    with pytest.raises(BundleError) as error:
+        bundle("greeter", "aws", functions=functions, build=tmp_path / "build")
+
+    assert str(error.value) == (
+        f"{sys.executable} has no pip, which installs the packages of the functions; type: "
+        "python -m ensurepip, or with uv: uv pip install pip"
+    )
+    assert list((tmp_path / "build").iterdir()) == []
+
+
 @pytest.mark.parametrize("missing", ["greeter/handler.py", "requirements.txt"])
 def test_a_missing_source_is_named(functions: Path, tmp_path: Path, missing: str) -> None:
     (functions / missing).unlink()

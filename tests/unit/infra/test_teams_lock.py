@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import __version__
 from holdfast_cdk.config import ConfigError
 from holdfast_cdk.team_settings import Retention, Team
 from holdfast_cdk.teams_lock import TeamsLock, placed
@@ -277,9 +278,13 @@ def test_a_teams_file_is_never_written_over(tmp_path: Path) -> None:
         (b"\xff", "is not UTF-8 text"),
         (b"[team.a]", "unknown entry 'team'; "),
         (b"teams = 1", "names no team; "),
-        (b"[teams.a]", "is not as it was written"),
+        (b"[teams.a]", f"is not as Holdfast {__version__} writes it"),
         (b'[teams.a]\naccount = "1"', "team 'a': account = \"1\" is not allowed; "),
-        (b'[teams.a]\naccount = "123456789012"\nrequire_lock = false', "is not as it was written"),
+        (
+            b'[teams.a]\naccount = "123456789012"\nrequire_lock = false',
+            f"is not as Holdfast {__version__} writes it",
+        ),
+        (b"[teams.a]\nlater = 1", "team 'a': unknown setting 'later'; "),
         pytest.param(None, "cannot be read: Is a directory", id="a folder"),
     ],
 )
@@ -289,5 +294,7 @@ def test_a_damaged_file_stops_in_one_line(tmp_path: Path, content: bytes | None,
     with pytest.raises(ConfigError) as error:
         lock_in(tmp_path)
     assert str(error.value).startswith(f"{path}: {message}")
-    assert str(error.value).endswith("; restore it as it was committed")
+    assert str(error.value).endswith(
+        "; restore it as it was committed, or use the release of Holdfast that wrote it"
+    )
     assert "\n" not in str(error.value)
