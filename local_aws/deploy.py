@@ -80,12 +80,13 @@ def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:
     ]
     log = aws.data_dir / "cdk.log"
     with create_private(log) as output:
-        ended = _run(command, folder, output, _cdk_environment(aws))
+        ended = _run(command, folder, output, cdk_environment(aws))
     if ended != 0:
         raise LocalAwsError(f"cdk {command[1]} failed; the end of {log}:\n{tail(log, 30)}")
 
 
-def _cdk_environment(aws: LocalAws) -> dict[str, str]:
+def cdk_environment(aws: LocalAws) -> dict[str, str]:
+    """Return the variables with which `cdk` deploys to this local AWS, without the user's AWS settings."""
     own = {
         "TMPDIR": str(aws.temporary),
         "CDK_DISABLE_CLI_TELEMETRY": "true",

@@ -81,7 +81,8 @@ def export(root: Path, folder: Path) -> int:
 def stage(source: Path) -> None:
     """Fill the package's folder `data` in the source of a release.
 
-    It gets the folder `functions`, the built files of the console, and the pins of `_COMPILER` for npm.
+    It gets the folder `functions`, the built files of the console, `package.json`, which has the version of
+    the CDK's command, and the pins of `_COMPILER` for npm.
 
     Args:
         source: the files of a commit, without anything that was built.
@@ -94,6 +95,7 @@ def stage(source: Path) -> None:
         console.build(data / "console", source / "console")
     finally:
         packages.unlink()
+    shutil.copyfile(source / "package.json", data / "package.json")
     (data / "npm").mkdir()
     locked = json.loads((source / "package-lock.json").read_text(encoding="utf-8"))
     for name, document in _npm_pins(locked).items():

@@ -23,7 +23,7 @@ _CDK_SETTINGS: Final = {
     "context": {"cli-telemetry": False},
 }
 _IGNORED: Final = (".holdfast/", ".venv/", "cdk.out/")
-"""What `cdk` builds, and the environment of Python."""
+"""The folders that `cdk` and Python's `venv` make."""
 _TEAMS_HEAD: Final = f"""\
 # One table [teams.<name>] for each team; each becomes a stack of its own, Holdfast-<name>.
 # A name is {NAME_RULE}.

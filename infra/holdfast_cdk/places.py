@@ -1,7 +1,8 @@
 """Where the files are from which the stacks are made: in the clone, or in the installed package.
 
 An installed package has them in its folder `data`, which the build of a release fills: the folder `functions`
-of the clone, the built files of the console, `package.json`, and the pins of what npm installs for a deployment.
+of the clone, the built files of the console, `package.json`, and the pins of what npm installs for a
+deployment.
 """
 
 import hashlib

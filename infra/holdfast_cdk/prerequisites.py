@@ -1,4 +1,4 @@
-"""What the CDK app needs beside its own files: the package `aws_cdk`, and Node.js, which that starts."""
+"""Checks for what the CDK app needs beside its own files: the package `aws_cdk`, and Node.js."""
 
 import os
 import re

@@ -24,6 +24,7 @@ from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
 from tests.support.walkthrough import (
     walk_access,
     walk_clients,
+    walk_deploying,
     walk_moving_in,
     walk_operating,
     walk_readme,
@@ -242,3 +243,9 @@ def test_data_that_were_removed_by_hand_are_deployed_anew_however_often_that_bre
     assert front_door.serials() == []
     front_door("demo")
     assert len(front_door.serials()) == 1
+
+
+def test_four_files_outside_of_the_clone_deploy_a_team_that_stores_a_state(
+    front_door: FrontDoor, deploying: Path, tmp_path: Path
+) -> None:
+    walk_deploying(front_door, deploying, tmp_path)

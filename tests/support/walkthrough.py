@@ -15,6 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from holdfast_cdk import places
+from local_aws.deploy import cdk_environment
 from local_aws.server import ROOT
 from local_aws.terraform import terraforms
 from tests.support.free_port import free_port
@@ -240,6 +242,41 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
     _type(typed, {"$clone": str(ROOT), "$local": str(front_door.folder), "$moving": str(folder)}, folder)
 
 
+def walk_deploying(front_door: FrontDoor, installed: Path, folder: Path) -> None:
+    """Deploy a team from an empty folder as docs/start/deploying.md says, and store a first state.
+
+    The document's first step is done: the folder `installed` has the programs of the package. `npx
+    aws-cdk@<version>` runs the same version from the clone, for the local AWS.
+    """
+    aws = front_door.aws
+    cdk_local = ROOT / "node_modules" / ".bin" / "cdklocal"
+    context = f"--context target=local --context local_endpoint={aws.endpoint}"
+    npx = f"""\
+if [ "$1" != aws-cdk@{places.cdk_version()} ]; then exit 1; fi
+shift
+exec {cdk_local} "$@" {context} --method direct --require-approval never --no-notices --no-color"""
+    deployment = folder / "deployment"
+    build = deployment / ".holdfast"
+    build.mkdir(parents=True)
+    # The packages of the functions, which the clone has for the same requirements. Others are installed.
+    for dependencies in (ROOT / places.BUILD).glob("deps-local-*"):
+        (build / dependencies.name).symlink_to(dependencies)
+    _type(
+        steps("deploying.md", "Deploy the first team"),
+        {},
+        folder,
+        start=deployment,
+        programs={"npx": npx},
+        environment={
+            **cdk_environment(aws),
+            "PATH": f"{folder / 'bin'}:{installed}:{os.environ['PATH']}",
+            "HOME": front_door.environment["HOME"],
+        },
+    )
+    written = {path.name for path in deployment.iterdir()}
+    assert written == {"requirements.txt", "cdk.json", "teams.toml", ".gitignore", ".holdfast", "cdk.out"}
+
+
 def _walk(
     name: str, front_door: FrontDoor, folder: Path, replaced: Mapping[str, str], heading: str = HEADING
 ) -> None:
@@ -262,12 +299,28 @@ def _waits(step: Step) -> str:
     return LATER_ACTIVITY if step.typed.startswith("holdfast activity") else ""
 
 
-def _type(typed: Sequence[Step], replaced: Mapping[str, str], folder: Path) -> None:
-    """Type blocks into one shell, with some words replaced, and compare what they print."""
+def _type(
+    typed: Sequence[Step],
+    replaced: Mapping[str, str],
+    folder: Path,
+    *,
+    start: Path = ROOT,
+    programs: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Type blocks into one shell, with some words replaced, and compare what they print.
+
+    Args:
+        start: the folder in which the shell starts.
+        programs: the scripts of other programs than `terraform`, by their names.
+        environment: variables of the shell.
+    """
     (folder / "bin").mkdir()
-    terraform = folder / "bin" / "terraform"
-    terraform.write_text(f'#!/bin/sh\nexec {shlex.join(terraforms()[0].argv)} "$@"\n')
-    terraform.chmod(0o755)
+    terraform = f'exec {shlex.join(terraforms()[0].argv)} "$@"'
+    for name, script in {"terraform": terraform, **(programs or {})}.items():
+        program = folder / "bin" / name
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
 
     def here(text: str) -> str:
         for theirs, ours in replaced.items():
@@ -277,12 +330,13 @@ def _type(typed: Sequence[Step], replaced: Mapping[str, str], folder: Path) -> N
     script = "".join(f"echo '== {number}'\n{_waits(step)}{step.typed}" for number, step in enumerate(typed))
     done = subprocess.run(
         ["bash", "-c", here(script)],
-        cwd=ROOT,
+        cwd=start,
         env={
-            "PATH": f"{terraform.parent}:{os.environ['PATH']}",
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(folder),
             "TF_CLI_ARGS": "-no-color",
             "CHECKPOINT_DISABLE": "1",
+            **(environment or {}),
         },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -1,6 +1,8 @@
 """`holdfast init`: the four files of a deployment, what to type then, and that nothing else changes."""
 
+import errno
 import json
+import os
 import re
 import resource
 import subprocess
@@ -144,7 +146,7 @@ def test_a_gitignore_that_cannot_be_read_stops_it(folder: Path, capsys: pytest.C
 
 
 def test_a_write_that_fails_in_the_middle_leaves_nothing(folder: Path) -> None:
-    """The limit on the size of files stands for a disk that becomes full."""
+    """The limit on the size of files acts as a disk that becomes full."""
     ended = subprocess.run(
         [sys.executable, "-m", "holdfast_cli", "init", "payments"],
         cwd=folder,
@@ -183,7 +185,7 @@ def test_a_folder_that_is_gone_stops_it(folder: Path, capsys: pytest.CaptureFixt
     assert main(["init", "payments"]) == 1
 
     assert capsys.readouterr().err == (
-        "holdfast: requirements.txt cannot be written: No such file or directory. Nothing was written.\n"
+        f"holdfast: requirements.txt cannot be written: {os.strerror(errno.ENOENT)}. Nothing was written.\n"
     )
 
 

@@ -1,5 +1,6 @@
 """The app as `cdk` starts it, and `make deploy`: the faults that stop them, and the recorded teams."""
 
+import errno
 import json
 import os
 import shutil
@@ -89,7 +90,7 @@ def test_a_wrong_setting_ends_it_with_that_line_and_nothing_else(
     [
         (f"v{OLDEST_NODE - 1}.9.0", f"`{{node}} --version` says 'v{OLDEST_NODE - 1}.9.0'"),
         ("nothing of use", "`{node} --version` says 'nothing of use'"),
-        (None, "{node} does not start: No such file or directory"),
+        (None, f"{{node}} does not start: {os.strerror(errno.ENOENT)}"),
     ],
 )
 def test_a_node_that_is_missing_or_too_old_ends_it_with_one_line(

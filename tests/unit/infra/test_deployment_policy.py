@@ -156,7 +156,7 @@ def deployed(
 def test_the_document_leads_to_each_file_beside_it_and_replaces_account_and_region() -> None:
     document = page("deploying.md")
     files = [path for path in document.parent.iterdir() if path.suffix != ".md"]
-    [script] = re.findall(r"^sed '(.+)' docs", text(document), re.MULTILINE)
+    [script] = re.findall(r"^sed '(.+)' deployment-policy.json", text(document), re.MULTILINE)
 
     assert set(re.findall(r"\]\(([\w-]+\.json)\)", text(document))) == {path.name for path in files}
     assert not re.search(f"{ACCOUNT}|{REGION}", subprocess.check_output(["sed", script, *files], text=True))
