@@ -17,7 +17,7 @@ from typing import Final
 
 from holdfast_cdk import places
 from local_aws.deploy import cdk_environment
-from local_aws.server import ROOT
+from local_aws.server import ACCOUNT, REGION, ROOT
 from local_aws.terraform import terraforms
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor
@@ -119,11 +119,11 @@ def steps(document: str, heading: str = HEADING) -> list[Step]:
     """Return the blocks of a document's walk, in order."""
     _, _, rest = page(document).read_text().partition(f"\n## {heading}\n")
     walk, _, _ = rest.partition("\n## ")
-    blocks = re.findall(r"^```(sh)?\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL)
     return [
         Step(text, tuple(after.splitlines()) if not below else ())
         for (kind, text), (below, after) in pairwise([*blocks, ("sh", "")])
-        if kind
+        if kind == "sh"
     ]
 
 
@@ -263,7 +263,7 @@ exec {cdk_local} "$@" {context} --method direct --require-approval never --no-no
         (build / dependencies.name).symlink_to(dependencies)
     _type(
         steps("deploying.md", "Deploy the first team"),
-        {},
+        {"aws://123456789012/eu-central-1": f"aws://{ACCOUNT}/{REGION}"},
         folder,
         start=deployment,
         programs={"npx": npx},

@@ -22,7 +22,7 @@ from holdfast.state.current_state import Superseded, version_metadata
 from holdfast.state.document import Revision, StateDocument
 from holdfast.state.held import CommandLock, LockIdentity
 from holdfast.state.lock_info import LockInfo
-from holdfast_cdk import keys
+from holdfast_cdk import keys, places
 from holdfast_cdk.functions import FUNCTIONS
 from tests.conftest import GeneratedFile
 from tests.support import errors_document, import_contracts, metadata_document, roles_document
@@ -155,6 +155,15 @@ def test_the_times_after_which_lambda_stops_a_verb_are_in_the_page_about_retries
     assert said
     assert said.groups() == (str(seconds["backend"]), str(seconds["management"]))
     assert seconds["cloud"] == seconds["backend"]
+
+
+def test_the_documents_name_the_version_of_the_cdks_command_that_is_pinned() -> None:
+    named = {path.name: re.findall(r"aws-cdk@(\d+\.[\d.]+)", text(path)) for path in BY_HAND}
+
+    assert {name: set(versions) for name, versions in named.items() if versions} == {
+        "README.md": {places.cdk_version()},
+        "deploying.md": {places.cdk_version()},
+    }
 
 
 def test_every_metric_of_the_watch_is_in_its_page_and_no_other() -> None:
