@@ -7,7 +7,6 @@ from pathlib import Path
 from holdfast_cdk import prerequisites
 from holdfast_cdk.bundle import WITHOUT_BYTECODE, BundleError
 from holdfast_cdk.config import AWS, ConfigError, check_places, load_teams, read_target
-from holdfast_cdk.places import PlaceError
 from holdfast_cdk.prerequisites import PrerequisiteError
 from holdfast_cdk.teams_lock import TeamsLock, check_loopback, placed
 
@@ -17,7 +16,7 @@ def main() -> None:
     try:
         prerequisites.check()
         _synthesize()
-    except (BundleError, ConfigError, PlaceError, PrerequisiteError) as error:
+    except (BundleError, ConfigError, PrerequisiteError) as error:
         sys.exit(f"holdfast: {error}")
 
 

@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import Final
 
 from holdfast import __version__
-from holdfast_cdk import places
 
 OLDEST_NODE: Final = 20
 """The oldest major version of Node.js with which the stacks are tested."""
@@ -18,11 +17,10 @@ class PrerequisiteError(Exception):
 
 
 def check() -> None:
-    """Raise `PrerequisiteError` if aws_cdk or Node.js is missing or too old, `PlaceError` as `places.check`.
+    """Raise `PrerequisiteError` if aws_cdk or Node.js is missing, or Node.js is too old.
 
     Without this check, importing aws_cdk would fail with a traceback.
     """
-    places.check()
     if find_spec("aws_cdk") is None:
         raise PrerequisiteError(
             "the CDK app is not installed, only the command is; type: "

@@ -114,7 +114,7 @@ WRONG: Final[Mapping[str, str]] = {
     "init": "the following arguments are required: TEAM",
     "init Payments": "'Payments' is not a valid team name: 1 to 25 lower-case letters",
     "init payments a_b": "'a_b' is not a valid team name",
-    "init payments --region eu-central-1": "there is no option --region.",
+    "init payments --halp": "there is no option --halp. Did you mean --help?",
     # The shell that completes.
     "completion tcsh": "'tcsh' is not one of bash, zsh, fish",
     # The audit log.

@@ -139,7 +139,7 @@ def test_the_wheel_and_the_source_have_the_functions_the_console_and_pins_and_no
     assert {name for name in data if f"{DATA}/functions/" in name} == {f"{DATA}/{name}" for name in functions}
     listed = json.loads(data[f"{DATA}/console/files.json"])
     beside = {f"console/{name}{ending}" for name in listed for ending in ("", ".gz")}
-    beside |= {"console/files.json", "npm/package.json", "npm/package-lock.json"}
+    beside |= {"console/files.json", "package.json", "npm/package.json", "npm/package-lock.json"}
     assert {name for name in data if f"{DATA}/functions/" not in name} == {
         f"{DATA}/{name}" for name in beside
     }
