@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from holdfast import __version__
-from holdfast_cdk import app as cdk_app
-from holdfast_cdk import places
 from holdfast_cdk.bundle import WITHOUT_BYTECODE, bundle
 from holdfast_cdk.prerequisites import OLDEST_NODE
 from tests.unit.infra.conftest import ROOT
@@ -121,15 +119,19 @@ def test_a_package_without_the_extra_ends_it_with_one_line(teams_file: Path) -> 
     assert not (teams_file.parent / "cdk.out").exists()
 
 
-def test_a_package_without_the_functions_ends_it_with_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(places, "FUNCTIONS", tmp_path / "functions")
+def test_a_package_without_the_functions_ends_it_with_one_line(teams_file: Path) -> None:
+    without = (
+        "from pathlib import Path; from holdfast_cdk import app, places; "
+        "places.FUNCTIONS = Path('nowhere'); app.main()"
+    )
+    ended = app(teams_file.parent, teams_file, "-c", without)
 
-    with pytest.raises(SystemExit) as ended:
-        cdk_app.main()
-
-    assert f"{ended.value}".startswith("holdfast: this installation of Holdfast has only the command; ")
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "holdfast: this installation of Holdfast has only the command; install it again: "
+        f"pip install --force-reinstall 'holdfast[deploy]=={__version__}'\n",
+    )
+    assert list(teams_file.parent.rglob("*.template.json")) == []
 
 
 def test_a_team_is_recorded_and_not_renamed(teams_file: Path) -> None:
