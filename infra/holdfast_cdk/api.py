@@ -250,6 +250,10 @@ class Api(Construct):
                     Acknowledgment(id="AwsSolutions::AwsSolutions-APIG4", reason=route.reason)
                 )
         stage_resource.route_settings = settings
+        for permission in api.node.children:
+            if isinstance(permission, lambda_.CfnPermission):
+                # The CDK's own ID has the names of the stages around the stack.
+                permission.override_logical_id("AuthorizerPermission")
 
         self.api_id = api.api_id
         self.domain = self._domain(team.domain, api, stage) if team.domain else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from holdfast_cdk import prerequisites
 from holdfast_cdk.bundle import WITHOUT_BYTECODE, BundleError
-from holdfast_cdk.config import AWS, ConfigError, check_places, load_teams, read_target
+from holdfast_cdk.config import AWS, ConfigError, check_places, in_file, load_teams, read_target
 from holdfast_cdk.prerequisites import PrerequisiteError
 from holdfast_cdk.teams_lock import TeamsLock, check_loopback, placed
 
@@ -35,7 +35,8 @@ def _synthesize() -> None:
     where = placed(teams, os.environ)
     if lock:
         lock.check(where)
-        check_places(where, teams_file)
+        with in_file(teams_file):
+            check_places(where)
     stacks = [TeamStack(app, team, target=target) for team in teams]
     # True for a stack that a command deploys, compares or synthesizes, but not with `cdk bootstrap`, `cdk
     # ls` and `cdk destroy`.

@@ -3,7 +3,8 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -33,19 +34,29 @@ def load_teams(path: Path) -> tuple[Team, ...]:
     teams = read_teams(path)
     if not teams:
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
-    check_places(teams, path)
-    for team in teams:
-        _check_networks(team, path)
+    with in_file(path):
+        check_places(teams)
+        for team in teams:
+            _check_networks(team)
     return teams
 
 
-def _check_networks(team: Team, path: Path) -> None:
+@contextmanager
+def in_file(path: Path) -> Iterator[None]:
+    """Put the path of a teams file before the message of each `ConfigError`."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _check_networks(team: Team) -> None:
     """Check what networks must be now: `teams.lock` may have the networks of an earlier release."""
     try:
         if team.networks:
             networks.check_new(team.networks)
     except ValueError as error:
-        raise ConfigError(f"{path}: team '{team.name}': networks: {error}") from None
+        raise ConfigError(f"team '{team.name}': networks: {error}") from None
 
 
 def read_teams(path: Path) -> tuple[Team, ...]:
@@ -60,15 +71,15 @@ def read_teams(path: Path) -> tuple[Team, ...]:
     teams = document.get("teams", {})
     if not isinstance(teams, dict):
         raise ConfigError(f"{path}: names no team; write a table [teams.<name>] for each")
-    return tuple(_team(path, name, settings) for name, settings in teams.items())
+    with in_file(path):
+        return tuple(_team(name, settings) for name, settings in teams.items())
 
 
 def checked(team: Team) -> Team:
     """Check a team that a program made, as `load_teams` checks one of a file, and return it."""
-    where = Path("Team(…)")
-    again = _team(where, team.name, _as_values(team))
-    check_places([again], where)
-    _check_networks(again, where)
+    again = _team(team.name, _as_values(team))
+    check_places([again])
+    _check_networks(again)
     return again
 
 
@@ -119,21 +130,21 @@ def _read_toml(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def _team(path: Path, name: str, settings: object) -> Team:
+def _team(name: str, settings: object) -> Team:
     if not names.is_name(name):
-        raise ConfigError(f"{path}: team {name!r}: write a name of {names.NAME_RULE}")
+        raise ConfigError(f"team {name!r}: write a name of {names.NAME_RULE}")
     if not isinstance(settings, dict):
-        raise ConfigError(f"{path}: team '{name}': must be a table [teams.{name}]")
+        raise ConfigError(f"team '{name}': must be a table [teams.{name}]")
     for key in settings:
         if key in GONE:
-            raise ConfigError(f"{path}: team '{name}': the setting {key} is gone: {GONE[key]}")
+            raise ConfigError(f"team '{name}': the setting {key} is gone: {GONE[key]}")
     try:
         team = read_settings(Team, settings, more={"name": name})
     except SettingError as error:
-        raise ConfigError(f"{path}: team '{name}': {error}") from None
+        raise ConfigError(f"team '{name}': {error}") from None
     if team.retention and team.history and team.history.days < team.retention.days:
         raise ConfigError(
-            f"{path}: team '{name}': history.days = {team.history.days} is below retention.days = "
+            f"team '{name}': history.days = {team.history.days} is below retention.days = "
             f"{team.retention.days}, and S3 removes nothing that is retained; write history.days = "
             f"{team.retention.days} or more"
         )
@@ -141,43 +152,43 @@ def _team(path: Path, name: str, settings: object) -> Team:
     for function, megabytes in (("cloud", team.memory.cloud), ("management", team.memory.management)):
         if megabytes < needed:
             raise ConfigError(
-                f"{path}: team '{name}': memory.{function} = {megabytes} is too little for states of "
+                f"team '{name}': memory.{function} = {megabytes} is too little for states of "
                 f"max_state_mb = {team.max_state_mb}; write memory.{function} = {needed} or more"
             )
     if team.key in team.previous_keys:
         raise ConfigError(
-            f"{path}: team '{name}': previous_keys has {as_toml(team.key)}, which is key already; write "
+            f"team '{name}': previous_keys has {as_toml(team.key)}, which is key already; write "
             "other keys, or leave it out"
         )
     if team.key_administrators and "kms" not in team.kms_keys:
         raise ConfigError(
-            f"{path}: team '{name}': key_administrators is for the stack's own key, which the team does not "
+            f"team '{name}': key_administrators is for the stack's own key, which the team does not "
             'have; leave it out, or write key = "kms"'
         )
     if team.replica:
-        _check_replica(path, team, team.replica.region)
+        _check_replica(team, team.replica.region)
     return team
 
 
-def _check_replica(path: Path, team: Team, region: str) -> None:
+def _check_replica(team: Team, region: str) -> None:
     if not (team.account and team.region):
         raise ConfigError(
-            f"{path}: team '{team.name}': replica is for one account and region; write account and region too"
+            f"team '{team.name}': replica is for one account and region; write account and region too"
         )
     if region == team.region:
         raise ConfigError(
-            f"{path}: team '{team.name}': replica.region = \"{region}\" is the team's own region, with which "
+            f"team '{team.name}': replica.region = \"{region}\" is the team's own region, with which "
             "it would be lost; write another region"
         )
     partition, own = partitions()[region], partitions()[team.region]
     if partition != own:
         raise ConfigError(
-            f"{path}: team '{team.name}': replica.region = \"{region}\" is in the partition {partition}, to "
+            f"team '{team.name}': replica.region = \"{region}\" is in the partition {partition}, to "
             f"which S3 copies nothing from {team.region}; write a region of {own}"
         )
 
 
-def check_places(teams: Iterable[Team], path: Path) -> None:
+def check_places(teams: Iterable[Team]) -> None:
     """Check settings that depend on the account and the region of a team, if they are known.
 
     A team without account or region in the file may have those of the credentials in use. `ConfigError` if
@@ -185,11 +196,11 @@ def check_places(teams: Iterable[Team], path: Path) -> None:
     same domain.
     """
     teams = tuple(teams)
-    _check_shared(teams, path)
+    _check_shared(teams)
     partition_of: dict[str, tuple[str, Team]] = {}
     for team in teams:
-        _check_arns(team, path)
-        _check_keys(team, path)
+        _check_arns(team)
+        _check_keys(team)
         # The credentials may be for a region that the installed botocore does not know.
         partition = partitions().get(team.region or "")
         if partition is None:
@@ -198,13 +209,13 @@ def check_places(teams: Iterable[Team], path: Path) -> None:
             known, other = partition_of.setdefault(team.account, (partition, team))
             if known != partition:
                 raise ConfigError(
-                    f"{path}: the teams '{other.name}' and '{team.name}' have the account {team.account} in "
+                    f"the teams '{other.name}' and '{team.name}' have the account {team.account} in "
                     f"{other.region} and {team.region}, but an account belongs to one partition of AWS; "
                     "write the account of each"
                 )
 
 
-def _check_arns(team: Team, path: Path) -> None:
+def _check_arns(team: Team) -> None:
     """Check that what a team's ARNs name is in the team's account, region and partition."""
     partition = partitions().get(team.region or "")
     named = {
@@ -216,23 +227,23 @@ def _check_arns(team: Team, path: Path) -> None:
         for part, own in (("region", team.region), ("account", team.account), ("partition", partition)):
             if match and own and match[part] != own:
                 raise ConfigError(
-                    f"{path}: team '{team.name}': {name} is in the {part} {match[part]}, but the team is in "
+                    f"team '{team.name}': {name} is in the {part} {match[part]}, but the team is in "
                     f"{own}; write the ARN of one in the {part} {own}"
                 )
 
 
-def _check_shared(teams: tuple[Team, ...], path: Path) -> None:
+def _check_shared(teams: tuple[Team, ...]) -> None:
     """Check that no two teams have the same domain."""
     of_domain: dict[str, Team] = {}
     for team in teams:
         if team.domain and (other := of_domain.setdefault(team.domain.name, team)) is not team:
             raise ConfigError(
-                f"{path}: the teams '{other.name}' and '{team.name}' have the domain {team.domain.name}, "
+                f"the teams '{other.name}' and '{team.name}' have the domain {team.domain.name}, "
                 "which leads to one API; write another domain.name for one of them"
             )
 
 
-def _check_keys(team: Team, path: Path) -> None:
+def _check_keys(team: Team) -> None:
     """Check that a team's keys and their administrators are where S3 and KMS can use them."""
     partition = partitions().get(team.region or "")
     for key in team.kms_keys:
@@ -240,7 +251,7 @@ def _check_keys(team: Team, path: Path) -> None:
             continue
         if match["region"] != team.region or match["partition"] != (partition or match["partition"]):
             raise ConfigError(
-                f"{path}: team '{team.name}': {key} is not in {team.region}, and S3 uses keys of the "
+                f"team '{team.name}': {key} is not in {team.region}, and S3 uses keys of the "
                 "bucket's own region; write the ARN of a key there"
             )
     for administrator in team.key_administrators:
@@ -250,7 +261,7 @@ def _check_keys(team: Team, path: Path) -> None:
             match["partition"] != (partition or match["partition"])
         ):
             raise ConfigError(
-                f"{path}: team '{team.name}': key_administrators has {administrator}, and KMS lets no other "
+                f"team '{team.name}': key_administrators has {administrator}, and KMS lets no other "
                 f"account administer a key; write a role of the account {team.account or 'of the stack'}"
             )
 

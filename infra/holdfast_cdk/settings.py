@@ -113,6 +113,18 @@ def read_settings(
     return table(**read, **more)
 
 
+def document(table: type) -> None:
+    """Add the settings of a table, with their defaults, to its docstring, which `help()` shows."""
+    lines = [str(table.__doc__), "", "Attributes:"]
+    for name, (one, field) in settings_of(table).items():
+        is_required = field.default is MISSING and field.default_factory is MISSING
+        # Some defaults are described by a link to a page.
+        shown = one.default if one.default and "](" not in one.default else repr(field.default)
+        default = "Required." if is_required else f"Default: {shown}."
+        lines.append("    " + re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", f"{name}: {one.sentence} {default}"))
+    table.__doc__ = "\n".join(lines)
+
+
 def as_toml(value: object) -> str:
     """Return a value in TOML."""
     match value:

@@ -20,9 +20,11 @@ from holdfast_cdk.settings import (
     Table,
     Texts,
     as_toml,
+    document,
     flag,
     one_of,
     setting,
+    settings_of,
     text,
     whole_number,
     word,
@@ -410,6 +412,12 @@ class Team:
         """Return whether the team has a function or a role."""
         return not spec.setting or bool(getattr(self, spec.setting))
 
+
+for _table in (
+    Team,
+    *(one.kind.members for one, _ in settings_of(Team).values() if isinstance(one.kind, Table)),
+):
+    document(_table)
 
 GONE: Final[Mapping[str, str]] = {
     "dynamodb_lock": "no lock is an item of a DynamoDB table, and clients share locks through use_lockfile "

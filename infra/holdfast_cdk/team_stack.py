@@ -1,9 +1,10 @@
 """The stack of one team. It shares nothing with another team's stack."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 
-from aws_cdk import CfnOutput, Environment, Stack, Validations
+from aws_cdk import CfnOutput, Environment, Stack, Stage, Validations
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from holdfast import team as names
@@ -39,8 +40,9 @@ class TeamStack(Stack):
     """The stack of a team: its state store, functions and API.
 
     Attributes:
-        api_address: the base URL of the API.
+        api_address: the base URL of the API, as text.
         bucket: the bucket with the states.
+        topic: the topic of the setting `notify`; None without it.
         replica: the stack of the replica, in the region of the setting `replica`; None without it.
     """
 
@@ -50,13 +52,14 @@ class TeamStack(Stack):
         """Create the stack `Holdfast-<team>` in an app or in a stage, and the stack of the team's replica.
 
         Args:
+            team: its settings; one without account or region gets those of the stage.
             bundles: the code of the functions; by default, it is bundled in the folder `.holdfast`.
 
         Raises:
             ConfigError: a setting is invalid; the message names it and says what to write.
             BundleError: the functions cannot be bundled; the message says why.
         """
-        team = target.place(checked(team))
+        team = target.place(checked(_in_stage(team, scope)))
         super().__init__(
             scope,
             names.stack_name(team.name),
@@ -76,6 +79,7 @@ class TeamStack(Stack):
         functions = Functions(self, "Functions", team, target, store, staging, bundles)
         api = Api(self, "Api", team, target, functions)
         self.api_address, self.bucket = api.address, store.bucket
+        self.topic = sns.Topic.from_topic_arn(self, "Topic", team.notify.topic) if team.notify else None
         self.replica = ReplicaStack(scope, team, team.replica, target) if team.replica else None
         if team.replica and self.replica:
             replicate(store, team, team.replica)
@@ -119,6 +123,14 @@ class TeamStack(Stack):
             Validations.of(self).add_warning("holdfast:history", what)
         if what := above_quota(team):
             Validations.of(self).add_warning("holdfast:throttling", what)
+
+
+def _in_stage(team: Team, scope: Construct) -> Team:
+    """Return the team with the account and the region of the stage around it, unless it has its own."""
+    stage = scope if isinstance(scope, Stage) else Stage.of(scope)  # of a stage it returns the one around it
+    if stage is None:
+        return team
+    return replace(team, account=team.account or stage.account, region=team.region or stage.region)
 
 
 def has_bytecode(scope: Construct) -> bool:

@@ -75,12 +75,11 @@ def test_a_topic_of_another_place_is_refused(place: dict[str, Any], message: str
             replace(team, account=account, region=region)
             for account in (None, "123456789012")
             for region in (None, "eu-central-1")
-        ],
-        Path("teams.toml"),
+        ]
     )
     topic = TOPIC.replace("arn:aws:", f"arn:{place.pop('partition', 'aws')}:")
-    with pytest.raises(ConfigError, match=f"^teams.toml: team 'a': notify.topic is in the {message}; write"):
-        check_places([replace(team, notify=Notify(topic=topic), **place)], Path("teams.toml"))
+    with pytest.raises(ConfigError, match=f"^team 'a': notify.topic is in the {message}; write"):
+        check_places([replace(team, notify=Notify(topic=topic), **place)])
 
 
 @pytest.fixture(scope="module")
