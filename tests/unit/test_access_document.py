@@ -13,10 +13,11 @@ import yaml
 
 from holdfast_cli.commands.table import parser
 from tests.support import api_stub, cli_account
+from tests.support.action import ACTION
 from tests.support.api_stub import Reply, made, session
 from tests.support.cli_account import Aws, bucket
 from tests.support.documents import lock_info
-from tests.support.pages import page
+from tests.support.pages import ROOT, page
 
 TEXT = page("access.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```([a-z]*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -86,15 +87,25 @@ def test_every_policy_allows_only_named_actions_on_named_resources() -> None:
 
 
 def test_every_pipeline_is_yaml_that_signs_in() -> None:
-    github, gitlab = (yaml.safe_load(text) for text in blocks("yaml"))
+    action, github, gitlab = (yaml.safe_load(text) for text in blocks("yaml"))
 
-    assert github["permissions"]["id-token"] == "write"
+    assert action["permissions"] == github["permissions"] == {"contents": "read", "id-token": "write"}
+    step = action["jobs"]["apply"]["steps"][2]
+    used = re.fullmatch(r"OWNER/holdfast/(.+)@v[0-9.]+", step["uses"])
+    assert used
+    assert (ROOT / used[1] / "action.yml").is_file()
+    assert step["with"].keys() == {"address"}
     assert "/sessions" in github["jobs"]["apply"]["steps"][2]["run"]
     assert "HOLDFAST_ID_TOKEN" in gitlab["apply"]["id_tokens"]
 
 
+def test_the_page_has_each_input_of_the_action() -> None:
+    _, _, rest = TEXT.partition("| Input | Write |\n| --- | --- |\n")
+    assert re.findall(r"^\| `([a-z-]+)` \|", rest.partition("\n\n")[0], re.MULTILINE) == [*ACTION["inputs"]]
+
+
 def test_the_pipeline_signs_in_after_a_429() -> None:
-    script = yaml.safe_load(blocks("yaml")[0])["jobs"]["apply"]["steps"][2]["run"]
+    script = yaml.safe_load(blocks("yaml")[1])["jobs"]["apply"]["steps"][2]["run"]
     (signs_in,) = (line for line in script.splitlines() if line.startswith("session="))
     with api_stub.running() as stub:
         stub.reply(Reply(429, b'{"message":"Too Many Requests"}'), made(session()))

@@ -5,16 +5,17 @@ import base64
 import json
 import os
 import re
-import runpy
 import socket
 import subprocess
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from types import ModuleType
 
 import pytest
 
+from holdfast.identity.sessions import DEFAULT_SECONDS, MAX_SECONDS, MIN_SECONDS
 from holdfast_cli.api import own_sessions, sessions
 from tests.support import api_stub
 from tests.support.action import ACTION, FOLDER, REQUEST_TOKEN, Job, github, masked, variables
@@ -44,9 +45,15 @@ def api() -> Iterator[ApiStub]:
         yield stub
 
 
-def loaded() -> dict[str, Any]:
-    """Return the names of the script, which is in no package."""
-    return runpy.run_path(str(FOLDER / "sign_in.py"))
+@pytest.fixture
+def script() -> ModuleType:
+    """The script as a module; it is in no package."""
+    spec = spec_from_file_location("sign_in", FOLDER / "sign_in.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def error(job: Job, **inputs: str) -> str:
@@ -87,10 +94,12 @@ def test_a_job_gets_the_variables_of_holdfast_login(job: Job, api: ApiStub) -> N
         "http://127.0.0.1:4566",
     ],
 )
-def test_the_variables_are_those_of_holdfast_login_for_every_address(address: str) -> None:
+def test_the_variables_are_those_of_holdfast_login_for_every_address(
+    address: str, script: ModuleType
+) -> None:
     document = session()
 
-    made = loaded()["_variables"](address, document)
+    made = script.exports(address, document)
 
     assert made == own_sessions.environment(sessions.parse(json.dumps(document).encode()), address)
 
@@ -135,6 +144,12 @@ def test_no_secret_is_an_argument_of_a_process_or_text_of_a_script() -> None:
     assert run == 'python3 -I "$GITHUB_ACTION_PATH/sign_in.py"'
     assert "subprocess" not in SCRIPT
     assert "os.system" not in SCRIPT
+
+
+def test_the_action_says_the_limits_of_a_session() -> None:
+    description = ACTION["inputs"]["duration-seconds"]["description"]
+    assert re.findall("[0-9]+", description) == [str(MIN_SECONDS), str(MAX_SECONDS)]
+    assert ("one hour" in description) == (DEFAULT_SECONDS == 3600)
 
 
 def test_the_script_is_one_for_the_oldest_python_that_it_names() -> None:
@@ -203,16 +218,13 @@ def test_a_429_is_no_failure(job: Job, api: ApiStub) -> None:
     assert len(api.asked) == 2
 
 
-def test_an_api_that_does_not_respond_is_told() -> None:
-    module = loaded()
-    module["_PAUSES"] = ()
+def test_an_api_that_does_not_respond_is_told(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "_PAUSES", ())
     with socket.socket() as silent:  # bound and not listening: nobody else takes the port
         silent.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(
-            module["SignInError"], match=f"^{host} does not respond: check the address and the"
-        ):
-            module["_send"](f"http://{host}/sessions", "x", b"{}")
+        with pytest.raises(script.SignInError, match=f"^{host} does not respond: check the address and the"):
+            script.send(f"http://{host}/sessions", "x", b"{}")
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def sign_in(environment: Mapping[str, str]) -> str:
     _mask(id_token)
     session = _session(address, id_token, environment["HOLDFAST_SECONDS"])
     _mask(session["secret"])
-    _export(environment["GITHUB_ENV"], _variables(address, session))
+    _export(environment["GITHUB_ENV"], exports(address, session))
     return f"Signed in at {address} as {session.get('principal')}, until {session.get('expires')}."
 
 
@@ -78,7 +78,7 @@ def _id_token(environment: Mapping[str, str], audience: str) -> str:
     if not (url and token):
         raise SignInError(f"The job gets no ID token: {_PERMISSION}. Pull requests of forks get none.")
     separator = "&" if "?" in url else "?"
-    status, document = _send(f"{url}{separator}audience={quote(audience, safe='')}", token)
+    status, document = send(f"{url}{separator}audience={quote(audience, safe='')}", token)
     id_token = document.get("value")
     if status != HTTPStatus.OK or not isinstance(id_token, str) or not _JWT.fullmatch(id_token):
         raise SignInError(f"GitHub responds with {status} and no ID token: {_PERMISSION}.")
@@ -90,7 +90,7 @@ def _session(address: str, id_token: str, seconds: str) -> Mapping[str, Any]:
     if seconds and not re.fullmatch("[0-9]{1,9}", seconds):
         raise SignInError(f"duration-seconds is {seconds!r}: write a whole number.")
     body = json.dumps({"seconds": int(seconds)} if seconds else {}).encode()
-    status, document = _send(f"{address}/sessions", id_token, body)
+    status, document = send(f"{address}/sessions", id_token, body)
     message = str(document.get("message") or "check the address").rstrip(".")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise SignInError(
@@ -104,7 +104,7 @@ def _session(address: str, id_token: str, seconds: str) -> Mapping[str, Any]:
     return document
 
 
-def _variables(address: str, session: Mapping[str, Any]) -> Mapping[str, str]:
+def exports(address: str, session: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the variables by which Terraform, OpenTofu and `holdfast` use a session.
 
     They are those of `holdfast login`: `cloud {}` knows an API as `holdfast.local` that is not at the root of
@@ -133,7 +133,7 @@ def _export(file: str, variables: Mapping[str, str]) -> None:
             environment.write(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
 
 
-def _send(url: str, bearer: str, body: bytes = b"") -> tuple[int, Mapping[str, Any]]:
+def send(url: str, bearer: str, body: bytes = b"") -> tuple[int, Mapping[str, Any]]:
     """Send a GET request, or a POST request with a body; return status and JSON object of the response.
 
     The object is empty if the response has none. The request is sent again if there is no response, or a
