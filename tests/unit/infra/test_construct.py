@@ -144,6 +144,8 @@ def test_a_second_stack_of_a_team_is_refused_with_its_name(tmp_path: Path, bundl
             f'region = "eu-west-1"\nnotify = {{ topic = "{TOPIC}" }}',
         ),
     ],
+    # Not the settings: each process gives a token another number.
+    ids=["name", "region", "token", "retention", "networks", "memory", "replica", "topic"],
 )
 def test_a_wrong_setting_is_refused_with_the_words_of_a_file_and_without_its_name(
     team: Team, settings: str, tmp_path: Path, bundles: Bundles

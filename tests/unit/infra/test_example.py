@@ -43,7 +43,8 @@ def assembly(bundles: Bundles) -> CloudAssembly:
         app = runpy.run_path(str(EXAMPLE / "app.py"))["app"]
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     [stage] = [child for child in app.node.children if isinstance(child, Stage)]
-    return app.synth(force=True).get_nested_assembly(stage.artifact_id)
+    made: CloudAssembly = app.synth(force=True).get_nested_assembly(stage.artifact_id)
+    return made
 
 
 def template(assembly: CloudAssembly, name: str) -> dict[str, Any]:
