@@ -5,9 +5,11 @@ import base64
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from threading import Timer
@@ -121,10 +123,10 @@ def test_a_secret_is_masked_before_it_is_exported(job: Job, api: ApiStub) -> Non
     [(_, argv, environment)] = job.steps({"address": api.address})
 
     with subprocess.Popen(
-        argv, env=environment, cwd=job.folder, stdout=subprocess.PIPE, text=True
+        argv, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout
-        hangs = Timer(30, process.kill)
+        hangs = Timer(20, os.killpg, (process.pid, signal.SIGKILL))  # bash, and the Python below it
         hangs.start()
         try:
             before = [process.stdout.readline() for _ in range(2)]
@@ -132,7 +134,8 @@ def test_a_secret_is_masked_before_it_is_exported(job: Job, api: ApiStub) -> Non
             exported = variables(job.exports.read_text())
         finally:
             hangs.cancel()
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     assert exported["TF_HTTP_PASSWORD"] == document["secret"]
 
 
