@@ -103,7 +103,7 @@ def masked(log: str) -> list[str]:
 
 @contextmanager
 def github(issuer: Issuer) -> Iterator[dict[str, str]]:
-    """Act as GitHub: give ID tokens of an issuer to whoever has the request token.
+    """Act as GitHub: give an issuer's ID tokens for the request token.
 
     The value has the variables of a job with the permission `id-token: write`.
     """
