@@ -6,7 +6,7 @@ from typing import Final
 from holdfast import __version__
 
 _VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(\.dev[0-9]{1,9})?(?:\+.*)?", re.ASCII)
-"""A release, or with `.dev0` the code before it. The version of deployed code ends with a plus and a digest."""
+"""A release, or the code before it, with `.dev0`. Deployed code adds a plus and a digest to its version."""
 
 
 def newer_record(where: str) -> str:

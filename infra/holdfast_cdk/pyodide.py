@@ -54,8 +54,9 @@ def _install(folder: Path) -> None:
     ended = subprocess.run([npm, "ci", *_QUIETLY], cwd=folder, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         said = [line.removeprefix("npm error ") for line in ended.stderr.splitlines()]
-        # The first line of an error of the network is its code, and the next line says what failed.
-        reason = next((line for line in said if line and not line.startswith("code ")), "no reason given")
+        # npm names codes first. The line after them says what failed.
+        codes = ("code ", "syscall ", "errno ")
+        reason = next((line for line in said if line and not line.startswith(codes)), "no reason given")
         raise PyodideError(
             f"npm could not install pyodide: {reason} (check the network and npm's configuration)"
         )

@@ -238,10 +238,16 @@ def test_npm_installs_the_compiler_once_with_its_pins_and_one_line_says_it(
     assert capfd.readouterr() == ("", f"{INSTALLING}\n")
 
 
-FAILS: Final = (
-    "echo 'npm error code ENOTFOUND' >&2; echo 'npm error network request to the registry failed' >&2; "
-    "echo 'npm error network This is a problem' >&2; exit 1"
-)
+NO_NETWORK: Final = """
+cat >&2 <<'SAID'
+npm error code ENOTFOUND
+npm error syscall getaddrinfo
+npm error errno ENOTFOUND
+npm error network request to http://nowhere.invalid/ws failed, reason: getaddrinfo ENOTFOUND nowhere.invalid
+npm error network This is a problem related to network connectivity.
+SAID
+exit 1
+"""
 
 
 @pytest.mark.parametrize(
@@ -249,9 +255,9 @@ FAILS: Final = (
     [
         ({}, "npm, which installs pyodide, is not on the PATH: install it"),
         (
-            {"npm": FAILS},
-            "npm could not install pyodide: network request to the registry failed (check the network and "
-            "npm's configuration)",
+            {"npm": NO_NETWORK, "cat": 'exec /bin/cat "$@"'},
+            "npm could not install pyodide: network request to http://nowhere.invalid/ws failed, reason: "
+            "getaddrinfo ENOTFOUND nowhere.invalid (check the network and npm's configuration)",
         ),
         (
             {"npm": "exit 1"},
