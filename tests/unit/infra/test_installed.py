@@ -19,7 +19,6 @@ from holdfast_cdk.pyodide import pyodide
 from tests.support import installed
 from tests.unit.infra.conftest import ROOT
 
-APP: Final = "from holdfast_cdk.app import main; main()"
 TEAMS: Final = "teams.toml"
 PYODIDE: Final = json.loads((ROOT / "package.json").read_text())["devDependencies"]["pyodide"]
 INSTALLING: Final = (
@@ -36,7 +35,7 @@ def synthesize(python: str | Path, folder: Path, out: Path, **variables: str) ->
         "CDK_VALIDATION": "false",  # the rules take seconds to load
     }
     ended = subprocess.run(
-        [python, "-c", APP],
+        [python, "-m", "holdfast_cdk"],
         cwd=ROOT if python == sys.executable else folder,
         env=os.environ | given | variables,
         capture_output=True,
