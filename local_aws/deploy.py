@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -32,12 +32,12 @@ def bootstrap(aws: LocalAws, region: str = REGION) -> None:
 
 
 def deploy(
-    aws: LocalAws, teams: Sequence[str], *, teams_file: Path | None = None
+    aws: LocalAws, teams: Sequence[str], *, teams_file: Path | None = None, sources: Path = ROOT
 ) -> tuple[DeployedTeam, ...]:
     """Run `cdk deploy`, then set the bucket properties that CloudFormation left out; return the teams.
 
     `aws` must be bootstrapped; the regions of replicas are bootstrapped here. `teams_file`, if not None, is
-    read instead of `teams.toml`.
+    read instead of `teams.toml`. `sources` is the folder of the app, which may be that of another release.
     """
     stacks = {team: stack_name(team) for team in teams}
     regions = dict.fromkeys(stacks.values(), REGION)
@@ -59,7 +59,7 @@ def deploy(
         *("--method", "direct"),
         *(argument for key, value in context.items() for argument in ("--context", f"{key}={value}")),
     ]
-    _cdk(aws, ["deploy", *stacks.values(), *arguments], folder=ROOT)
+    _cdk(aws, ["deploy", *stacks.values(), *arguments], folder=sources, modules=modules_of(sources))
     with said_plainly(aws):
         for stack, region in {**replicas, **regions}.items():  # S3 looks for a replica before it copies
             document = json.loads((assembly / f"{stack}.template.json").read_text())
@@ -73,14 +73,23 @@ def deploy(
     )
 
 
-def _cdk(aws: LocalAws, arguments: Iterable[str], *, folder: Path) -> None:
+def modules_of(sources: Path) -> dict[str, str]:
+    """Return the variable with which Python finds our modules in another clone than this one."""
+    if sources == ROOT:
+        return {}
+    return {"PYTHONPATH": os.pathsep.join(map(str, (sources / "functions", sources / "infra", sources)))}
+
+
+def _cdk(
+    aws: LocalAws, arguments: Iterable[str], *, folder: Path, modules: Mapping[str, str] | None = None
+) -> None:
     command = [
         *(str(_CDKLOCAL), *arguments, "--no-notices", "--no-color"),
         *(("--ca-bundle-path", str(aws.tls.ca)) if aws.tls else ()),
     ]
     log = aws.data_dir / "cdk.log"
     with create_private(log) as output:
-        ended = _run(command, folder, output, cdk_environment(aws))
+        ended = _run(command, folder, output, {**cdk_environment(aws), **(modules or {})})
     if ended != 0:
         raise LocalAwsError(f"cdk {command[1]} failed; the end of {log}:\n{tail(log, 30)}")
 

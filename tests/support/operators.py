@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,12 @@ class Operator:
 
     principal: str
     environment: Mapping[str, str] = field(repr=False)
+    command: Sequence[str] = (str(HOLDFAST),)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run the command; return exit code, standard output and standard error."""
         done = subprocess.run(
-            [HOLDFAST, *arguments],
+            [*self.command, *arguments],
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,

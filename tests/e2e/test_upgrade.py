@@ -1,0 +1,475 @@
+"""A team upgrades from the release before, and goes back, while its clients write.
+
+The stack, the functions and the command of the release before are made from its sources. Everything runs on
+the local AWS. What the tests do is what docs/operate/upgrading.md says.
+"""
+
+import json
+import os
+import shutil
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import pytest
+
+from local_aws.clients import s3_client
+from local_aws.deploy import bootstrap, deploy, modules_of
+from local_aws.server import ROOT, Certificates, LocalAws
+from local_aws.terraform import terraforms
+from tests.support import documents, oidc, release_before
+from tests.support.access_records import exchange, session_of
+from tests.support.aws_gateway import AwsGateway
+from tests.support.cloud_client import CloudClient
+from tests.support.deployed import stack
+from tests.support.free_port import free_port
+from tests.support.http_client import Client, Credentials
+from tests.support.id_tokens import AUDIENCE
+from tests.support.oidc import Issuer
+from tests.support.operators import Operator
+from tests.support.project import NewProject, Project, backend, cloud
+from tests.support.team import HOLDFAST, Team
+from tests.support.waiting import wait_until
+
+NAME: Final = "upgraded"
+SETTINGS: Final = f'[teams.{NAME}]\nkey = "kms"\nhistory = {{ days = 365, keep_versions = 100 }}\n'
+REASON: Final = "wrong subnets, see INC-42"
+PACE: Final = 0.1
+"""Seconds between the writes of a client, so that a slow deployment does not make thousands of versions."""
+
+APPLE: Final = 'resource "terraform_data" "apple" { input = "red" }\n'
+FRUIT: Final = {
+    "mode": "managed",
+    "type": "terraform_data",
+    "name": "apple",
+    "provider": 'provider["terraform.io/builtin/terraform"]',
+    "instances": [{"schema_version": 0, "attributes": {"id": "1", "input": "red"}}],
+}
+PEAR: Final = 'resource "terraform_data" "pear" { input = "green" }\n'
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release: its sources, and how its command is started."""
+
+    version: str
+    sources: Path
+    command: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Site:
+    """The team and what it has installed. `home` is the home of its people."""
+
+    aws: LocalAws
+    team: Team
+    issuer: Issuer
+    home: Path
+
+    def operator(self, release: Release, credentials: Credentials) -> Operator:
+        """Return a person with the command of a release, who signs in to the API."""
+        signs_in = {
+            "HOLDFAST_ADDRESS": self.team.gateway.address,
+            "TF_HTTP_USERNAME": credentials.username,
+            "TF_HTTP_PASSWORD": credentials.password,
+        }
+        return self._person(release, f"token:{credentials.username}", signs_in)
+
+    def admin(self, release: Release) -> Operator:
+        """Return a person with the command of a release, and with AWS credentials."""
+        return self._person(release, "", {**self.team.environment, "HOLDFAST_TEAM": NAME})
+
+    def _person(self, release: Release, principal: str, environment: Mapping[str, str]) -> Operator:
+        own = {"PATH": os.environ["PATH"], "HOME": str(self.home), **modules_of(release.sources)}
+        trusts = {"AWS_CA_BUNDLE": self.team.environment["AWS_CA_BUNDLE"]}
+        return Operator(principal, {**own, **trusts, **environment}, release.command)
+
+
+# --- what a team has ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """What a team has put in place with the command of a release, below a name.
+
+    `to_come` are the versions of the deployments after that. Each has a held lock and a frozen pattern.
+    """
+
+    name: str
+    maintainer: Credentials
+    session: Credentials
+    body: bytes
+    locks: Mapping[str, bytes]
+
+    @property
+    def state(self) -> str:
+        return f"{self.name}/app"
+
+    def held(self, version: str) -> str:
+        return f"{self.name}/held-{version}"
+
+    def frozen(self, version: str) -> str:
+        return f"{self.name}/frozen-{version}"
+
+    @property
+    def claims(self) -> Mapping[str, str]:
+        return {"repository": f"acme/{self.name}"}
+
+
+def put_in_place(site: Site, release: Release, name: str, to_come: Sequence[str]) -> InPlace:
+    """Make a token, a trust record, a session, states, locks and freezes with a release's command and API."""
+    everything = ("--scope", f"{name}/*", "--json")
+    admin = site.admin(release)
+    made = json.loads(admin.ok("token", "create", "--role", "maintainer", "--for", "Béa", *everything))
+    credentials = Credentials(made["id"], made["secret"])
+    claims = {"repository": f"acme/{name}"}
+    condition = ("--issuer", site.issuer.address, "--audience", AUDIENCE, "--claim", *_claims(claims))
+    admin.ok("trust", "add", name, "--role", "writer", *everything, *condition)
+    session = session_of(exchange(site.team, oidc.bearer(site.issuer.token(claims))))
+    placed = InPlace(
+        name,
+        credentials,
+        session,
+        documents.state(2, content=name),
+        {version: documents.lock_info() for version in to_come},
+    )
+    client = site.team.client_with(session)
+    write(client, placed.state, documents.state(1), placed.body)
+    maintainer = site.operator(release, credentials)
+    for version, info in placed.locks.items():
+        assert client.lock(placed.held(version), info).status == 200
+        write(client, f"{placed.frozen(version)}/app", documents.state())
+        maintainer.ok("state", "freeze", f"{placed.frozen(version)}/*", "--reason", REASON)
+    maintainer.ok("state", "create", f"{name}/declared")
+    return placed
+
+
+def _claims(claims: Mapping[str, str]) -> Iterator[str]:
+    return (f"{name}={value}" for name, value in claims.items())
+
+
+def write(client: Client, state: str, *bodies: bytes) -> None:
+    """Write versions of a state under a lock, and release it."""
+    info = documents.lock_info()
+    assert client.lock(state, info).status == 200
+    for body in bodies:
+        answer = client.write(state, body, documents.lock_id(info))
+        assert answer.status == 200, answer
+    assert client.unlock(state, info).status == 200
+
+
+def check_in_place(site: Site, placed: InPlace, release: Release) -> None:
+    """Check that everything works which was put in place, after a deployment of any release."""
+    team, version = site.team, release.version
+    token, session = team.client_with(placed.maintainer), team.client_with(placed.session)
+    signed_in = team.client_with(session_of(exchange(team, oidc.bearer(site.issuer.token(placed.claims)))))
+    for client in (token, session, signed_in):
+        assert client.read(placed.state).body == placed.body
+        assert client.read("others/app").status == 403
+
+    held, info = placed.held(version), placed.locks[version]
+    other = documents.lock_info(who="bob@desk")
+    refused = signed_in.lock(held, other)
+    assert (refused.status, refused.json()["ID"]) == (423, documents.lock_id(info)), refused
+    assert signed_in.write(held, documents.state(), documents.lock_id(other)).status == 423
+    assert session.write(held, documents.state(), documents.lock_id(info)).status == 200
+    assert session.unlock(held, info).status == 200
+    write(signed_in, held, documents.state(2))
+
+    frozen = placed.frozen(version)
+    refused = session.lock(f"{frozen}/app", other)
+    assert refused.status == 423, refused
+    assert REASON in refused.body.decode(), refused
+    assert session.write(f"{frozen}/app", documents.state(2), documents.lock_id(other)).status == 423
+    assert session.lock(f"{frozen}/new", other).status == 423
+    site.operator(release, placed.maintainer).ok("state", "unfreeze", f"{frozen}/*")
+    write(signed_in, f"{frozen}/app", documents.state(2))
+
+
+# --- clients that write meanwhile ---------------------------------------------------------------------
+
+
+@dataclass
+class Writer:
+    """A client that writes one state. `acknowledged` are the documents, `refused` the other responses."""
+
+    state: str
+    write: Callable[[bytes], tuple[int, ...]]
+    acknowledged: list[bytes] = field(default_factory=list)
+    refused: list[tuple[int, ...]] = field(default_factory=list)
+
+    @property
+    def sent(self) -> int:
+        return len(self.acknowledged) + len(self.refused)
+
+    def run(self, ends: Event) -> None:
+        """Write versions until the event, with statuses below 300."""
+        while not ends.wait(PACE):
+            body = documents.state(len(self.acknowledged) + 1)
+            statuses = self.write(body)
+            if max(statuses) < 300:
+                self.acknowledged.append(body)
+            else:
+                self.refused.append(statuses)
+
+
+def writers(team: Team, credentials: Credentials, states: str) -> list[Writer]:
+    """Return clients that lock each time, that keep their lock, and that speak the protocol of `cloud {}`."""
+    client, api = team.client_with(credentials), CloudClient(team.gateway.address, credentials, team.tls)
+    kept = documents.lock_info()
+
+    def locking(body: bytes) -> tuple[int, ...]:
+        info, state = documents.lock_info(), f"{states}/locking"
+        return (
+            client.lock(state, info).status,
+            client.write(state, body, documents.lock_id(info)).status,
+            client.unlock(state, info).status,
+        )
+
+    def keeping(body: bytes) -> tuple[int, ...]:
+        return (client.write(f"{states}/keeping", body, documents.lock_id(kept)).status,)
+
+    def uploading(body: bytes) -> tuple[int, ...]:
+        workspace = api.open(f"{states}/cloud")
+        return (
+            api.lock(workspace).status,
+            api.write(workspace, body).status,
+            api.unlock(workspace).status,
+        )
+
+    assert client.lock(f"{states}/keeping", kept).status == 200
+    assert api.create(f"{states}/cloud").status == 201
+    return [
+        Writer(f"{states}/locking", locking),
+        Writer(f"{states}/keeping", keeping),
+        Writer(f"{states}/cloud", uploading),
+    ]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A deployment over the stack of the other release, beside which clients wrote."""
+
+    to: Release
+    other: Release
+    placed: Sequence[InPlace]
+    writers: Sequence[Writer]
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    """The physical IDs of the stack before and after."""
+
+
+# --- the deployments ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def before() -> Release:
+    return Release(release_before.VERSION, release_before.sources(), release_before.COMMAND)
+
+
+@pytest.fixture(scope="module")
+def now() -> Release:
+    return Release("now", ROOT, (str(HOLDFAST),))
+
+
+@pytest.fixture(scope="module")
+def teams_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("upgraded") / "teams.toml"
+    path.write_text(SETTINGS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def site(
+    before: Release, teams_file: Path, certificates: Certificates, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """A team with the stack of the release before, on a local AWS of its own."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    with ExitStack() as stays:
+        aws = stays.enter_context(LocalAws(free_port(), folder / "data", iam=True, tls=certificates))
+        bootstrap(aws)
+        [deployed] = deploy(aws, [NAME], teams_file=teams_file, sources=before.sources)
+        shutil.copy(aws.data_dir / "cdk.out" / f"Holdfast-{NAME}.template.json", folder / "before.json")
+        gateway = stays.enter_context(
+            AwsGateway(deployed.api_address, cert=(certificates.cert, certificates.key), ca=certificates.ca)
+        )
+        team = Team(
+            name=NAME,
+            gateway=gateway,
+            direct_address=deployed.api_address,
+            bucket=deployed.bucket_name,
+            staging_bucket=stack(aws, NAME).physical_ids["StagingBucket"],
+            s3=s3_client(aws),
+            tls=ssl.create_default_context(cafile=str(certificates.ca)),
+            environment={"PATH": os.environ["PATH"], **aws.environment()},
+        )
+        yield Site(aws, team, stays.enter_context(Issuer()), folder)
+
+
+@pytest.fixture(scope="module")
+def of_before(site: Site, before: Release, now: Release) -> InPlace:
+    """What the team has when the upgrade begins."""
+    return put_in_place(site, before, "before", [now.version, before.version])
+
+
+@pytest.fixture(scope="module")
+def projects(site: Site, of_before: InPlace, certificates: Certificates) -> list[Project]:
+    """Configurations that were applied before the upgrade, with `http` and `cloud {}`."""
+    new = NewProject(terraforms()[0], site.home, certificates.ca)
+    blocks = (backend(site.team, "before/http"), cloud(site.team, "before/hcp"))
+    return [new.applied(site.team, None, of_before.maintainer, main=APPLE, backend=block) for block in blocks]
+
+
+@pytest.fixture(scope="module", params=["upgrade", "way back"])
+def change(
+    request: pytest.FixtureRequest,
+    site: Site,
+    of_before: InPlace,
+    projects: list[Project],
+    before: Release,
+    now: Release,
+    teams_file: Path,
+) -> Change:
+    """Deploy this version over the release before, then the release before over this version."""
+    if request.param == "upgrade":
+        return deployed_beside_writers(site, teams_file, now, before, [of_before])
+    of_now = put_in_place(site, now, "after", [before.version])
+    return deployed_beside_writers(site, teams_file, before, now, [of_before, of_now])
+
+
+def deployed_beside_writers(
+    site: Site, teams_file: Path, to: Release, other: Release, placed: Sequence[InPlace]
+) -> Change:
+    """Deploy the stack of a release, while clients write from before its beginning until after its end."""
+    ids = stack(site.aws, NAME).physical_ids
+    made = writers(site.team, placed[0].maintainer, f"{placed[0].name}/beside-{len(placed)}")
+    ends = Event()
+    with ThreadPoolExecutor(len(made)) as pool:
+        running = [pool.submit(writer.run, ends) for writer in made]
+        try:
+            wait_for_writes(made, running)
+            deploy(site.aws, [NAME], teams_file=teams_file, sources=to.sources)
+            wait_for_writes(made, running)
+        finally:
+            ends.set()
+    for one in running:
+        one.result()
+    return Change(to, other, placed, made, ids, stack(site.aws, NAME).physical_ids)
+
+
+def wait_for_writes(made: Sequence[Writer], running: Sequence[Future[None]]) -> None:
+    """Return when each writer has sent two more writes: the second one began after this was called."""
+    counts = [writer.sent for writer in made]
+
+    def are_sent() -> bool:
+        assert not any(one.done() for one in running), [one.exception() for one in running if one.done()]
+        return all(writer.sent >= count + 2 for writer, count in zip(made, counts, strict=True))
+
+    wait_until(are_sent, "every client has written")
+
+
+# --- what holds after each deployment ---------------------------------------------------------------
+
+
+def test_every_write_beside_a_deployment_is_acknowledged_and_none_is_lost(site: Site, change: Change) -> None:
+    assert {writer.state: writer.refused for writer in change.writers} == {
+        writer.state: [] for writer in change.writers
+    }
+    stored = {
+        writer.state: [one.body for one in site.team.versions(writer.state)] for writer in change.writers
+    }
+    assert stored == {writer.state: writer.acknowledged for writer in change.writers}
+
+
+def test_locks_credentials_and_freezes_hold_after_a_deployment(site: Site, change: Change) -> None:
+    for placed in change.placed:
+        check_in_place(site, placed, change.to)
+
+
+def test_configurations_go_on_after_a_deployment(change: Change, projects: Sequence[Project]) -> None:
+    for project in projects:
+        assert project.run("plan", "-detailed-exitcode").code == 0
+        project.write(**{f"pear{len(change.placed)}": PEAR.replace("pear", f"pear{len(change.placed)}")})
+        project.ok("apply", "-auto-approve")
+
+
+def test_the_stack_keeps_its_address_its_buckets_and_its_key(change: Change) -> None:
+    kept = {name: change.before[name] for name in change.before if "CurrentVersion" not in name}
+
+    assert kept.items() <= change.after.items()
+
+
+def test_the_command_of_the_other_release_works_with_the_functions(site: Site, change: Change) -> None:
+    """Every verb that both releases have; a person may have the command of either."""
+    said = dict(use_every_verb(site, change.other, f"{change.placed[0].name}/by-{len(change.placed)}"))
+
+    assert said == {}
+
+
+def use_every_verb(site: Site, release: Release, name: str) -> Iterator[tuple[str, str]]:
+    """Use a release's command with what it makes below a name; yield each command that failed, and why."""
+    admin, states = site.admin(release), ("--scope", f"{name}/*")
+    made = json.loads(admin.ok("token", "create", "--role", "maintainer", *states, "--json"))
+    token = Credentials(made["id"], made["secret"])
+    maintainer, client = site.operator(release, token), site.team.client_with(token)
+    app, lost, held = (f"{name}/{state}" for state in ("app", "lost", "held"))
+    fruit = json.loads(documents.state(2)) | {"resources": [FRUIT]}
+    write(client, app, documents.state(1), json.dumps(fruit).encode())
+    write(client, lost, documents.state())
+    info = documents.lock_info()
+    assert client.lock(held, info).status == 200
+    condition = (
+        "--issuer",
+        site.issuer.address,
+        "--audience",
+        AUDIENCE,
+        "--claim",
+        f"repository=acme/{name}",
+    )
+    record = name.replace("/", "-")
+
+    by_operators: Sequence[Sequence[str]] = (
+        ("whoami",),
+        ("backend-config", app),
+        ("state", "list"),
+        ("state", "show", app),
+        ("state", "history", app),
+        ("state", "diff", app),
+        ("state", "get", app),
+        ("state", "resources", app),
+        ("state", "find", "terraform_data.apple"),
+        ("state", "restore", app, "@1", "--reason", REASON),
+        ("state", "delete", lost, "--yes"),
+        ("state", "undelete", lost),
+        ("state", "create", f"{name}/declared"),
+        ("state", "undeclare", f"{name}/declared"),
+        ("state", "freeze", app, "--reason", REASON),
+        ("state", "freeze", f"{name}/*", "--reason", REASON),
+        ("state", "unfreeze", f"{name}/*"),
+        ("lock", "list"),
+        ("lock", "show", held),
+        ("lock", "break", held, documents.lock_id(info)),
+        ("activity", "--since", "1h"),
+    )
+    by_admins: Sequence[Sequence[str]] = (
+        ("token", "list"),
+        ("token", "show", token.username),
+        ("trust", "add", record, "--role", "writer", *states, *condition),
+        ("trust", "update", record, "--role", "reader", *states),
+        ("trust", "list"),
+        ("trust", "remove", record),
+        ("audit", "--since", "1h"),
+        ("doctor", "--team", NAME),
+        ("token", "rotate", token.username),
+        ("token", "revoke", token.username),
+    )
+    for person, commands in ((maintainer, by_operators), (admin, by_admins)):
+        for command in commands:
+            code, _, err = person.run(*command)
+            if code != 0:
+                yield " ".join(command), err
