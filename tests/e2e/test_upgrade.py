@@ -22,13 +22,14 @@ from local_aws.clients import s3_client
 from local_aws.deploy import bootstrap, deploy, modules_of
 from local_aws.server import ROOT, Certificates, LocalAws
 from local_aws.terraform import terraforms
-from tests.support import documents, oidc, release_before
+from tests.support import documents, oidc, recorded, release_before
 from tests.support.access_records import exchange, session_of
 from tests.support.aws_gateway import AwsGateway
 from tests.support.cloud_client import CloudClient
 from tests.support.deployed import stack
+from tests.support.every_verb import REASON, Verbs, new_token, use_every_verb, write
 from tests.support.free_port import free_port
-from tests.support.http_client import Client, Credentials
+from tests.support.http_client import Credentials
 from tests.support.id_tokens import AUDIENCE
 from tests.support.oidc import Issuer
 from tests.support.operators import Operator
@@ -38,18 +39,13 @@ from tests.support.waiting import wait_until
 
 NAME: Final = "upgraded"
 SETTINGS: Final = f'[teams.{NAME}]\nkey = "kms"\nhistory = {{ days = 365, keep_versions = 100 }}\n'
-REASON: Final = "wrong subnets, see INC-42"
+COMMANDS: Final = "commands.json"
+BROKEN: Final[dict[str, list[str]]] = {}
+"""What the JSON of a command no longer has, and CHANGELOG.md says so."""
 PACE: Final = 0.1
 """Seconds between the writes of a client, so that a slow deployment does not make thousands of versions."""
 
 APPLE: Final = 'resource "terraform_data" "apple" { input = "red" }\n'
-FRUIT: Final = {
-    "mode": "managed",
-    "type": "terraform_data",
-    "name": "apple",
-    "provider": 'provider["terraform.io/builtin/terraform"]',
-    "instances": [{"schema_version": 0, "attributes": {"id": "1", "input": "red"}}],
-}
 PEAR: Final = 'resource "terraform_data" "pear" { input = "green" }\n'
 
 
@@ -153,16 +149,6 @@ def _claims(claims: Mapping[str, str]) -> Iterator[str]:
     return (f"{name}={value}" for name, value in claims.items())
 
 
-def write(client: Client, state: str, *bodies: bytes) -> None:
-    """Write versions of a state under a lock, and release it."""
-    info = documents.lock_info()
-    assert client.lock(state, info).status == 200
-    for body in bodies:
-        answer = client.write(state, body, documents.lock_id(info))
-        assert answer.status == 200, answer
-    assert client.unlock(state, info).status == 200
-
-
 def check_in_place(site: Site, placed: InPlace, release: Release) -> None:
     """Check that everything works which was put in place, after a deployment of any release."""
     team, version = site.team, release.version
@@ -258,6 +244,7 @@ class Change:
     to: Release
     other: Release
     placed: Sequence[InPlace]
+    projects: Sequence[Project]
     writers: Sequence[Writer]
     before: Mapping[str, str]
     after: Mapping[str, str]
@@ -337,13 +324,18 @@ def change(
 ) -> Change:
     """Deploy this version over the release before, then the release before over this version."""
     if request.param == "upgrade":
-        return deployed_beside_writers(site, teams_file, now, before, [of_before])
+        return deployed_beside_writers(site, teams_file, now, before, [of_before], projects)
     of_now = put_in_place(site, now, "after", [before.version])
-    return deployed_beside_writers(site, teams_file, before, now, [of_before, of_now])
+    return deployed_beside_writers(site, teams_file, before, now, [of_before, of_now], projects)
 
 
 def deployed_beside_writers(
-    site: Site, teams_file: Path, to: Release, other: Release, placed: Sequence[InPlace]
+    site: Site,
+    teams_file: Path,
+    to: Release,
+    other: Release,
+    placed: Sequence[InPlace],
+    projects: Sequence[Project],
 ) -> Change:
     """Deploy the stack of a release, while clients write from before its beginning until after its end."""
     ids = stack(site.aws, NAME).physical_ids
@@ -359,7 +351,7 @@ def deployed_beside_writers(
             ends.set()
     for one in running:
         one.result()
-    return Change(to, other, placed, made, ids, stack(site.aws, NAME).physical_ids)
+    return Change(to, other, placed, projects, made, ids, stack(site.aws, NAME).physical_ids)
 
 
 def wait_for_writes(made: Sequence[Writer], running: Sequence[Future[None]]) -> None:
@@ -391,8 +383,8 @@ def test_locks_credentials_and_freezes_hold_after_a_deployment(site: Site, chang
         check_in_place(site, placed, change.to)
 
 
-def test_configurations_go_on_after_a_deployment(change: Change, projects: Sequence[Project]) -> None:
-    for project in projects:
+def test_configurations_go_on_after_a_deployment(change: Change) -> None:
+    for project in change.projects:
         assert project.run("plan", "-detailed-exitcode").code == 0
         project.write(**{f"pear{len(change.placed)}": PEAR.replace("pear", f"pear{len(change.placed)}")})
         project.ok("apply", "-auto-approve")
@@ -404,72 +396,21 @@ def test_the_stack_keeps_its_address_its_buckets_and_its_key(change: Change) -> 
     assert kept.items() <= change.after.items()
 
 
-def test_the_command_of_the_other_release_works_with_the_functions(site: Site, change: Change) -> None:
-    """Every verb that both releases have; a person may have the command of either."""
-    said = dict(use_every_verb(site, change.other, f"{change.placed[0].name}/by-{len(change.placed)}"))
+def test_the_command_of_the_other_release_works_and_prints_what_this_one_prints(
+    site: Site, change: Change
+) -> None:
+    """People upgrade their command later than the stack, or earlier."""
+    name = f"{change.placed[0].name}/by-{len(change.placed)}"
+    admin = site.admin(change.other)
+    made, credentials = new_token(admin, name)
+    lock = documents.lock_id(documents.lock_info())
+    verbs = Verbs(name, lock, credentials.username, site.issuer.address)
+    client = site.team.client_with(credentials)
 
-    assert said == {}
+    said = [made, *use_every_verb(site.operator(change.other, credentials), admin, client, verbs)]
 
-
-def use_every_verb(site: Site, release: Release, name: str) -> Iterator[tuple[str, str]]:
-    """Use a release's command with what it makes below a name; yield each command that failed, and why."""
-    admin, states = site.admin(release), ("--scope", f"{name}/*")
-    made = json.loads(admin.ok("token", "create", "--role", "maintainer", *states, "--json"))
-    token = Credentials(made["id"], made["secret"])
-    maintainer, client = site.operator(release, token), site.team.client_with(token)
-    app, lost, held = (f"{name}/{state}" for state in ("app", "lost", "held"))
-    fruit = json.loads(documents.state(2)) | {"resources": [FRUIT]}
-    write(client, app, documents.state(1), json.dumps(fruit).encode())
-    write(client, lost, documents.state())
-    info = documents.lock_info()
-    assert client.lock(held, info).status == 200
-    condition = (
-        "--issuer",
-        site.issuer.address,
-        "--audience",
-        AUDIENCE,
-        "--claim",
-        f"repository=acme/{name}",
-    )
-    record = name.replace("/", "-")
-
-    by_operators: Sequence[Sequence[str]] = (
-        ("whoami",),
-        ("backend-config", app),
-        ("state", "list"),
-        ("state", "show", app),
-        ("state", "history", app),
-        ("state", "diff", app),
-        ("state", "get", app),
-        ("state", "resources", app),
-        ("state", "find", "terraform_data.apple"),
-        ("state", "restore", app, "@1", "--reason", REASON),
-        ("state", "delete", lost, "--yes"),
-        ("state", "undelete", lost),
-        ("state", "create", f"{name}/declared"),
-        ("state", "undeclare", f"{name}/declared"),
-        ("state", "freeze", app, "--reason", REASON),
-        ("state", "freeze", f"{name}/*", "--reason", REASON),
-        ("state", "unfreeze", f"{name}/*"),
-        ("lock", "list"),
-        ("lock", "show", held),
-        ("lock", "break", held, documents.lock_id(info)),
-        ("activity", "--since", "1h"),
-    )
-    by_admins: Sequence[Sequence[str]] = (
-        ("token", "list"),
-        ("token", "show", token.username),
-        ("trust", "add", record, "--role", "writer", *states, *condition),
-        ("trust", "update", record, "--role", "reader", *states),
-        ("trust", "list"),
-        ("trust", "remove", record),
-        ("audit", "--since", "1h"),
-        ("doctor", "--team", NAME),
-        ("token", "rotate", token.username),
-        ("token", "revoke", token.username),
-    )
-    for person, commands in ((maintainer, by_operators), (admin, by_admins)):
-        for command in commands:
-            code, _, err = person.run(*command)
-            if code != 0:
-                yield " ".join(command), err
+    assert {one.command: one.error for one in said if one.error} == {}
+    if change.other.version == release_before.VERSION:
+        printed = recorded.by_kind((one.command, one.document) for one in said)
+        now = {kind: found for kind, found in recorded.read(COMMANDS).items() if kind in printed}
+        assert recorded.broken(printed, now) == BROKEN

@@ -1,0 +1,88 @@
+"""What is stored and answered, as it was recorded: the members of each JSON document, with their types.
+
+A recording is a file of the repository. A member may be added: then the recording is made anew. A member that
+is gone, or has another type, fails the test also when recordings are made anew, because stored documents are
+read for ever, and scripts read the answers. Whoever breaks something on purpose deletes the entry from the
+file, and says so in CHANGELOG.md and docs/operate/upgrading.md.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = Path(__file__).resolve().parents[1] / "recordings"
+SAYS: Final = (
+    "an upgrade breaks who reads this; if it must be, take it out of the recording, and say so in CHANGELOG.md "
+    "and docs/operate/upgrading.md"
+)
+_TYPES: Final = {str: "text", int: "number", float: "number", bool: "boolean", type(None): "null"}
+
+Members = Mapping[str, str]
+"""The path of each member, as `grants[].scope[]`, with its types. The path of the whole document is empty."""
+
+
+def members(documents: Iterable[Any], *, names: Iterable[str] = ()) -> dict[str, str]:
+    """Return the members of documents that are all of one kind.
+
+    Args:
+        names: paths of objects whose members have names of their own, such as those of tags. These names are
+            recorded as `*`.
+    """
+    found: dict[str, set[str]] = {}
+    for document in documents:
+        for path, kind in _walk("", document, frozenset(names)):
+            found.setdefault(path, set()).add(kind)
+    return {path: " or ".join(sorted(kinds)) for path, kinds in sorted(found.items())}
+
+
+def by_kind(found: Iterable[tuple[str, Any]], *, names: Iterable[str] = ()) -> dict[str, dict[str, str]]:
+    """Return the members of each kind of document, from pairs of a kind and a document; see `members`."""
+    kinds: dict[str, list[Any]] = {}
+    for kind, document in found:
+        kinds.setdefault(kind, []).append(document)
+    return {kind: members(documents, names=names) for kind, documents in kinds.items()}
+
+
+def _walk(path: str, value: Any, names: frozenset[str]) -> Iterator[tuple[str, str]]:
+    match value:
+        case dict():
+            yield path, "object"
+            for name, member in value.items():
+                said = "*" if path in names else name
+                yield from _walk(f"{path}.{said}" if path else said, member, names)
+        case list():
+            yield path, "list"
+            for item in value:
+                yield from _walk(f"{path}[]", item, names)
+        case _:
+            yield path, _TYPES[type(value)]
+
+
+def broken(recorded: Mapping[str, Members], found: Mapping[str, Members]) -> dict[str, list[str]]:
+    """Return what is gone or has another type than recorded, for each kind of document."""
+    return {
+        kind: wrong
+        for kind, before in recorded.items()
+        if (wrong := list(_broken(before, found.get(kind, {}))))
+    }
+
+
+def _broken(before: Members, now: Members) -> Iterator[str]:
+    for path, types in before.items():
+        if path not in now:
+            yield f"{path or 'the document'} is gone"
+        elif lost := {*types.split(" or ")} - {*now[path].split(" or ")}:
+            yield f"{path or 'the document'} is no longer {' or '.join(sorted(lost))}"
+
+
+def read(name: str) -> dict[str, dict[str, str]]:
+    """Return a recording; an empty one if there is none."""
+    path = FOLDER / name
+    recorded: dict[str, dict[str, str]] = json.loads(path.read_text()) if path.exists() else {}
+    return recorded
+
+
+def text(found: Mapping[str, Members]) -> str:
+    """Return what a recording's file contains."""
+    return json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
