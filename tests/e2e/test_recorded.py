@@ -1,4 +1,4 @@
-"""Each answer, stored document and kept file has the members that were recorded; see tests/support/recorded.py.
+"""Each answer, stored document and kept file has the members that were recorded; see `recorded`.
 
 What must be recorded comes from the routes, the permissions of the roles, the events and the commands.
 """
@@ -18,7 +18,6 @@ from gateway.router import Route
 from holdfast import watching
 from holdfast.access import Role
 from holdfast.audit import Event
-from local_aws.server import LocalAws
 from tests.conftest import GeneratedFile
 from tests.support import audit_trail, aws_caller, documents, oidc, recorded
 from tests.support.access_records import add_aws_trust, exchange
@@ -27,6 +26,7 @@ from tests.support.aws_permissions import OBJECTS, STAGED
 from tests.support.cloud_client import CloudClient, attributes, place
 from tests.support.every_verb import FRUIT, Said, Verbs, new_token, use_every_verb
 from tests.support.http_client import Client, Credentials
+from tests.support.id_tokens import AUDIENCE
 from tests.support.oidc import Issuer
 from tests.support.operators import Operator
 from tests.support.routes import routes
@@ -59,7 +59,7 @@ class Recording:
 
 
 @pytest.fixture(scope="module")
-def recording(aws: LocalAws, watched: Team, tmp_path_factory: pytest.TempPathFactory) -> Recording:
+def recording(watched: Team, tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Use every protocol, command and kind of credentials, below a name that nobody else uses."""
     made, home = Recording(), tmp_path_factory.mktemp("recorded")
     environment = {**watched.environment, "HOME": str(home), "HOLDFAST_TEAM": watched.name}
@@ -71,7 +71,7 @@ def recording(aws: LocalAws, watched: Team, tmp_path_factory: pytest.TempPathFac
     with watched.gateway.recording() as made.exchanges, Issuer() as issuer:
         use_cloud(CloudClient(watched.gateway.address, credentials, watched.tls))
         use_http(client, Client(watched.gateway.address, watched.tls, None))
-        made.said += [created, *use_sign_ins(watched, admin, issuer, home)]
+        made.said += [created, *use_sign_ins(watched, admin, issuer)]
         made.said += use_import(maintainer, watched, home)
         watched.put(
             watching.secret_key(credentials.username),
@@ -85,6 +85,8 @@ def recording(aws: LocalAws, watched: Team, tmp_path_factory: pytest.TempPathFac
         *stored(watched, watched.bucket, OBJECTS, before),
         *stored(watched, watched.staging_bucket, STAGED, frozenset()),
     ]
+    signed = aws_caller.assume(watched, NAME).ask_for_session(watched)  # not through the gateway
+    made.exchanges.append(Exchange("POST", aws_caller.PATH, {}, b"", signed.status, signed.body))
     watched.s3.delete_object(Bucket=watched.bucket, Key=watching.secret_key(credentials.username))
     ours = (f"token:{credentials.username}", f"{NAME}/", f'"{credentials.username}"')
     audit_trail.wait_for_events(watched, 1, event=Event.TOKEN_CHANGED, token=credentials.username)
@@ -182,14 +184,14 @@ def use_http(client: Client, anybody: Client) -> None:
     client.request("GET", f"/states/others-{state}")
 
 
-def use_sign_ins(team: Team, admin: Operator, issuer: Issuer, home: Path) -> Iterator[Said]:
+def use_sign_ins(team: Team, admin: Operator, issuer: Issuer) -> Iterator[Said]:
     """Sign in with an ID token and with AWS credentials, and keep a session."""
     claims = {"repository": f"acme/{NAME}-signs-in"}
     condition = (
         "--issuer",
         issuer.address,
         "--audience",
-        oidc.AUDIENCE,
+        AUDIENCE,
         "--claim",
         f"repository={claims['repository']}",
     )
@@ -199,7 +201,7 @@ def use_sign_ins(team: Team, admin: Operator, issuer: Issuer, home: Path) -> Ite
     caller = aws_caller.assume(team, NAME)
     add_aws_trust(team, caller.role_name, f"{NAME}/*", role=Role.WRITER)
     person = Operator("", {**admin.environment, **caller.environment})
-    address = ("--address", team.gateway.address)
+    address = ("--address", team.direct_address)  # the signature covers the host
     person.ok("configure", *address)
     person.ok("run", *address, "true")
     yield from use(person, ("login", *address), words=1)
@@ -294,13 +296,13 @@ def answer(exchange: Exchange, route: Route[Any]) -> Any:
 
 
 def answers(exchanges: Sequence[Exchange]) -> Iterator[tuple[str, Any]]:
-    for exchange in exchanges:
-        route = route_of(exchange)
+    for sent in exchanges:
+        route = route_of(sent)
         protocol = "/" + route.path.split("/")[1]
-        if exchange.status >= 400:
-            yield f"{protocol}, {exchange.status}", answer(exchange, route)
+        if sent.status >= 400:
+            yield f"{protocol}, {sent.status}", answer(sent, route)
         else:
-            yield f"{route.verbs} {route.path}", answer(exchange, route)
+            yield f"{route.verbs} {route.path}", answer(sent, route)
 
 
 # --- the tests ------------------------------------------------------------------------------------------

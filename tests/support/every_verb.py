@@ -73,8 +73,8 @@ class Verbs:
             ("lock", "show", held),
             ("lock", "break", held, self.held_id),
             ("state", "freeze", app, "--reason", REASON),
-            ("state", "freeze", f"{self.name}/*", "--reason", REASON),
-            ("state", "unfreeze", f"{self.name}/*"),
+            ("state", "freeze", f"{self.name}/*", "--reason", REASON, "--yes"),
+            ("state", "unfreeze", f"{self.name}/*", "--yes"),
             ("activity", "--since", "1h"),
         )
 
@@ -113,5 +113,12 @@ def use_every_verb(maintainer: Operator, admin: Operator, client: Client, verbs:
     for person, commands in ((maintainer, verbs.of_operators), (admin, verbs.of_admins)):
         for command in commands:
             code, out, err = person.run(*command, "--json")
-            words = " ".join(command[:2] if len(command) > 1 and command[1].isalpha() else command[:1])
-            yield Said(words, json.loads(out) if out else None, err if code else "")
+            words = " ".join(command[:2] if command[1:] and command[1].isalpha() else command[:1])
+            yield Said(words, printed(words, out), err if code else "")
+
+
+def printed(words: str, out: str) -> Any:
+    """Return what a command printed as JSON: one document, or a list of one in each line."""
+    if words == "audit":
+        return [json.loads(line) for line in out.splitlines()]
+    return json.loads(out) if out else None

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "recordings"
 SAYS: Final = (
-    "an upgrade breaks who reads this; if it must be, take it out of the recording, and say so in CHANGELOG.md "
-    "and docs/operate/upgrading.md"
+    "an upgrade breaks who reads this; if it must be, take it out of the recording, and say so in "
+    "CHANGELOG.md and docs/operate/upgrading.md"
 )
 _TYPES: Final = {str: "text", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
