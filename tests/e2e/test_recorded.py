@@ -181,6 +181,7 @@ def use_http(client: Client, anybody: Client) -> None:
     client.lock(state, info)
     client.unlock(state, None)
     client.delete(state)
+    client.lock(f"{NAME}/locked", documents.lock_info())
     client.request("GET", f"/states/others-{state}")
 
 
@@ -232,10 +233,13 @@ def stored(
     team: Team, bucket: str, kinds: Sequence[str], before: frozenset[tuple[str, str]]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the kind of each new object, and the object, with its metadata and tags."""
+    pages = team.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    current = {item["Key"] for page in pages for item in page.get("Contents", [])}
     for key, version in sorted(versions(team, bucket) - before):
         [kind] = [one for one in kinds if fnmatchcase(key, one)]
         got = team.s3.get_object(Bucket=bucket, Key=key, VersionId=version)
-        tags = team.s3.get_object_tagging(Bucket=bucket, Key=key, VersionId=version)["TagSet"]
+        # The local AWS has no tags of a version whose object is deleted.
+        tags = team.s3.get_object_tagging(Bucket=bucket, Key=key)["TagSet"] if key in current else []
         body = got["Body"].read()
         is_ours = kind.endswith((".json", ".tflock")) and bucket == team.bucket
         yield (
