@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from holdfast.audit import FIELDS
+from holdfast.s3.object_metadata import VERSION_FIELDS
 from holdfast_cdk import team_settings
 from holdfast_cli import errors
 from tests.conftest import GeneratedFile
@@ -34,6 +35,7 @@ def test_the_names_that_others_rely_on_are_as_recorded(generated_file: Generated
             for kind in vars(errors).values()
             if isinstance(kind, type) and issubclass(kind, errors.CommandError)
         },
+        "metadata of a version": dict.fromkeys(VERSION_FIELDS, "metadata"),
         "outputs of the stack": dict.fromkeys(yaml.safe_load(TEMPLATE.read_text())["Outputs"], "output"),
         "settings": dict(settings(team_settings.Team)),
         **{
