@@ -41,7 +41,7 @@ NAME: Final = "upgraded"
 SETTINGS: Final = f'[teams.{NAME}]\nkey = "kms"\nhistory = {{ days = 365, keep_versions = 100 }}\n'
 COMMANDS: Final = "commands.json"
 BROKEN: Final[dict[str, list[str]]] = {}
-"""What the JSON of a command no longer has, and CHANGELOG.md says so."""
+"""Members that the JSON of a command no longer has; CHANGELOG.md says so."""
 WITH_DATA: Final = ("AWS::S3::Bucket", "AWS::ApiGatewayV2::Api")
 """Types of resources without which a team loses data or its address, also where a stack deletes them."""
 REPLACES: Final = ("replace", "replaced", "replacement", "destroy", "orphan")
@@ -97,7 +97,7 @@ class Site:
 
 @dataclass(frozen=True)
 class InPlace:
-    """What a team has put in place with the command of a release, below a name.
+    """Things that a team has put in place with the command of a release, below a name.
 
     `to_come` are the versions of the deployments after that. Each has a held lock and a frozen pattern.
     """
@@ -317,7 +317,7 @@ def site(
 
 @pytest.fixture(scope="module")
 def of_before(site: Site, before: Release, now: Release) -> InPlace:
-    """What the team has when the upgrade begins."""
+    """Put in place what the team has when the upgrade begins."""
     return put_in_place(site, before, "before", [now.version, before.version])
 
 
@@ -449,7 +449,7 @@ def test_the_command_of_the_other_release_works_and_prints_what_this_one_prints(
     admin = site.admin(change.other)
     made, credentials = new_token(admin, name)
     lock = documents.lock_id(documents.lock_info())
-    verbs = Verbs(name, lock, credentials.username, site.issuer.address)
+    verbs = Verbs(name, lock, credentials.username, site.issuer.address, site.home)
     client = site.team.client_with(credentials)
 
     maintainer, only = site.operator(change.other, credentials), MAIN if change.other is now else ()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from tests.support import documents
@@ -29,7 +30,7 @@ FRUIT: Final = {
 
 @dataclass(frozen=True)
 class Said:
-    """What a command printed: its JSON if it ended well, otherwise why it did not."""
+    """The JSON that a command printed, and the error if it failed."""
 
     command: str
     document: Any
@@ -48,15 +49,16 @@ def write(client: Client, state: str, *bodies: bytes) -> None:
 
 @dataclass(frozen=True)
 class Verbs:
-    """The verbs of a person who operates and of one who gives access, about what is below a name.
+    """The verbs of operators and of admins, about states below a name.
 
-    `held` has a lock with the ID `held_id`, `app` two versions, `lost` one.
+    `held` has a lock with the ID `held_id`, `app` two versions, `lost` one. `folder` gets a state's content.
     """
 
     name: str
     held_id: str
     token: str
     issuer: str
+    folder: Path
 
     @property
     def of_operators(self) -> Sequence[Sequence[str]]:
@@ -68,7 +70,7 @@ class Verbs:
             ("state", "show", app),
             ("state", "history", app),
             ("state", "diff", app),
-            ("state", "get", app),
+            ("state", "get", app, "--output", str(self.folder / f"{self.name.replace('/', '-')}.tfstate")),
             ("state", "resources", app),
             ("state", "find", "terraform_data.apple"),
             ("state", "restore", app, "@1", "--reason", REASON),
@@ -80,6 +82,7 @@ class Verbs:
             ("lock", "show", held),
             ("lock", "break", held, self.held_id),
             ("state", "freeze", app, "--reason", REASON, "--until", "2h"),
+            ("state", "unfreeze", app),
             ("state", "freeze", f"{self.name}/*", "--reason", REASON, "--yes"),
             ("state", "unfreeze", f"{self.name}/*", "--yes"),
             ("activity", "--since", "1h"),

@@ -1,9 +1,10 @@
-"""What is stored and answered, as it was recorded: the members of each JSON document, with their types.
+"""Recordings of the members of each JSON document that is stored or answered, with their types.
 
 A recording is a file of the repository. A member may be added: then the recording is made anew. A member that
 is gone, or has another type, fails the test also when recordings are made anew, because stored documents are
-read for ever, and scripts read the answers. Whoever breaks something on purpose deletes the entry from the
-file, and says so in CHANGELOG.md and docs/operate/upgrading.md.
+read for ever, and scripts read the answers. A change that breaks
+something on purpose deletes the entry from the file, and says so in CHANGELOG.md and
+docs/operate/upgrading.md.
 """
 
 import json
@@ -77,7 +78,7 @@ def _broken(before: Members, now: Members) -> Iterator[str]:
 
 
 def read(name: str) -> dict[str, dict[str, str]]:
-    """Return a recording; an empty one if there is none."""
+    """Return a recording; an empty one if there is no file."""
     path = FOLDER / name
     recorded: dict[str, dict[str, str]] = json.loads(path.read_text()) if path.exists() else {}
     return recorded

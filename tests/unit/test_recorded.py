@@ -1,4 +1,4 @@
-"""What scripts and settings rely on has the names that were recorded; see `recorded`.
+"""Names on which scripts and settings rely are those that were recorded; see `recorded`.
 
 `tests/e2e/test_recorded.py` records the documents themselves.
 """

@@ -5,7 +5,6 @@ import re
 from tests.support import release_before
 from tests.support.pages import page, text
 
-
 VERSIONS = re.findall(r"^## (\S+)", text(page("CHANGELOG.md")), re.MULTILINE)
 """Newest first. What is not released yet is the first one."""
 
