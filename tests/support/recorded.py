@@ -77,6 +77,17 @@ def _broken(before: Members, now: Members) -> Iterator[str]:
             yield f"{path or 'the document'} is no longer {' or '.join(sorted(lost))}"
 
 
+def renewed(recorded: Mapping[str, Members], found: Mapping[str, Members]) -> Mapping[str, Members]:
+    """Return what a recording shall have: each kind as it was found, if it has other members than recorded.
+
+    A member that is also null here, because other tests left something in a list, is no new member.
+    """
+    return {
+        kind: recorded[kind] if recorded.get(kind, {}).keys() == now.keys() else now
+        for kind, now in found.items()
+    }
+
+
 def read(name: str) -> dict[str, dict[str, str]]:
     """Return a recording; an empty one if there is no file."""
     path = FOLDER / name

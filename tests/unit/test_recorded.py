@@ -92,3 +92,36 @@ def types(said: dict[str, Any]) -> set[str]:
         return {"null" if word is None else "string" for word in said["enum"]}
     found = said.get("type", "anything")
     return {found} if isinstance(found, str) else {*found}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ({"a": "text"}, {"a": "text", "b": "text"}, []),
+        ({"a": "text"}, {"a": "null or text"}, []),
+        ({"a": "null or text"}, {"a": "text"}, ["a is no longer null"]),
+        ({"a": "text"}, {"a": "number"}, ["a is no longer text"]),
+        ({"a[].b": "text", "c": "text"}, {"c": "text"}, ["a[].b is gone"]),
+        ({"": "object"}, {}, ["the document is gone"]),
+    ],
+)
+def test_a_member_that_is_gone_or_has_another_type_is_named(
+    before: dict[str, str], now: dict[str, str], said: list[str]
+) -> None:
+    assert recorded.broken({"x": before}, {"x": now}) == ({"x": said} if said else {})
+    assert recorded.broken({"x": before}, {}) == {
+        "x": [f"{path or 'the document'} is gone" for path in before]
+    }
+
+
+def test_the_members_of_documents_are_their_paths_with_every_type() -> None:
+    documents = [{"a": [{"b": 1}, {"b": None}]}, {"a": [], "tags": {"x": "y"}}]
+
+    assert recorded.members(documents, names={"tags"}) == {
+        "": "object",
+        "a": "list",
+        "a[]": "object",
+        "a[].b": "null or number",
+        "tags": "object",
+        "tags.*": "text",
+    }
