@@ -42,7 +42,8 @@ TEAMS_AND_ROLES = tuple(
 
 
 LONGEST_FIRST = (
-    *("test_local_aws_front_door", "test_cloud_commands", "test_cloud_moving", "test_cloud_locking"),
+    *("test_upgrade", "test_local_aws_front_door", "test_cloud_commands", "test_cloud_moving"),
+    *("test_cloud_locking", "test_recorded"),
     *("test_benchmarks", "test_operate", "test_access_revocation", "test_speed_and_size"),
     "test_terraform_locking",
     *("test_terraform_commands", "test_doctor", "test_isolation"),

@@ -14,7 +14,7 @@ from tests.support.operators import Operator
 MAIN: Final = frozenset(
     {
         *("whoami", "state list", "state history", "state diff", "state restore", "state freeze"),
-        *("state unfreeze", "lock list", "activity", "token list", "trust list"),
+        *("state unfreeze", "lock list", "lock break", "activity", "token list", "trust list"),
     }
 )
 """The verbs that people use every day."""

@@ -17,45 +17,42 @@ SAYS: Final = (
     "an upgrade breaks who reads this; if it must be, take it out of the recording, and say so in "
     "CHANGELOG.md and docs/operate/upgrading.md"
 )
+OPEN: Final = frozenset({"claims", "[].claims", "body.tags", "body.records[].claims", "outputs"})
+"""Objects whose members have names that users choose. These names are recorded as `*`."""
 _TYPES: Final = {str: "text", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
 Members = Mapping[str, str]
 """The path of each member, as `grants[].scope[]`, with its types. The path of the whole document is empty."""
 
 
-def members(documents: Iterable[Any], *, names: Iterable[str] = ()) -> dict[str, str]:
-    """Return the members of documents that are all of one kind.
-
-    Args:
-        names: paths of objects whose members have names of their own, such as those of tags. These names are
-            recorded as `*`.
-    """
+def members(documents: Iterable[Any]) -> dict[str, str]:
+    """Return the members of documents that are all of one kind."""
     found: dict[str, set[str]] = {}
     for document in documents:
-        for path, kind in _walk("", document, frozenset(names)):
+        for path, kind in _walk("", document):
             found.setdefault(path, set()).add(kind)
     return {path: " or ".join(sorted(kinds)) for path, kinds in sorted(found.items())}
 
 
-def by_kind(found: Iterable[tuple[str, Any]], *, names: Iterable[str] = ()) -> dict[str, dict[str, str]]:
-    """Return the members of each kind of document, from pairs of a kind and a document; see `members`."""
+def by_kind(found: Iterable[tuple[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return the members of each kind of document, from pairs of a kind and a document."""
     kinds: dict[str, list[Any]] = {}
     for kind, document in found:
         kinds.setdefault(kind, []).append(document)
-    return {kind: members(documents, names=names) for kind, documents in kinds.items()}
+    return {kind: members(documents) for kind, documents in kinds.items()}
 
 
-def _walk(path: str, value: Any, names: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _walk(path: str, value: Any) -> Iterator[tuple[str, str]]:
     match value:
         case dict():
             yield path, "object"
             for name, member in value.items():
-                said = "*" if path in names else name
-                yield from _walk(f"{path}.{said}" if path else said, member, names)
+                said = "*" if path in OPEN else name
+                yield from _walk(f"{path}.{said}" if path else said, member)
         case list():
             yield path, "list"
             for item in value:
-                yield from _walk(f"{path}[]", item, names)
+                yield from _walk(f"{path}[]", item)
         case _:
             yield path, _TYPES[type(value)]
 
