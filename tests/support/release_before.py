@@ -17,7 +17,7 @@ from local_aws.server import ROOT
 
 VERSION: Final = "0.3.0"
 COMMIT: Final = "b5a4a951b0e31da9193eb4c365c4f9a1392bc662"
-"""The last commit of that version."""
+"""The last commit of that version. `tests/recordings/before/` has what it printed."""
 
 COMMAND: Final = (sys.executable, "-P", "-m", "holdfast_cli")
 """The `holdfast` command of the sources that PYTHONPATH names."""

@@ -2,9 +2,11 @@
 
 import re
 
-from tests.support import release_before
+from tests.support import recorded, release_before
 from tests.support.pages import page, text
 
+BROKEN = {"commands.json": {"state restore": ["lineage_before is gone"]}}
+"""Members that the JSON of the release before has and this one's has not; CHANGELOG.md says so."""
 VERSIONS = re.findall(r"^## (\S+)", text(page("CHANGELOG.md")), re.MULTILINE)
 """Newest first. What is not released yet is the first one."""
 
@@ -18,3 +20,14 @@ def test_the_page_has_the_steps_for_each_of_these_releases() -> None:
     rows = re.findall(r"^\| (\d+\.\d+\.\d+) \|", text(page("upgrading.md")), re.MULTILINE)
 
     assert {*VERSIONS[:2]} - {"Unreleased"} <= {*rows}
+
+
+def test_only_what_the_changelog_tells_is_gone_since_the_release_before() -> None:
+    """The folder has the recordings of that release, as far as it had any."""
+    gone = {
+        path.name: broken
+        for path in (recorded.FOLDER / "before").iterdir()
+        if (broken := recorded.broken(recorded.read(f"before/{path.name}"), recorded.read(path.name)))
+    }
+
+    assert gone == BROKEN
