@@ -50,8 +50,8 @@ REPLACES: Final = ("replace", "replaced", "replacement", "destroy", "orphan")
 """The last word of a line of `cdk diff` about a resource that does not stay."""
 RETRIES: Final = 2
 """How often Terraform's `backend "http"` sends a request again."""
-PACE: Final = 0.1
-"""Seconds between the writes of a client, so that a slow deployment does not make thousands of versions."""
+PACE: Final = 0.3
+"""Seconds between the writes of a client, which leave the processor to the deployment."""
 
 APPLE: Final = 'resource "terraform_data" "apple" { input = "red" }\n'
 PEAR: Final = 'resource "terraform_data" "pear" { input = "green" }\n'
