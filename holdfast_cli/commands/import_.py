@@ -71,8 +71,8 @@ sources:
   s3://BUCKET[/PREFIX]           with your AWS credentials
   gitlab://HOST/GROUP[/PROJECT]  with GITLAB_TOKEN
   hcp://HOST/ORGANIZATION        with TF_TOKEN_...; also Terraform Enterprise
-  https://...                    addresses of another http backend, one for each state,
-                                 with IMPORT_HTTP_USERNAME and IMPORT_HTTP_PASSWORD""",
+  https://...                    addresses of another http backend, with IMPORT_HTTP_USERNAME
+                                 and IMPORT_HTTP_PASSWORD""",
     """\
   holdfast import plan s3://old-bucket/prefix --dynamodb-table locks > move.toml
   holdfast import plan s3://old-bucket --map 'env:/{ws}/{key}.tfstate={key}/{ws}'

@@ -35,7 +35,7 @@ set -a; . .local/aws.env; set +a.""",
   eval "$(holdfast login --profile staging)"
   exports=$(holdfast login --duration 8h) && eval "$exports"
   holdfast login --address https://abc123.execute-api.eu-central-1.amazonaws.com --json
-  eval "$(holdfast login --oidc --address https://abc123.execute-api.eu-central-1.amazonaws.com)"
+  eval "$(holdfast login --oidc --address https://states.example.com)"
   holdfast login --oidc --id-token-file id-token.txt
 """,
     arguments.sign_in(DEFAULT_SECONDS),

@@ -156,7 +156,12 @@ def grants(*, replace: bool = False) -> Option:
     return several(
         explain,
         either(
-            option("--role", choices=[role.value for role in Role], help="what it may do; with --scope"),
+            option(
+                "--role",
+                choices=[role.value for role in Role],
+                metavar="ROLE",
+                help="what it may do; with --scope",
+            ),
             option(
                 "--grant",
                 action="append",

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
+from holdfast_cli.terminal.help import HelpFormatter
 from holdfast_cli.terminal.output import plain, wrapped
 from holdfast_cli.terminal.secrets import SEPARATORS, has_secret
 
@@ -42,9 +43,7 @@ class Parser(argparse.ArgumentParser):
 
     def _begin(self) -> None:
         """Do what takes argparse long: for each of its titles it looks on the disk for translations."""
-        super().__init__(
-            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **self._settings
-        )
+        super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **self._settings)
 
     def load(self) -> None:
         """Add the options and commands, if they are not yet added."""
