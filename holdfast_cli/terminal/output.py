@@ -25,8 +25,8 @@ _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
 """The space between two columns."""
-_WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
-"""A part of a text in which no line breaks, so that a command in backquotes can be copied as a whole."""
+_WORD = re.compile(r"\((?:in )?\d+ (?:d|h|min|s)(?: ago)?\)|(?:[^\s`]|`[^`]*`|`)+")
+"""A part of a text in which no line breaks: an age, and a command in backquotes, to be copied as a whole."""
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Seconds of the units in which an age is shown."""
 _PROGRESS_AFTER = 2.0
@@ -245,21 +245,27 @@ def table(
 
     `colours` has a row's colour at the row's place, as `coloured` takes it, or None.
 
-    On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit. An
-    empty cell is shown as `-`, so that columns can be counted; the texts of a cell are joined by commas.
+    On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit. A
+    name in the first column that takes more than half of the width has a line of its own. An empty cell is
+    shown as `-`, so that columns can be counted; the texts of a cell are joined by commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(_GAP.join(map(str.ljust, line, widths)).rstrip() for line in lines)
     lines = [[_cell(cell, ", ") for cell in row] for row in (headings, *rows)]
-    widths = _widths(lines, _columns(sys.stdout))
+    room = _columns(sys.stdout)
+    are_alone = [len(headings) > 1 and _unbroken(line[0]) > room // 2 for line in lines]
+    beside_names = [["", *line[1:]] if alone else line for line, alone in zip(lines, are_alone, strict=True)]
+    widths = _widths(beside_names, room)
     beside = len(widths)
     label = max(map(len, headings[beside:]), default=0)
     laid: list[str] = []
-    for line, colour in zip_longest(lines, (None, *colours)):
-        cells = [_broken(cell, width) for cell, width in zip(line, widths, strict=False)]
-        row = [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
+    for line, alone, shown, colour in zip_longest(lines, are_alone, beside_names, (None, *colours)):
+        row = [line[0]] if alone else []
+        if not alone or beside > 1:
+            cells = [_broken(cell, width) for cell, width in zip(shown, widths, strict=False)]
+            row += [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
         if laid:
             below = zip(headings[beside:], line[beside:], strict=True)
             row += [wrapped(cell, head=f"  {name:<{label}}  ") for name, cell in below if cell != "-"]

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TextIO
 
@@ -147,9 +148,23 @@ ID
   ROLE   maintainer
   SCOPE  *"""
 
+LONG = f"a/{41 * 'b'}"
+AROUND_A_LONG_NAME = f"""\
+ID                    ROLE        SCOPE  NOTE
+{ID}  maintainer  *      -
+{LONG}
+                      reader      *      it has been here (3 h ago)
+{ID}  maintainer  *      -"""
+
 
 @pytest.mark.parametrize(
-    ("columns", "rows", "laid"), [(80, ROWS, WIDE), (40, ROWS, NARROW), (10, ROWS[1:2], NARROWEST)]
+    ("columns", "rows", "laid"),
+    [
+        (80, ROWS, WIDE),
+        (40, ROWS, NARROW),
+        (10, ROWS[1:2], NARROWEST),
+        (80, (ROWS[1], (LONG, "reader", ("*",), "it has been here (3 h ago)"), ROWS[1]), AROUND_A_LONG_NAME),
+    ],
 )
 def test_a_table_fits_the_terminal_and_breaks_neither_an_id_nor_a_command(
     monkeypatch: pytest.MonkeyPatch, columns: int, rows: Rows, laid: str
@@ -158,6 +173,18 @@ def test_a_table_fits_the_terminal_and_breaks_neither_an_id_nor_a_command(
     monkeypatch.setattr(sys, "stdout", Terminal())
 
     assert table(HEADINGS, rows) == laid
+
+
+def test_an_age_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "34")
+    time_ = datetime(2027, 2, 19, 15, 44, 5, tzinfo=UTC)
+
+    for now, age in (
+        (time_ + timedelta(minutes=12), "(12 min ago)"),
+        (time_ - timedelta(minutes=12), "(in 12 min)"),
+    ):
+        shown = wrapped(f"by {output.word(time_, now)}", stream=Terminal())
+        assert shown.splitlines() == ["by 2027-02-19T15:44:05Z", age]
 
 
 def test_a_terminal_that_reports_no_columns_has_80(monkeypatch: pytest.MonkeyPatch) -> None:
