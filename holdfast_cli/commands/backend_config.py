@@ -21,7 +21,7 @@ Replace the whole block of another server, such as GitLab: Holdfast locks at
 addresses of their own, and refuses unlock_method = "DELETE" at the address of
 the state, where it would delete the state.
 
-For a configuration with several environments, write an empty backend "http" {}
+For a configuration with several environments, write an empty `backend "http" {}`
 and one file for each environment with --tfbackend, for
 `terraform init -backend-config=FILE`. Terraform stores its values, but not the
 exports of --env.

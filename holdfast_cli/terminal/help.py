@@ -8,6 +8,8 @@ from typing import Any
 
 _PART = re.compile(r"""(?:--?[\w-]+ (?!-))?(?:[^\s'"]+|'[^']*'|"[^"]*")+""")
 """A word of a shell's line, which may have spaces within quotes, or an option with its value."""
+_QUOTED = re.compile("`[^`]*`")
+_KEPT_SPACE = "\u00a0"
 _CONTINUED = re.compile(r"\\\n +")
 _ENTRY = re.compile(r" +\S.*? {2,}(?=\S)")
 """The beginning of an entry of a list: a word, and spaces before what it means."""
@@ -41,9 +43,12 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _wrapped(text: str, width: int, hanging: str = "") -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    """Wrap a text, but not within backquotes, so that a command can be copied."""
+    whole = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", _KEPT_SPACE), text)
+    lines = textwrap.wrap(
+        whole, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )
+    return [line.replace(_KEPT_SPACE, " ") for line in lines]
 
 
 def _broken(line: str, width: int) -> Iterator[str]:

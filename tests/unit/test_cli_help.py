@@ -42,16 +42,16 @@ def test_a_broken_example_is_the_same_for_a_shell(monkeypatch: pytest.MonkeyPatc
     assert broken
 
 
-def test_a_paragraph_is_wrapped_and_an_entry_of_a_list_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paragraphs_are_wrapped_lists_hang_and_no_command_is_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("COLUMNS", "32")
-    text = (
-        "One line\nand another one, which follows.\n\n"
-        "words:\n  short  a meaning that is long\n  code of a shell that is long\n"
-    )
+    text = "One line\nand another one, which\nends. Run `a b c d e f g h`.\n\n"
+    text += "words:\n  short  a meaning that is long\n  code of a shell\n"
 
-    shown = Parser(prog="holdfast", description=text).format_help()
+    shown = Parser(prog="holdfast", description=text).format_help().partition("\n\n")[2]
 
-    assert shown.partition("\n\n")[2].startswith(
-        "One line and another one,\nwhich follows.\n\nwords:\n  short  a meaning that is\n         long\n"
-        "  code of a shell that is long\n"
+    assert shown.startswith(
+        "One line and another one,\nwhich ends. Run\n`a b c d e f g h`.\n\n"
+        "words:\n  short  a meaning that is\n         long\n  code of a shell\n"
     )
