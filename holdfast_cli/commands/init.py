@@ -48,4 +48,6 @@ Each account needs `bootstrap` once in each region."""
     with output.after(done):
         output.write(output.wrapped(text))
     if written.not_ignored:
-        output.tell(f"holdfast: .gitignore was here already: add {' '.join(written.not_ignored)} to it.")
+        output.tell("holdfast: .gitignore was here already. Add these lines to it:")
+        for line in written.not_ignored:
+            output.tell(f"  {line}")

@@ -18,6 +18,8 @@ def main() -> None:
         _synthesize()
     except (BundleError, ConfigError, PrerequisiteError) as error:
         sys.exit(f"holdfast: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def _synthesize() -> None:

@@ -115,7 +115,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         content = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}; run the command in the folder that has it"
+        ) from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not UTF-8 text") from None
     try:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from holdfast import __version__
 from holdfast.team import NAME_RULE, stack_name
 from holdfast_cdk import places
 
@@ -61,11 +60,12 @@ def write(folder: Path, teams: Iterable[str]) -> Written:
     present = [name for name in (CDK_JSON, TEAMS, REQUIREMENTS) if _is_there(folder / name)]
     if present:
         raise NotWrittenError(
-            f"This folder already has {', '.join(present)}. Nothing was written: use an empty folder."
+            f"This folder already has {', '.join(present)}, and nothing was written: use an empty folder, or "
+            f"add a team to {TEAMS} by hand, as `[teams.<name>]`."
         )
     ignored = _lines(folder / GITIGNORE)
     files = {
-        REQUIREMENTS: f"holdfast[deploy]=={__version__}\n",
+        REQUIREMENTS: f"{places.PINNED}\n",
         CDK_JSON: f"{json.dumps(_CDK_SETTINGS, indent=2)}\n",
         TEAMS: _TEAMS_HEAD + "".join(f"\n[teams.{team}]\n{_SETTINGS}" for team in teams),
     }

@@ -29,7 +29,12 @@ PACKAGES: Final = (DATA if IS_INSTALLED else CLONE) / "package.json"
 BUILD: Final = Path(".holdfast")
 """The folder for what is built, in the folder of `cdk.json`, in which `cdk` starts its app."""
 
-_AGAIN: Final = f"install it again: pip install --force-reinstall 'holdfast[deploy]=={__version__}'"
+DISTRIBUTION: Final = "holdfast-state"
+"""The name under which pip knows this package."""
+PINNED: Final = f"{DISTRIBUTION}[deploy]=={__version__}"
+"""The requirement of a deployment with this release."""
+
+_AGAIN: Final = f"install it again: pip install --force-reinstall '{PINNED}'"
 _ONLY_THE_COMMAND: Final = f"this installation of Holdfast has only the command; {_AGAIN}"
 
 
@@ -43,17 +48,21 @@ def check() -> None:
         raise PlaceError(_ONLY_THE_COMMAND)
     if not IS_INSTALLED:
         return
-    if (version := metadata.version("holdfast")) != __version__:
+    if (version := metadata.version(DISTRIBUTION)) != __version__:
         raise PlaceError(f"the package is Holdfast {version} and its code {__version__}; {_AGAIN}")
     recorded = {
         DATA.joinpath(*file.parts[2:]): file.hash
-        for file in metadata.files("holdfast") or ()
+        for file in metadata.files(DISTRIBUTION) or ()
         if file.parts[:2] == (_PACKAGE.name, DATA.name)
     }
     for path in sorted(recorded.keys() | {path for path in DATA.rglob("*") if path.is_file()}):
         # Python and pip write bytecode beside the modules that they load. It is not deployed.
-        if path.parent.name != "__pycache__" and not _is_recorded(path, recorded.get(path)):
-            raise PlaceError(f"{path} is not the file of Holdfast {__version__}; {_AGAIN}")
+        if path.parent.name == "__pycache__":
+            continue
+        if recorded and path not in recorded:
+            raise PlaceError(f"{path} is no file of Holdfast {__version__}; remove it")
+        if not _is_recorded(path, recorded.get(path)):
+            raise PlaceError(f"{path} is not as in Holdfast {__version__}; {_AGAIN}")
 
 
 def _is_recorded(path: Path, recorded: metadata.FileHash | None) -> bool:

@@ -6,7 +6,7 @@ import subprocess
 from importlib.util import find_spec
 from typing import Final
 
-from holdfast import __version__
+from holdfast_cdk.places import PINNED
 
 OLDEST_NODE: Final = 20
 """The oldest major version of Node.js with which the stacks are tested."""
@@ -23,8 +23,7 @@ def check() -> None:
     """
     if find_spec("aws_cdk") is None:
         raise PrerequisiteError(
-            "the CDK app is not installed, only the command is; type: "
-            f"pip install 'holdfast[deploy]=={__version__}'"
+            f"the CDK app is not installed, only the command is; type: pip install '{PINNED}'"
         )
     # The variable with which jsii, on which aws_cdk is built, finds another Node.js.
     node = os.environ.get("JSII_NODE", "node")

@@ -22,7 +22,7 @@ import holdfast_cli
 for module in walk_packages(holdfast_cli.__path__, "holdfast_cli."):
     if module.name != "holdfast_cli.__main__":
         import_module(module.name)
-files = metadata.files("holdfast")
+files = metadata.files("holdfast-state")
 print(*sorted({file.parts[0] for file in files if file.suffix == ".py"}), util.find_spec("aws_cdk"))
 """
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from holdfast_cdk import places
 from local_aws.installer import pip_settings, uv_environment
 from publish import release
 from tests.support.pages import ROOT
@@ -53,7 +54,7 @@ def install(wheel: Path, environment: Path, *, extra: str = "", dependencies: bo
         pins = re.findall(r"^[\w.-]+==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
         constraints = Path(folder) / "constraints.txt"
         constraints.write_text("\n".join(pins))
-        wanted = f"holdfast{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
+        wanted = f"{places.DISTRIBUTION}{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
         _uv("venv", "--python", sys.executable, environment)
         _uv(
             *("pip", "install", "--python", environment / "bin" / "python", "--link-mode", "copy"),

@@ -59,7 +59,7 @@ Each account needs `bootstrap` once in each region.
 def test_the_app_is_that_of_the_package_of_this_version(folder: Path) -> None:
     assert main(["init", "payments"]) == 0
 
-    assert (folder / "requirements.txt").read_text() == f"holdfast[deploy]=={__version__}\n"
+    assert (folder / "requirements.txt").read_text() == f"holdfast-state[deploy]=={__version__}\n"
     written, own = (json.loads((place / "cdk.json").read_text()) for place in (folder, ROOT))
     assert written["app"] == "python -m holdfast_cdk"
     assert written["context"].items() <= own["context"].items()
@@ -99,7 +99,8 @@ def test_a_file_that_is_there_stops_it(
 
     assert content(folder) == before
     assert capsys.readouterr().err == (
-        f"holdfast: This folder already has {name}. Nothing was written: use an empty folder.\n"
+        f"holdfast: This folder already has {name}, and nothing was written: use an empty folder, or add a "
+        "team to teams.toml by hand, as `[teams.<name>]`.\n"
     )
 
 
@@ -110,14 +111,14 @@ def test_all_files_that_are_there_are_named(folder: Path, capsys: pytest.Capture
     assert main(["init", "payments"]) == 1
 
     assert set(content(folder).values()) == {b"mine"}
-    assert "already has cdk.json, teams.toml, requirements.txt. " in capsys.readouterr().err
+    assert "already has cdk.json, teams.toml, requirements.txt, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("present", "told"),
     [
-        ("*.tfstate\n", "holdfast: .gitignore was here already: add .holdfast/ .venv/ cdk.out/ to it.\n"),
-        (".venv\n/cdk.out/\r\n", "holdfast: .gitignore was here already: add .holdfast/ to it.\n"),
+        ("*.tfstate\n", "  .holdfast/\n  .venv/\n  cdk.out/\n"),
+        (".venv\n/cdk.out/\r\n", "  .holdfast/\n"),
         (".venv/\ncdk.out\n.holdfast/", ""),
     ],
 )
@@ -131,7 +132,8 @@ def test_a_gitignore_stays_and_the_lines_that_it_lacks_are_told(
     assert (folder / ".gitignore").read_bytes() == present.encode()
     printed = capsys.readouterr()
     assert printed.out.startswith("Wrote requirements.txt, cdk.json and teams.toml.\n")
-    assert printed.err == told
+    head = "holdfast: .gitignore was here already. Add these lines to it:\n"
+    assert printed.err == (head + told if told else "")
 
 
 def test_a_gitignore_that_cannot_be_read_stops_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +201,7 @@ def test_a_package_without_what_it_deploys_stops_it(
     assert list(folder.iterdir()) == []
     assert capsys.readouterr().err == (
         "holdfast: this installation of Holdfast has only the command; install it again: "
-        f"pip install --force-reinstall 'holdfast[deploy]=={__version__}'\n"
+        f"pip install --force-reinstall 'holdfast-state[deploy]=={__version__}'\n"
     )
 
 

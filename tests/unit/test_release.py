@@ -143,7 +143,7 @@ def test_the_wheel_and_the_source_have_the_functions_the_console_and_pins_and_no
     assert {name for name in data if f"{DATA}/functions/" not in name} == {
         f"{DATA}/{name}" for name in beside
     }
-    assert {f"holdfast-{__version__}/infra/{name}" for name in data} <= sources
+    assert {f"holdfast_state-{__version__}/infra/{name}" for name in data} <= sources
 
 
 def test_an_extra_brings_what_deploys_and_no_other_package_is_needed_for_the_command(
@@ -151,7 +151,7 @@ def test_an_extra_brings_what_deploys_and_no_other_package_is_needed_for_the_com
 ) -> None:
     [wheel] = [content for name, content in built[0].items() if name.endswith(".whl")]
     with zipfile.ZipFile(io.BytesIO(wheel)) as files:
-        metadata = Parser().parsestr(files.read(f"holdfast-{__version__}.dist-info/METADATA").decode())
+        metadata = Parser().parsestr(files.read(f"holdfast_state-{__version__}.dist-info/METADATA").decode())
 
     ranges = {"": "requirements-command.in", "deploy": "requirements-deploy.in"}
     declared = {Requirement(line) for line in metadata.get_all("Requires-Dist", ())}

@@ -114,7 +114,7 @@ def test_a_package_without_the_extra_ends_it_with_one_line(teams_file: Path) -> 
     assert (ended.returncode, ended.stderr) == (
         1,
         "holdfast: the CDK app is not installed, only the command is; type: "
-        f"pip install 'holdfast[deploy]=={__version__}'\n",
+        f"pip install 'holdfast-state[deploy]=={__version__}'\n",
     )
     assert not (teams_file.parent / "cdk.out").exists()
 
@@ -129,7 +129,7 @@ def test_a_package_without_the_functions_ends_it_with_one_line(teams_file: Path)
     assert (ended.returncode, ended.stderr) == (
         1,
         "holdfast: this installation of Holdfast has only the command; install it again: "
-        f"pip install --force-reinstall 'holdfast[deploy]=={__version__}'\n",
+        f"pip install --force-reinstall 'holdfast-state[deploy]=={__version__}'\n",
     )
     assert list(teams_file.parent.rglob("*.template.json")) == []
 

@@ -94,30 +94,30 @@ def test_an_empty_folder_makes_the_stacks_of_the_clone_and_site_packages_stays_a
 # --- files that are not those of the release --------------------------------------------------------
 
 HANDLER: Final = Path("holdfast_cdk", "data", "functions", "health", "handler.py")
-AGAIN: Final = f"install it again: pip install --force-reinstall 'holdfast[deploy]=={__version__}'"
+AGAIN: Final = f"install it again: pip install --force-reinstall 'holdfast-state[deploy]=={__version__}'"
 
 
 def change(site_packages: Path) -> str:
     (site_packages / HANDLER).write_text("raise SystemExit")
-    return f"{site_packages / HANDLER} is not the file of Holdfast {__version__}; {AGAIN}"
+    return f"{site_packages / HANDLER} is not as in Holdfast {__version__}; {AGAIN}"
 
 
 def remove(site_packages: Path) -> str:
     (site_packages / HANDLER).unlink()
-    return f"{site_packages / HANDLER} is not the file of Holdfast {__version__}; {AGAIN}"
+    return f"{site_packages / HANDLER} is not as in Holdfast {__version__}; {AGAIN}"
 
 
 def add(site_packages: Path) -> str:
     added = site_packages / HANDLER.with_name("added.py")
     added.touch()
-    return f"{added} is not the file of Holdfast {__version__}; {AGAIN}"
+    return f"{added} is no file of Holdfast {__version__}; remove it"
 
 
 def forget_the_record(site_packages: Path) -> str:
-    [record] = site_packages.glob("holdfast-*/RECORD")
+    [record] = site_packages.glob("holdfast_state-*/RECORD")
     record.unlink()
     first = min(path for path in (site_packages / HANDLER.parents[2]).rglob("*") if path.is_file())
-    return f"{first} is not the file of Holdfast {__version__}; {AGAIN}"
+    return f"{first} is not as in Holdfast {__version__}; {AGAIN}"
 
 
 def upgrade_the_code_alone(site_packages: Path) -> str:
@@ -175,7 +175,7 @@ def test_the_app_ends_with_that_line_and_makes_nothing(deploying: Path, tmp_path
         added.unlink()
 
     assert status == 1
-    assert printed == f"holdfast: {added} is not the file of Holdfast {__version__}; {AGAIN}\n"
+    assert printed == f"holdfast: {added} is no file of Holdfast {__version__}; remove it\n"
     assert not (user / ".holdfast").exists()
 
 
