@@ -139,7 +139,7 @@ def test_a_resource_is_looked_for_in_all_states(new_console: NewConsole) -> None
     console.link("network/prod").click()
     expect(console.page.get_by_role("heading", name="network/prod")).to_be_visible()
     sent_since: list[Request] = []
-    console.page.on("request", sent_since.append)
+    console.page.on("request", lambda sent: sent_since.append(sent))
     console.page.go_back()
     console.shows('terraform_data.subnet["c"]')
     expect(console.page.get_by_label("A part of its address")).to_have_value('subnet["c"]')
