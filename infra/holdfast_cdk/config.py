@@ -114,10 +114,12 @@ def team_named(name: str, teams: Iterable[Team], path: Path) -> Team:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         content = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
-    except OSError as error:
+    except FileNotFoundError:
         raise ConfigError(
-            f"{path}: cannot be read: {error.strerror}; run the command in the folder that has it"
+            f"{path}: the file does not exist; run the command in the folder that has it"
         ) from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not UTF-8 text") from None
     try:

@@ -1,10 +1,9 @@
 """Recordings of the members of each JSON document that is stored or answered, with their types.
 
-A recording is a file of the repository. A member may be added: then the recording is made anew. A member that
-is gone, or has another type, fails the test also when recordings are made anew, because stored documents are
-read for ever, and scripts read the answers. A change that breaks
-something on purpose deletes the entry from the file, and says so in CHANGELOG.md and
-docs/operate/upgrading.md.
+A recording is a file of the repository. `make generated` records a new member. The test fails if a member is
+gone or has another type, even with `make generated`: stored documents are read for ever, and scripts read
+the answers. A change that breaks something on purpose deletes the entry from the file, and says so in
+CHANGELOG.md and docs/operate/upgrading.md.
 """
 
 import json

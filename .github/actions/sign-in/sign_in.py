@@ -62,7 +62,7 @@ def sign_in(environment: Mapping[str, str]) -> str:
     """
     address = environment["HOLDFAST_ADDRESS"].rstrip("/")
     if not _ADDRESS.fullmatch(address):
-        raise SignInError(f"The address {address!r} is none: write it as in https://states.example.com")
+        raise SignInError(f"{address!r} is not an address: write it as in https://states.example.com")
     id_token = _id_token(environment, environment["HOLDFAST_AUDIENCE"] or address)
     _mask(id_token)
     session = _session(address, id_token, environment["HOLDFAST_SECONDS"])

@@ -107,6 +107,26 @@ def test_a_node_that_is_missing_or_too_old_ends_it_with_one_line(
     assert not (teams_file.parent / "cdk.out").exists()
 
 
+def test_an_interrupt_ends_it_without_a_traceback(teams_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = teams_file.with_name("node")
+    node.write_text("#!/bin/sh\nkill -INT $PPID\n")
+    node.chmod(0o755)
+    monkeypatch.setenv("JSII_NODE", str(node))
+
+    ended = app(teams_file.parent, teams_file)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_a_file_that_is_not_there_ends_it_with_one_line(teams_file: Path) -> None:
+    missing = teams_file.with_name("missing.toml")
+
+    ended = app(teams_file.parent, missing)
+
+    line = f"holdfast: {missing}: the file does not exist; run the command in the folder that has it\n"
+    assert (ended.returncode, ended.stderr) == (1, line)
+
+
 def test_a_package_without_the_extra_ends_it_with_one_line(teams_file: Path) -> None:
     without = "import sys; sys.modules['aws_cdk'] = None; from holdfast_cdk.__main__ import main; main()"
     ended = app(teams_file.parent, teams_file, "-c", without)
