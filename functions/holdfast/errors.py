@@ -10,7 +10,7 @@
         401 NotAuthenticated
         403 NotAllowed, NotSigned
     Absent: The request's target never existed, or is gone.
-        404 NoState, NoVersions, NoSuchVersion, NoWorkspace
+        404 NoState, NoVersions, NoSuchVersion, NoResource, NoWorkspace
         409 NoVersion, StateDeleted, UploadMissing
     Conflict: The request does not fit the stored data, or somebody else came first.
         409 SerialNotNewer, LineageChanged, BaseChanged, UnreadableState, UnreadableVersion, UnreadableRecord,
@@ -174,6 +174,10 @@ class NoVersions(Absent, status=404, code="no_versions"):
 
 class NoSuchVersion(Absent, status=404, code="no_such_version"):
     """The state has no version with this ID. It may be another state's ID, or a delete marker's."""
+
+
+class NoResource(Absent, status=404, code="no_resource"):
+    """The version has no resource with this address."""
 
 
 class NoWorkspace(Absent, status=404, code="no_workspace"):

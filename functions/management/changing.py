@@ -22,7 +22,7 @@ from holdfast.state.restore import Wanted, how_to_replace
 from holdfast.state.restore import restore as restore_state
 from holdfast.state.undelete import undelete as undelete_state
 from management import documents
-from management.requests import Request, moment, text
+from management.requests import Request, moment, reason, text
 
 _GONE: Final = "replace_lineage"
 """A member that commands of 0.3.0 send."""
@@ -84,7 +84,8 @@ def restore(request: Request) -> Response:
 
 def delete(request: Request) -> Response:
     """Delete a state if the version that the operator saw is still current."""
-    seen = check_version_id(text(request.document(*form.names(v1.Delete)), "version"))
+    members = request.document(*form.names(v1.Delete))
+    seen, noted = check_version_id(text(members, "version")), reason(members)
 
     def check(current: Object) -> None:
         if current.version.version_id != seen:
@@ -96,7 +97,7 @@ def delete(request: Request) -> Response:
     removed = delete_state(request.work, seen=seen, check=check)
     return Response(
         documents.answer(v1.Deleted(name=request.name.value, version=removed.version_id)),
-        {"version_id": removed.version_id},
+        {"version_id": removed.version_id, **noted},
     )
 
 
@@ -108,6 +109,7 @@ def undelete(request: Request) -> Response:
             "'marker' must be the version ID of the delete marker that is undone. A 'holdfast' command of an "
             "earlier version does not send it: upgrade the command to the version of the deployed stack."
         )
+    noted = reason(members)
     undeleted = undelete_state(request.work, text(members, "marker"))
     return Response(
         documents.answer(
@@ -125,6 +127,7 @@ def undelete(request: Request) -> Response:
             "serial": undeleted.revision.serial,
             "version_id": undeleted.version_id,
             "restored_from": undeleted.from_version,
+            **noted,
         },
     )
 
@@ -133,10 +136,11 @@ def break_lock(request: Request) -> Response:
     """Remove exactly the lock with the requested ID and version."""
     parameters = request.parameters
     request.document()
+    noted = reason(parameters)
     removed = break_exactly(request.work, text(parameters, "id"), text(parameters, "version"))
     return Response(
         documents.answer(v1.Removed(name=request.name.value, removed=removed.info is not None)),
-        logged.of_removed(removed),
+        {**logged.of_removed(removed), **noted},
     )
 
 

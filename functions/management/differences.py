@@ -8,7 +8,7 @@ from gateway import payload
 from gateway.responses import Response
 from holdfast.access import Action
 from holdfast.api import form, v1
-from holdfast.errors import InvalidRequest, NoState, NoSuchVersion, TooLarge, UnreadableVersion
+from holdfast.errors import NoState, NoSuchVersion, TooLarge, UnreadableVersion
 from holdfast.names import StateName
 from holdfast.s3.objects import Larger, Object
 from holdfast.s3.store import Store
@@ -17,11 +17,10 @@ from holdfast.state.attribute_diff import INSTEAD, INSTEAD_FILES, Attribute
 from holdfast.state.diff import Diff, OutputChange, ResourceChange
 from holdfast.state.document import StateDocument
 from holdfast.state.operator import check_version_id, no_such_version
-from management.requests import Request
+from management.requests import Request, flag
 
 _HISTORY_PAGE: Final = 20
 """Entries of the history per request. Only delete markers can come before the wanted version."""
-_SWITCHES: Final = {"true": True, "false": False}
 
 
 def respond(request: Request) -> Response:
@@ -35,9 +34,7 @@ def respond(request: Request) -> Response:
     parameters = request.parameters
     name = request.name
     request.caller.require(Action.READ, name)
-    values = _SWITCHES.get(parameters.get("values", "false"))
-    if values is None:
-        raise InvalidRequest("'values' must be true or false.")
+    values = flag(parameters, "values")
     before, after = _versions(request.store, name, parameters.get("from"), parameters.get("to"))
     difference = diff.compare(before.body, after.body, values=values)
     body = json.dumps(form.write(_document(name, before, after, difference, values=values))).encode()

@@ -199,11 +199,13 @@ def _match(match: Match | None) -> v1.ResolvedVersion | None:
     )
 
 
-def caller(authenticated: Authenticated) -> v1.Principal:
-    """Return the caller's principal, grants and method of authentication."""
+def caller(authenticated: Authenticated, team: str, account: str) -> v1.Principal:
+    """Return the caller's principal, grants and method of authentication, and the team whose API this is."""
     who = authenticated.caller
     grants = access.described(who.grants)
     return v1.Principal(
+        team=team,
+        account=account,
         principal=who.principal,
         owner=who.owner or None,
         role=grants["role"],

@@ -1,4 +1,4 @@
-"""Handlers of the management API about resources: those of a state, and the search for one."""
+"""Handlers of the management API about resources: those of a state, the attributes of one, and the search."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -11,9 +11,10 @@ from holdfast.errors import InvalidRequest, UnknownRoute
 from holdfast.state import find as searching
 from holdfast.state import resources as listing
 from holdfast.state.find import By, Wanted
+from holdfast.state.operator import check_version_id
 from holdfast.state.resources import Resource
 from management import documents
-from management.requests import Request, text
+from management.requests import Request, flag, text
 
 _next_pages: Final = deque[tuple[str, Wanted, str, str]](maxlen=100)
 """Principal, text, prefix and cursor of the pages that follow those of this process."""
@@ -32,6 +33,31 @@ def resources(request: Request) -> Response:
     )
     body = documents.large(document, accepts_gzip=request.accepts_gzip)
     return Response(body, {"version_id": page.version_id})
+
+
+def attributes(request: Request) -> Response:
+    """Respond with the attributes of one resource. No log line contains its address."""
+    parameters = request.parameters
+    address, version_id = text(parameters, "address"), parameters.get("version")
+    if version_id:
+        check_version_id(version_id)
+    values = flag(parameters, "values")
+    found = listing.detail(request.work, address, version_id, values=values)
+    document = v1.Attributes(
+        name=request.name.value,
+        version=found.version_id,
+        address=found.resource.address,
+        type=found.resource.type,
+        provider=found.resource.provider,
+        tainted=found.resource.is_tainted,
+        values=values,
+        attributes=tuple(
+            v1.AttributeValue(path=each.path, value=each.after, sensitive=each.is_sensitive)
+            for each in found.attributes
+        ),
+    )
+    body = documents.large(document, accepts_gzip=request.accepts_gzip)
+    return Response(body, {"version_id": found.version_id})
 
 
 def find(request: Request) -> Response:

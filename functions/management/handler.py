@@ -114,6 +114,14 @@ _ROUTES: Final = [
         needs=Action.READ,
         query="cursor",
     ),
+    Route(
+        "/attributes/{name+}",
+        "GET",
+        finding.attributes,
+        Event.STATE_READ,
+        needs=Action.READ,
+        query="address version values",
+    ),
     Route("/find", "POST", finding.find, Event.STATES_SEARCHED, needs=Action.READ),
     Route("/locks/{name+}", "GET", reading.lock, Event.LOCKS_LISTED, needs=Action.READ_METADATA),
     Route(
@@ -122,7 +130,7 @@ _ROUTES: Final = [
         changing.break_lock,
         Event.LOCK_FORCE_UNLOCKED,
         needs=Action.UNLOCK,
-        query="id version",
+        query="id version reason",
     ),
     Route("/create/{name+}", "POST", changing.create, Event.STATE_DECLARED, needs=Action.WRITE),
     Route("/undeclare/{name+}", "POST", changing.undeclare, Event.STATE_UNDECLARED, needs=Action.DELETE),

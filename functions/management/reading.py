@@ -1,6 +1,7 @@
 """Handlers of the management API that read: states, history, content, locks, the caller."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from gateway import downloads, payload
 from gateway.payload import Payload
@@ -11,6 +12,7 @@ from holdfast.api import v1
 from holdfast.api.form import Document
 from holdfast.audit import Event
 from holdfast.errors import InvalidRequest, NoState, TooLarge
+from holdfast.policy import Deployment
 from holdfast.s3.objects import Object, ObjectVersion
 from holdfast.state import catalog, declared, description, held, history, read
 from holdfast.state import resolve as resolving
@@ -18,13 +20,15 @@ from holdfast.state.cursor import Page
 from holdfast.state.freezing import patterns
 from holdfast.state.operator import check_version_id
 from management import documents
-from management.requests import Request, text
+from management.requests import Request, flag, text
+
+_DEPLOYMENT: Final = Deployment.from_environment("team", "account")
 
 
 def states(request: Request) -> Response:
     """Respond with a page of the states."""
     parameters = request.parameters
-    deleted, declared_ = _flag(parameters, "deleted"), _flag(parameters, "declared")
+    deleted, declared_ = flag(parameters, "deleted"), flag(parameters, "declared")
     if deleted and declared_:
         raise InvalidRequest("'deleted' and 'declared' do not go together.")
     list_page = (
@@ -123,7 +127,8 @@ def freezes(request: Request) -> Response:
 
 def whoami(request: Request) -> Response:
     """Respond with the caller."""
-    return Response(documents.answer(documents.caller(request.require_authenticated())))
+    caller = documents.caller(request.require_authenticated(), _DEPLOYMENT.team, _DEPLOYMENT.account)
+    return Response(documents.answer(caller))
 
 
 def _large(request: Request, document: Document) -> Response:
@@ -187,9 +192,3 @@ def _no_state(request: Request) -> NoState:
         sentences.append("Its name is declared." if request.name.value in similar else near)
     return NoState(" ".join(sentences))
 
-
-def _flag(parameters: Mapping[str, str], name: str) -> bool:
-    value = parameters.get(name, "false")
-    if value not in ("true", "false"):
-        raise InvalidRequest(f"'{name}' must be 'true' or 'false'.")
-    return value == "true"

@@ -8,6 +8,7 @@ from typing import Any, Final
 from gateway import requests
 from holdfast import json_object, timestamp
 from holdfast.errors import InvalidRequest, TooLarge
+from holdfast.state.operator import check_reason
 
 _MAX_BYTES: Final = 64 * 1024
 """Bytes of the largest document of a request."""
@@ -60,6 +61,19 @@ def text(members: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidRequest(f"'{name}' must be a text that is not empty.")
     return value
+
+
+def flag(parameters: Mapping[str, str], name: str) -> bool:
+    """Return a parameter that is `true` or `false`, by default false; `InvalidRequest` for other values."""
+    value = parameters.get(name, "false")
+    if value not in ("true", "false"):
+        raise InvalidRequest(f"'{name}' must be 'true' or 'false'.")
+    return value == "true"
+
+
+def reason(members: Mapping[str, Any]) -> dict[str, str]:
+    """Return the log field of an optional reason; `InvalidRequest` if it breaks the rules of reasons."""
+    return {"reason": check_reason(text(members, "reason"))} if "reason" in members else {}
 
 
 def moment(value: object, name: str) -> datetime:

@@ -21,6 +21,7 @@ SKIPPED: Final = ("too_large", "encrypted", "unreadable")
 _Status = Annotated[str | None, Rule(words=STATUSES)]
 _Change = Annotated[str, Rule(words=("added", "removed", "moved", "replaced", "changed"))]
 _Reason = Annotated[str, Rule(min_length=1, max_length=200)]
+_Note = Annotated[str | None, Rule(min_length=1, max_length=200), Presence.LEFT_OUT]
 _CommandId = Annotated[str, Rule(pattern="^[0-9a-f]{32}$")]
 _LeftOut = Annotated[str | None, Presence.LEFT_OUT]
 _Wanted = Annotated[str | None, Rule(min_length=1, max_length=1000), Presence.LEFT_OUT]
@@ -280,6 +281,29 @@ class ResourcePage(Document):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AttributeValue(Document):
+    """An attribute of a resource, or a part of an attribute."""
+
+    path: str  # such as `tags["env"]`
+    value: str | None  # the value as JSON; null if it is hidden
+    sensitive: Flag  # whether the state marks the value as sensitive, so that it is always hidden
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Attributes(Document):
+    """A resource of one version, with its attributes. Attributes that are null are left out."""
+
+    name: str  # the name of the state
+    version: str  # the ID of the version
+    address: str  # as clients print it; cut to 500 characters, as all texts of the resource
+    type: str  # the type of the resource
+    provider: str  # the source address of the provider, such as `hashicorp/aws` with its host name
+    tainted: Flag  # whether the next apply replaces it
+    values: Flag  # whether values are shown
+    attributes: tuple[AttributeValue, ...]  # by name, objects and lists in their parts
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FoundState(Document):
     """A state with resources that match."""
 
@@ -468,6 +492,8 @@ class AllowedAction(Document):
 class Principal(Document):
     """The caller."""
 
+    team: str  # the name of the team whose API this is
+    account: str  # the ID of the team's AWS account
     principal: str  # who they are
     owner: str | None  # who uses their credentials, as the creator said; null if unsaid
     role: Annotated[str | None, Rule(words=_ROLES)]  # what they may do; null if they have several grants
@@ -524,6 +550,7 @@ class Delete(Document):
     """The version that the operator saw."""
 
     version: _VersionId  # the ID of the current version; if it has changed, nothing is deleted
+    reason: _Note  # one line for the audit trail
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -531,6 +558,7 @@ class Undelete(Document):
     """The delete marker that the operator saw."""
 
     marker: _VersionId  # the version ID of the delete marker to undo
+    reason: _Note  # one line for the audit trail
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,16 +1,26 @@
-"""List the resources of a state, page by page and without their attributes."""
+"""List the resources of a state, page by page and without their attributes; read the attributes of one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Final
 
 from holdfast.access import Action
-from holdfast.errors import InvalidState, NoState, TooLarge, UnreadableVersion
+from holdfast.errors import (
+    EncryptedState,
+    InvalidRequest,
+    InvalidState,
+    NoResource,
+    NoState,
+    TooLarge,
+    UnreadableVersion,
+)
 from holdfast.names import StateName
-from holdfast.s3.objects import Larger
+from holdfast.s3.objects import Larger, Object
+from holdfast.state import attribute_diff, tracked
 from holdfast.state import cursor as cursors
-from holdfast.state import tracked
+from holdfast.state.attribute_diff import Attribute, Telling
 from holdfast.state.description import LARGEST_READ
 from holdfast.state.operator import LONGEST_VERSION_ID, no_such_version
 from holdfast.state.tracked import Address, Tracked
@@ -22,6 +32,10 @@ MAX_TOLD: Final = 250_000
 """About how many characters the texts of a page may have, so that the page fits into a response."""
 LONGEST: Final = 500
 """Characters of the longest text of a resource; a longer text is cut."""
+LONGEST_ADDRESS: Final = 4000
+"""Characters of the longest address whose attributes can be requested: it is part of a URL."""
+MAX_ATTRIBUTES: Final = 5_000_000
+"""About how many characters the attributes of a resource may have, with their paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +103,76 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page:
         UnreadableVersion: the version is not a state document of version 4 of the format.
     """
     work.require(Action.READ)
+    version_id, first = _begin(work.name, cursor)
+    stored = _read(work, version_id)
+    with _reading(work.name):
+        objects = tracked.objects(stored.body)
+        resources, has_more = _take(islice(objects or (), first, None), page_size)
+    version_id = stored.version.version_id
+    next_ = cursors.encode("resources", [work.name.value, version_id, first + len(resources)])
+    return Page(version_id, objects is None, tuple(resources), next_ if has_more else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A resource of one version with its attributes. Attributes that are null are left out.
+
+    An attribute with a sensitive part, and one that is an object or a list, is told in its parts.
+    """
+
+    version_id: str
+    resource: Resource
+    attributes: tuple[Attribute, ...]
+
+
+def detail(work: Work, address: str, version_id: str | None, *, values: bool) -> Detail:
+    """Read the attributes of one resource, in one request, which reads the whole version.
+
+    Args:
+        address: the whole address, as clients print it; ` (deposed ID)` follows it for a deposed object.
+        version_id: the version; None for the current one.
+        values: whether to include values that the state does not mark as sensitive.
+
+    Raises:
+        InvalidRequest: the address is longer than `LONGEST_ADDRESS`.
+        NoState, NoSuchVersion, NoResource: the state, the version or the resource does not exist.
+        TooLarge: the version is larger than `LARGEST_READ`, or it or the resource has too many values.
+        EncryptedState: the client encrypted the version.
+        UnreadableVersion: the version is not a state document of version 4 of the format.
+    """
+    work.require(Action.READ)
+    if len(address) > LONGEST_ADDRESS:
+        raise InvalidRequest(f"'address' must have at most {LONGEST_ADDRESS} characters.")
+    stored = _read(work, version_id)
+    with _reading(work.name):
+        objects = tracked.objects(stored.body)
+        if objects is None:
+            raise EncryptedState(
+                f"The client encrypted the state '{work.name}': its resources can be read only where the key is."
+            )
+        for at, instance in objects:
+            # A text is only made of an address that can be the wanted one: a name may have megabytes.
+            if at.characters <= len(address) and str(at) == address:
+                try:
+                    attributes = tuple(
+                        attribute_diff.attributes(None, instance, Telling(values, MAX_ATTRIBUTES))
+                    )
+                except TooLarge:
+                    raise TooLarge(
+                        "The attributes of this resource are too large for one response. "
+                        f"Save the state with 'holdfast state get {work.name}', and read it there."
+                    ) from None
+                return Detail(stored.version.version_id, Resource.of(at, instance), attributes)
+    raise NoResource(
+        f"The version {stored.version.version_id} of the state '{work.name}' has no resource with this "
+        f"address. 'holdfast state resources {work.name}' shows the addresses of its current version; send "
+        "a whole address, with module, index and key."
+    )
+
+
+def _read(work: Work, version_id: str | None) -> Object:
+    """Read a version, by default the current version."""
     name = work.name
-    version_id, first = _begin(name, cursor)
     stored = work.store.read_at_most(name.state_key, LARGEST_READ, version_id)
     if stored is None:
         raise no_such_version(name, version_id) if version_id else NoState(f"There is no state '{name}'.")
@@ -99,15 +181,21 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page:
             f"The state has {stored.size} bytes; the resources of one of at most {LARGEST_READ} are listed. "
             f"Save it with 'holdfast state get {name}', and read it there."
         )
+    return stored
+
+
+@contextmanager
+def _reading(name: StateName) -> Iterator[None]:
+    """Convert errors in reading a document to `UnreadableVersion`."""
     try:
-        objects = tracked.objects(stored.body)
-        resources, has_more = _take(islice(objects or (), first, None), page_size)
-    except (InvalidState, RecursionError) as error:
-        reason = error.message if isinstance(error, InvalidState) else "Its values are nested too deeply."
-        raise UnreadableVersion(f"The resources of the state '{name}' cannot be listed. {reason}") from None
-    version_id = stored.version.version_id
-    next_ = cursors.encode("resources", [name.value, version_id, first + len(resources)])
-    return Page(version_id, objects is None, tuple(resources), next_ if has_more else None)
+        yield
+    except InvalidState as error:
+        reason = error.message
+    except RecursionError:
+        reason = "Its values are nested too deeply."
+    else:
+        return
+    raise UnreadableVersion(f"The resources of the state '{name}' cannot be listed. {reason}")
 
 
 def _take(objects: Iterable[tuple[Address, Tracked]], page_size: int) -> tuple[list[Resource], bool]:
