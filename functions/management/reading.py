@@ -191,4 +191,3 @@ def _no_state(request: Request) -> NoState:
         near = f"The nearest names are: {', '.join(similar)}."
         sentences.append("Its name is declared." if request.name.value in similar else near)
     return NoState(" ".join(sentences))
-

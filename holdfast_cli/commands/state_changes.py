@@ -156,7 +156,9 @@ def _delete(args: argparse.Namespace) -> None:
             f"{whole(state.serial) or '-'}, of {moment(state, 'modified') or '-'}.{resources}",
             args.state.value,
         )
-    deleted = api.change(v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version))
+    deleted = api.change(
+        v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version, reason=None)
+    )
     done = (
         f"The state {args.state} is deleted. Its versions stay: `holdfast state undelete {args.state}` "
         "brings it back."
@@ -184,7 +186,7 @@ def _undelete(args: argparse.Namespace) -> None:
 
     api = sign_in(args)
     marker, _ = state_versions.resolve(api, args.state, "@deleted")
-    wanted = v1.Undelete(marker=marker.version)
+    wanted = v1.Undelete(marker=marker.version, reason=None)
     undeleted = api.change(v1.Undeleted, "POST", "undelete", args.state, wanted)
     done = (
         f"The state {args.state} is back as version {undeleted.version} with serial "

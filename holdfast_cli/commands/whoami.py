@@ -34,6 +34,8 @@ def _run(args: argparse.Namespace) -> None:
         output.write_json({**caller.raw, "address": api.address})
         return
     fields = [
+        # An API of an earlier version does not send them.
+        *([("team", f"{caller.team} (AWS account {caller.account})")] if caller.team else []),
         ("principal", named(caller.principal or "-", caller.owner or "")),
         *grants.fields(caller.grants or [v1.Grant(role=caller.role or "-", scope=caller.scope or ())]),
         ("signed in", caller.method or "-"),

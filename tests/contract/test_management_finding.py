@@ -66,6 +66,15 @@ class Api:
         query = {"cursor": cursor} if cursor else None
         return self.handle(manage_request("GET", f"resources/{NAME}", caller=caller, query=query), Context())
 
+    def attributes(self, address: str, caller: Caller = READER, /, **more: str) -> Answer:
+        query = {"address": address, **more}
+        return self.handle(manage_request("GET", f"attributes/{NAME}", caller=caller, query=query), Context())
+
+    def detail(self, address: str, **more: str) -> Any:
+        answer = self.attributes(address, **more)
+        assert answer["statusCode"] == 200, answer
+        return json.loads(answer["body"])
+
     def listed(self, cursor: str | None = None) -> Any:
         answer = self.resources(cursor)
         assert answer["statusCode"] == 200, answer
@@ -256,6 +265,171 @@ def test_a_cursor_of_resources_is_for_one_version_of_one_state(api: Api) -> None
     assert error(api.resources("made-up")) == (400, "invalid_request")
     assert error(api.resources(coded("resources", "network/prod", other, 1))) == (404, "no_such_version")
     assert api.listed(coded("resources", "network/prod", version, 9))["resources"] == []
+
+
+# --- attributes ----------------------------------------------------------------------------------
+
+POLICY: Final = {"Statement": [{"Action": "s3:GetObject"}]}
+GUARDED: Final = {
+    "id": "i-web",
+    "tags": {"env": "prod", "owner": None},
+    "ports": [80, 443.0],
+    "policy": json.dumps(POLICY),
+    "password": "CONFIDENTIAL",
+    "copied": "CONFIDENTIAL",
+    "login": {"user": "ada", "key": "CONFIDENTIAL-TOO"},
+    "nothing": None,
+}
+MARKED: Final = [
+    [{"type": "get_attr", "value": "password"}],
+    [
+        {"type": "get_attr", "value": "login"},
+        {"type": "index", "value": {"type": "string", "value": "key"}},
+    ],
+]
+
+
+def guarded(**more: object) -> bytes:
+    instance = {"attributes": GUARDED, "sensitive_attributes": MARKED, **more}
+    return document(resource(instances=[instance]))
+
+
+def told(detail: Any) -> dict[str, str | None]:
+    return {each["path"]: each["value"] for each in detail["attributes"]}
+
+
+def test_the_attributes_of_a_resource_are_hidden_until_their_values_are_asked_for(api: Api) -> None:
+    version = api.put("network/prod", guarded(status="tainted"))
+
+    hidden = api.detail("aws_instance.web")
+    assert "i-web" not in json.dumps(hidden)
+    assert set(told(hidden).values()) == {None}
+    shown = api.detail("aws_instance.web", values="true")
+    assert hidden == {
+        **shown,
+        "values": False,
+        "attributes": [{**each, "value": None} for each in shown["attributes"]],
+    }
+    attributes = shown.pop("attributes")
+    assert shown == {
+        "name": "network/prod",
+        "version": version,
+        "address": "aws_instance.web",
+        "type": "aws_instance",
+        "provider": AWS,
+        "tainted": True,
+        "values": True,
+    }
+    assert {each["path"]: each["value"] for each in attributes} == {
+        "copied": None,
+        "id": '"i-web"',
+        'login["key"]': None,
+        'login["user"]': '"ada"',
+        "password": None,
+        "policy": json.dumps(json.dumps(POLICY)),
+        "ports[0]": "80",
+        "ports[1]": "443.0",
+        'tags["env"]': '"prod"',
+        'tags["owner"]': "null",
+    }
+    hidden_ones = {each["path"] for each in attributes if each["sensitive"]}
+    assert hidden_ones == {"copied", 'login["key"]', "password"}
+    assert "CONFIDENTIAL" not in json.dumps(attributes)
+
+
+def test_an_address_means_one_instance_of_one_module_and_a_deposed_object_is_named(api: Api) -> None:
+    instances = [
+        {"index_key": 'a"b', "attributes": {"id": "blue"}},
+        {"index_key": 'a"b', "deposed": "0123abcd", "attributes": {"id": "old"}},
+        {"index_key": "c", "attributes": {"id": "green"}},
+    ]
+    api.put(
+        "network/prod",
+        document(
+            resource(module="module.eu[0]", instances=instances),
+            resource(instances=[{"index_key": 1, "attributes": {"id": "root"}}]),
+            resource(mode="data", instances=[{"attributes": {"id": "read"}}]),
+        ),
+    )
+
+    addresses = [each["address"] for each in api.listed()["resources"]]
+    assert [told(api.detail(address, values="true")) for address in addresses] == [
+        {"id": f'"{id_}"'} for id_ in ("blue", "old", "green", "root", "read")
+    ]
+    assert [api.detail(address)["address"] for address in addresses] == addresses
+
+
+def test_the_attributes_are_those_of_the_version_that_is_named(api: Api, log: list[str]) -> None:
+    first = api.put("network/prod", document(resource(attributes={"id": "old"})))
+    second = api.put("network/prod", document(resource(attributes={"id": "new"})))
+
+    assert told(api.detail("aws_instance.web", values="true", version=first)) == {"id": '"old"'}
+    assert told(api.detail("aws_instance.web", values="true")) == {"id": '"new"'}
+    lines = [json.loads(line) for line in log]
+    assert [(line["message"], line["version_id"], line["s3_requests"]) for line in lines] == [
+        ("state.read", first, 1),
+        ("state.read", second, 1),
+    ]
+    assert not any("aws_instance" in line for line in log)
+
+
+@pytest.mark.parametrize(
+    ("address", "more", "expected"),
+    [
+        ("aws_instance.we", {}, (404, "no_resource")),
+        ("aws_instance.web[0]", {}, (404, "no_resource")),
+        ("AWS_INSTANCE.web", {}, (404, "no_resource")),
+        ("\x00", {}, (404, "no_resource")),
+        ("", {}, (400, "invalid_request")),
+        ("x" * 4001, {}, (400, "invalid_request")),
+        ("aws_instance.web", {"values": "yes"}, (400, "invalid_request")),
+        ("aws_instance.web", {"version": "@previous"}, (400, "invalid_request")),
+        ("aws_instance.web", {"version": "unknown"}, (404, "no_such_version")),
+        ("aws_instance.web", {"cursor": "x"}, (400, "invalid_request")),
+    ],
+)
+def test_attributes_of_what_there_is_not_get_its_code(
+    api: Api, address: str, more: dict[str, str], expected: tuple[int, str]
+) -> None:
+    api.put("network/prod", document(resource()))
+    answer = api.attributes(address, **more)
+    assert error(answer) == expected
+    assert "aws_instance" not in answer["body"]
+
+
+def test_attributes_that_cannot_be_read_get_a_code_that_says_why(api: Api) -> None:
+    assert error(api.attributes("aws_instance.web")) == (404, "no_state")
+    api.put("network/prod", encrypted_state(1, "x"))
+    assert error(api.attributes("aws_instance.web")) == (409, "encrypted_state")
+    api.put("network/prod", b'{"version": 4, "serial": 1, "resources": [5]}')
+    assert error(api.attributes("aws_instance.web")) == (409, "unreadable_version")
+    api.put("network/prod", document(resource(attributes={"id": "x" * 5_000_001})))
+    assert error(api.attributes("aws_instance.web", values="true")) == (413, "too_large")
+    assert api.attributes("aws_instance.web")["statusCode"] == 200
+    api.put("network/prod", b" " * (LARGEST_READ + 1))
+    assert error(api.attributes("aws_instance.web")) == (413, "too_large")
+
+
+def test_an_address_is_compared_without_making_a_text_of_each_long_name(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instances = [{"index_key": number, "attributes": {}} for number in range(3)]
+    api.put("network/prod", document(resource("n" * 100_000, instances=instances), resource()))
+    made: list[int] = []
+    text = tracked.Address.__str__
+
+    def counted(address: tracked.Address) -> str:
+        made.append(address.characters)
+        return text(address)
+
+    monkeypatch.setattr(tracked.Address, "__str__", counted)
+    assert told(api.detail("aws_instance.web", values="true")) == {"id": '"i-web"'}
+    assert max(made) < 100
+
+
+def test_who_may_read_outputs_only_may_not_read_attributes(api: Api) -> None:
+    api.put("network/prod", guarded())
+    assert error(api.attributes("aws_instance.web", ONLY_OUTPUTS)) == (403, "not_allowed")
 
 
 # --- find ----------------------------------------------------------------------------------------

@@ -469,6 +469,8 @@ TIMES: list[object] = [
         ("POST", RESTORE, back_to("\udfff", replace_lineage=True)),
         ("POST", RESTORE, back_to("x", cursor="y")),
         *(("POST", DELETE, {"version": odd}) for odd in ("", 5)),
+        *(("POST", DELETE, {"version": "x", "reason": odd}) for odd in ("", 5, "x" * 201, "a\nb")),
+        *(("POST", UNDELETE, {"marker": "x", "reason": odd}) for odd in (" ", "x" * 201, "a\x1bb")),
         *(("POST", path, None) for path in (RESTORE, DELETE)),
         ("PUT", FREEZE, None),
         ("PUT", FREEZE, frozen(force=True)),
@@ -512,6 +514,7 @@ def test_a_document_that_is_larger_than_any_is_refused(manage: Handle) -> None:
         ("DELETE", LOCK, {"id": "one"}),
         ("DELETE", LOCK, {"id": "one", "version": ""}),
         ("DELETE", LOCK, {"id": "one", "version": "x", "force": "true"}),
+        ("DELETE", LOCK, {"id": "one", "version": "x", "reason": "x" * 201}),
         ("DELETE", LOCK, {"id": "\ud800", "version": "x"}),
         ("DELETE", LOCK, {"id": "one", "version": "\ud800"}),
         ("DELETE", FREEZE, {}),
@@ -546,14 +549,14 @@ def test_every_request_leaves_one_line_with_what_the_audit_trail_keeps_and_no_co
 ) -> None:
     first, second = written(bucket, state(1, content="confidential"), state(2, content="confidential"))
     version = locked(bucket)
-    ask(manage, "DELETE", LOCK, query={"id": "one", "version": version})
+    ask(manage, "DELETE", LOCK, query={"id": "one", "version": version, "reason": "its runner is gone"})
     ask(manage, "PUT", FREEZE, frozen(until="2999-01-01T00:00:00Z"))
     ask(manage, "POST", DELETE, {"version": second})
     ask(manage, "DELETE", FREEZE, query={"id": COMMAND})
     restored = done(ask(manage, "POST", RESTORE, back_to(first, current=second)))
     ask(manage, "POST", RESTORE, back_to(first, id=ANOTHER_COMMAND))
-    ask(manage, "POST", DELETE, {"version": restored["version"]})
-    back = done(ask(manage, "POST", UNDELETE, marker(bucket)))
+    ask(manage, "POST", DELETE, {"version": restored["version"], "reason": "moved to network/two"})
+    back = done(ask(manage, "POST", UNDELETE, {**marker(bucket), "reason": "deleted too early"}))
     lines = [json.loads(line) for line in log]
     told = [{name: line[name] for name in line.keys() & set(audit.FIELDS)} for line in lines]
     for line in told:
@@ -583,18 +586,20 @@ def test_every_request_leaves_one_line_with_what_the_audit_trail_keeps_and_no_co
             "who": "ada@laptop",
             "held_by": "token:ada",
             "marker_left": False,
+            "reason": "its runner is gone",
         },
         {"freeze": COMMAND, "reason": "an incident", "until": "2999-01-01T00:00:00Z"},
         {"error": "frozen"},
         {"freeze": COMMAND, "held_by": "token:operator"},
         {**restored_line, "serial_before": 2},
         {**restored_line, "serial_before": 2},
-        {"version_id": restored["version"]},
+        {"version_id": restored["version"], "reason": "moved to network/two"},
         {
             "operation": "undelete",
             "serial": 3,
             "version_id": back["version"],
             "restored_from": restored["version"],
+            "reason": "deleted too early",
         },
     ]
     assert {line["level"] for line in lines} == {"INFO", "WARNING"}

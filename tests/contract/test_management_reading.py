@@ -26,6 +26,7 @@ from holdfast.state.lock_info import LockInfo
 from holdfast.state.write import write
 from tests.contract.conftest import NAME, ONLY_OUTPUTS, READER, Answer, Bucket, Handle, Server, started
 from tests.support.documents import ADA, LINEAGE, OPERATOR, encrypted_state, lock_info, old_state, state
+from tests.support.environment import SETTINGS
 from tests.support.events import Context, manage_request
 from tests.support.work import work
 
@@ -344,6 +345,8 @@ def test_the_caller_learns_who_they_are(api: Api) -> None:
     who = api.get("whoami", ELSEWHERE)
     may = who.pop("may")
     assert who == {
+        "team": SETTINGS["HOLDFAST_TEAM"],
+        "account": SETTINGS["HOLDFAST_ACCOUNT"],
         "principal": "token:elsewhere",
         "owner": "the billing team",
         "role": "maintainer",

@@ -75,6 +75,7 @@ GET    content/{name}                          401     200     403    200    200
 GET    content/{name}?version={version}        401     200     403    200    200        200 |    403       403
 GET    diff/{name}?values=true                 401     403     403    200    200        200 |    403       403
 GET    resources/{name}                        401     403     403    200    200        200 |    403       403
+GET    attributes/{name}?address=a.a           401     403     403    200    200        200 |    403       403
 POST   find                                    401     403     403    200    200        200 |      -         -
 POST   create/{name}                           401     403     403    403    200        200 |    403       403
 POST   undeclare/{name}                        401     403     403    403    403        423 |    403       403

@@ -162,6 +162,12 @@ def test_whoami_shows_as_whom_the_credentials_sign_in(stub: ApiStub, expires: st
     assert json.loads(output(stub, "whoami", "--json")) == {**who, "address": stub.address}
 
 
+def test_whoami_names_the_team_and_its_account(stub: ApiStub) -> None:
+    stub.reply(answer(WHO | {"team": "network", "account": "123456789012"}))
+
+    assert "  team         network (AWS account 123456789012)\n" in output(stub, "whoami")
+
+
 def test_whoami_shows_each_of_several_grants(stub: ApiStub) -> None:
     grants = [{"role": "writer", "scope": ["apps/*", "shared"]}, {"role": "outputs", "scope": ["network/*"]}]
     stub.reply(answer(WHO | {"role": None, "scope": None, "grants": grants}))

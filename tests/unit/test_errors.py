@@ -18,7 +18,7 @@ PUBLISHED: Final = {
     "invalid_request bent_request unknown_route",
     401: "not_authenticated",
     403: "not_allowed not_signed",
-    404: "no_state no_versions no_such_version no_workspace",
+    404: "no_state no_versions no_such_version no_resource no_workspace",
     405: "method_not_allowed",
     409: "no_version state_deleted upload_missing serial_not_newer lineage_changed base_changed "
     "unreadable_state unreadable_version unreadable_record encrypted_state upload_altered workspace_exists "

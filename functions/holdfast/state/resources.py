@@ -148,26 +148,29 @@ def detail(work: Work, address: str, version_id: str | None, *, values: bool) ->
         objects = tracked.objects(stored.body)
         if objects is None:
             raise EncryptedState(
-                f"The client encrypted the state '{work.name}': its resources can be read only where the key is."
+                f"The client encrypted the state '{work.name}', so its resources can be read only where the "
+                "key is."
             )
         for at, instance in objects:
-            # A text is only made of an address that can be the wanted one: a name may have megabytes.
-            if at.characters <= len(address) and str(at) == address:
-                try:
-                    attributes = tuple(
-                        attribute_diff.attributes(None, instance, Telling(values, MAX_ATTRIBUTES))
-                    )
-                except TooLarge:
-                    raise TooLarge(
-                        "The attributes of this resource are too large for one response. "
-                        f"Save the state with 'holdfast state get {work.name}', and read it there."
-                    ) from None
+            # No text is made of an address that is too long: a name may have megabytes, for each instance.
+            if at.characters - len(at.mode) <= len(address) and str(at) == address:
+                attributes = _attributes(work.name, instance, values=values)
                 return Detail(stored.version.version_id, Resource.of(at, instance), attributes)
     raise NoResource(
         f"The version {stored.version.version_id} of the state '{work.name}' has no resource with this "
         f"address. 'holdfast state resources {work.name}' shows the addresses of its current version; send "
         "a whole address, with module, index and key."
     )
+
+
+def _attributes(name: StateName, instance: Tracked, *, values: bool) -> tuple[Attribute, ...]:
+    try:
+        return tuple(attribute_diff.attributes(None, instance, Telling(values, MAX_ATTRIBUTES)))
+    except TooLarge:
+        raise TooLarge(
+            "The attributes of this resource are too large for one response. Save the state with "
+            f"'holdfast state get {name}', and read it there."
+        ) from None
 
 
 def _read(work: Work, version_id: str | None) -> Object:
