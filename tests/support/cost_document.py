@@ -322,6 +322,8 @@ A run is a `plan` and an `apply` with `backend "http"`. The amounts are **comput
 
 {table}
 
+![Dollars a month by runs a month, in logarithms](cost.svg)
+
 - **All amounts** are US dollars a month. "Together" includes the key and `keep_warm`.
 - **Prices** are those of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),

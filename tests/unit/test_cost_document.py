@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import GeneratedFile
-from tests.support import cost_document
+from tests.support import cost_document, plots
 from tests.support.pages import page
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +16,14 @@ README = (ROOT / "README.md").read_text()
 @pytest.mark.generated
 def test_the_document_is_computed_from_the_counted_requests(generated_file: GeneratedFile) -> None:
     generated_file(page("cost.md"), cost_document.document())
+
+
+@pytest.mark.generated
+def test_the_plots_show_the_computed_prices_and_the_delays_of_the_table(
+    generated_file: GeneratedFile,
+) -> None:
+    generated_file(page("cost.md").with_suffix(".svg"), plots.cost())
+    generated_file(page("speed.md").with_suffix(".svg"), plots.speed(page("speed.md").read_text()))
 
 
 def test_the_readme_has_the_amounts_of_the_document() -> None:
