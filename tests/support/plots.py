@@ -1,4 +1,4 @@
-"""The plots of the documents, as SVG in the reader's colour scheme: the price by runs, the time of commands."""
+"""The plots of the documents, in the colour scheme of the reader: the price by runs, the time of commands."""
 
 import math
 import re
