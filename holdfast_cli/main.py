@@ -1,7 +1,8 @@
 """The entry point of the `holdfast` command, and its exit codes.
 
-Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, 126 and 127
-`holdfast run` cannot start or find a program, 130 interrupted (one line if something may have been changed).
+Exit codes: 0 done, 1 failed (one line on standard error says what to do), 2 wrong usage, or `holdfast state
+diff --exit-code` found differences, 126 and 127 `holdfast run` cannot start or find a program, 130
+interrupted (one line if something may have been changed).
 """
 
 import io
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; None for those of the process.
 
     Raises:
-        SystemExit: with 2 for wrong usage, with 0 after --help and --version.
+        SystemExit: with 2 for wrong usage and by `state diff --exit-code`, with 0 after --help and --version.
     """
     if sys.stderr is None:
         # The caller closed standard error. Messages would go to standard output instead, which a shell may

@@ -44,7 +44,7 @@ def demo(home: Home) -> None:
         print(holdfast(*arguments, environment=environment), flush=True)
 
     if takes_declared_names_alone(team.name):
-        holdfast("state", "create", _STATE, environment=environment)
+        holdfast("state", "declare", _STATE, environment=environment)
     terraform = terraforms()[0]
     client = terraform.client
     print(f"The state {_STATE} of the team {team.name}, with {client}.")

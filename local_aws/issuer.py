@@ -157,7 +157,7 @@ The issuer is {issuer}
 Leave it running. In another shell, trust what it says about a repository, once:
 
     set -a; . .local/aws.env; set +a
-    .venv/bin/holdfast trust add local-ci --role writer --scope 'network/*' \\
+    .venv/bin/holdfast trust create local-ci --role writer --scope 'network/*' \\
       --issuer {issuer} --audience holdfast --claim repository=acme/network
 
 and sign in with an ID token, as a CI job does:

@@ -336,7 +336,7 @@ def _print_next(home: Home, deployment: Deployment, configured: Mapping[str, Tea
         f"""
 teams.toml says that names must be declared for {first.name}, before `terraform init`:
 
-    .venv/bin/holdfast state create {_EXAMPLE_STATE}
+    .venv/bin/holdfast state declare {_EXAMPLE_STATE}
 """
         if configured[first.name].new_states == "declared"
         else ""

@@ -8,6 +8,7 @@ import { session, signIn } from "./session";
 import { checked, refusal } from "./sign-in";
 import { Button } from "./ui";
 
+const index = `./index.html${location.hash}`; // the console's page that the command asks for
 const PATIENCE = 30_000; // the page that opened this one is removed after this time
 
 type Offered = { token: string; principal: string; until: string | null };
@@ -51,7 +52,7 @@ function HandOver() {
       if (started.principal !== principal)
         return setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
       signIn(started);
-      location.replace("./index.html"); // the address without it needs a route that AWS does not document
+      location.replace(index); // the address without it needs a route that AWS does not document
     } catch (error) {
       setProblem(`${refusal(error)} Run holdfast console again.`);
     }
@@ -62,7 +63,7 @@ function HandOver() {
     return (
       <>
         <p role="alert">{isKnown ?? (problem || isAlone)}</p>
-        <a href="./index.html">{known ? "Open the console" : "Sign in with a token instead"}</a>
+        <a href={index}>{known ? "Open the console" : "Sign in with a token instead"}</a>
       </>
     );
   }

@@ -93,14 +93,19 @@ class Given:
 
 
 @contextmanager
-def page(address: str, given: Given, environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
-    """Write the page to a new folder of this user, and remove both at the end of the context."""
+def page(
+    address: str, given: Given, fragment: str = "", environment: Mapping[str, str] = os.environ
+) -> Iterator[Path]:
+    """Write the page to a new folder of this user, and remove both at the end of the context.
+
+    The arguments are as for `text`.
+    """
     folder: Path | None = None
     try:
         try:
             folder = Path(tempfile.mkdtemp(prefix="holdfast-", dir=_folder(environment)))  # mode 0700
             file = folder / "sign-in.html"
-            private_file.create(file, text(address, given).encode())
+            private_file.create(file, text(address, given, fragment).encode())
         except OSError as error:
             raise CommandError(f"The page that signs in cannot be written: {error.strerror}.") from error
         yield file
@@ -109,15 +114,20 @@ def page(address: str, given: Given, environment: Mapping[str, str] = os.environ
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def text(address: str, given: Given) -> str:
-    """Return the page; `address` is the API's."""
+def text(address: str, given: Given, fragment: str = "") -> str:
+    """Return the page.
+
+    Args:
+        address: the API's.
+        fragment: what the console's address has behind it, as `#/states/network/prod`.
+    """
     message = {
         "holdfast": "session",
         "token": given.token,
         "principal": given.principal,
         "until": timestamp.write(given.until) if given.until else None,
     }
-    document = {"page": f"{address}/console/sign-in.html", "message": message}
+    document = {"page": f"{address}/console/sign-in.html{fragment}", "message": message}
     script = f"'use strict'; let given = {_in_script(document)};{_SCRIPT}"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(_STYLE)}'; base-uri 'none'; "

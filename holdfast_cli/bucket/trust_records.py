@@ -29,8 +29,13 @@ def read(session: "boto3.Session", stack: "Stack") -> Records:
         return _parse(stored.body if stored else None, stack.bucket)
 
 
-def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
-    """Add a record, and return it with its creator. `CommandError` if its name or AWS role is taken.
+def read_one(session: "boto3.Session", stack: "Stack", name: str) -> "Trust":
+    """Return a record by its name; `CommandError` without a valid one."""
+    return _named(read(session, stack), name, stack)
+
+
+def create(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
+    """Create a record, and return it with its creator. `CommandError` if its name or AWS role is taken.
 
     After a concurrent change the write is retried, except in one case: an earlier attempt may have stored the
     record, but the record is absent. Then somebody may have removed it, and another record with the same ID
@@ -50,13 +55,13 @@ def add(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust":
             if there is None and "PutObject" in store.budget.unconfirmed:
                 raise CommandError(
                     f"Somebody changed the trust records at the same time and may have removed {record.name} "
-                    "after it was added. Check with `holdfast trust list`, then run the command again if it "
-                    "is to be there."
+                    "after it was created. Check with `holdfast trust list`, then run the command again if "
+                    "it is to be there."
                 )
             try:
                 return records.added(record).to_json()
             except ValueError as error:
-                raise CommandError(f"The record was not added: {error}.") from error
+                raise CommandError(f"The record was not created: {error}.") from error
 
         change(store, KEY, decide)
     return record
@@ -90,10 +95,7 @@ def update(
                     f"Somebody removed or re-created the trust record {name} at the same time: it stays as "
                     "they left it, and `holdfast trust list` shows how."
                 )
-            if there is None:
-                raise _none_of(name, stack.bucket)
-            if isinstance(there, Unreadable):
-                raise CommandError(unreadable(stack, records, there))
+            there = _named(records, name, stack)
             if made and there == made[-1][1]:
                 return None  # an attempt without a response took effect
             if made and there != made[-1][0]:
@@ -122,7 +124,7 @@ def update(
 
 
 def remove(session: "boto3.Session", stack: "Stack", name: str) -> "Trust | Unreadable":
-    """Remove a record, and return it. A record that somebody adds under the same name meanwhile is kept."""
+    """Remove a record, and return it. A record that others create meanwhile under the name is kept."""
     again = "run the command again until it says that no record has that name."
     with as_lines(stack, outcome_unknown=again, interrupted=again.capitalize()):
         removed: list[Trust | Unreadable] = []
@@ -152,6 +154,15 @@ def unreadable(stack: "Stack", records: Records, record: Unreadable) -> str:
         f"{which} is not valid, as far as this command knows, so nobody can sign in by it: look at it with "
         f"`aws s3 cp {where} -`{remove}."
     )
+
+
+def _named(records: Records, name: str, stack: "Stack") -> "Trust":
+    there = records.named(name)
+    if there is None:
+        raise _none_of(name, stack.bucket)
+    if isinstance(there, Unreadable):
+        raise CommandError(unreadable(stack, records, there))
+    return there
 
 
 def _none_of(name: str, bucket: str) -> CommandError:

@@ -13,7 +13,7 @@ from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.commands import audit
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.declaration import Command, option
+from holdfast_cli.terminal.declaration import Command
 
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Api
@@ -46,7 +46,11 @@ class _Activity:
     def _found(self, search: "Search", count: int | None) -> "Events":
         from holdfast_cli.bucket import audit as trail
 
-        query = {"state": search.fields.get("state"), "since": output.word(search.since)}
+        query = {
+            "state": search.fields.get("state"),
+            "since": output.word(search.since),
+            "until": output.word(search.until) if search.until else None,
+        }
         found: Events = {}
         with closing(self.api.pages(Document, "activity", "events", **query)) as listed:  # newest first
             for event in (document.raw for document in listed):
@@ -74,35 +78,17 @@ to 10 minutes late. It leaves out activity.read, as its own searches are, unless
   holdfast activity
   holdfast activity network/prod --since 30d
   holdfast activity --writes --follow
-  holdfast activity --event lock.force_unlocked --since 2026-11-01T14:00Z
+  holdfast activity --event lock.force_unlocked --since 2026-11-01T14:00Z --until 2026-11-02
   holdfast activity --principal k2v9x0q7m3c1d8f5a6b4
   holdfast activity network/prod --limit 500 --json
 """,
-    option(
-        "state",
-        nargs="?",
-        type=rules.state,
-        default=None,
-        metavar="STATE",
-        help="only of this state; default: of all in your scope",
-    ),
-    audit.KINDS,
-    audit.PRINCIPAL,
-    audit.since(_SINCE),
-    audit.FOLLOW,
-    option(
-        "--limit",
-        type=rules.count,
-        metavar="COUNT",
-        help=f"only the newest COUNT of the selected events; default: {_LIMIT}",
-    ),
+    audit.selection(_SINCE, _LIMIT),
     arguments.API,
     arguments.as_json("one JSON array; with --follow one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
     activity = _Activity(sign_in(args), args.follow)
-    since = (args.since or _SINCE).before(activity.now)
-    search = audit.selected(args, since)
+    search = audit.searched(args, _SINCE, activity.now)
     if args.follow:
         audit.follow(activity, search, args, "Waiting for events in your scope; Ctrl-C ends it.", _PAUSE)
     limit = args.limit or _LIMIT
@@ -114,7 +100,7 @@ def _run(args: argparse.Namespace) -> None:
     else:
         output.write(
             output.wrapped(
-                f"There is no matching event since {output.moment(since)}; --since looks further back."
+                f"There is no matching event since {output.moment(search.since)}; --since looks further back."
             )
         )
     if len(shown) == limit:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -16,7 +16,7 @@ from holdfast.identity.credentials import is_token_id
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.declaration import Command, Option, either, option
+from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed, several
 
 if TYPE_CHECKING:
     from holdfast_cli.bucket.audit import Search, Source
@@ -62,39 +62,99 @@ def _value(value: str) -> str:
     return value
 
 
-KINDS: Final = either(
-    option("--event", type=_event, metavar="EVENT", help="only this event, as state.written"),
-    option("--writes", action="store_true", help=f"only events that changed a state: {', '.join(WRITES)}"),
-)
-"""Options that select events by their names."""
-PRINCIPAL: Final = option(
-    "--principal",
-    type=_principal,
-    metavar="WHO",
-    help="only events of this caller: a token's ID, another principal, or a subject in full",
-)
-FOLLOW: Final = option(
-    "--follow",
-    action="store_true",
-    help="go on with new events as they come, until Ctrl-C; without --since and --limit only these",
-)
+def selection(since: rules.When, limit: int | None = None) -> Option:
+    """Return the argument and the options that select events.
+
+    Args:
+        since: the default of --since.
+        limit: the default of --limit; None for no limit.
+    """
+    newest = "only the newest COUNT of the selected events, oldest first"
+    return several(
+        option(
+            "state",
+            nargs="?",
+            type=rules.state,
+            default=None,
+            metavar="STATE",
+            help="only events of this state; default: of all",
+        ),
+        either(
+            option("--event", type=_event, metavar="EVENT", help="only this event, as state.written"),
+            option(
+                "--writes",
+                action="store_true",
+                help=f"only events that changed a state: {', '.join(WRITES)}",
+            ),
+        ),
+        option(
+            "--principal",
+            type=_principal,
+            metavar="WHO",
+            help="only events of this caller: a token's ID, another principal, or a subject in full",
+        ),
+        option("--version-id", type=_value, metavar="ID", help="only events of this version of a state"),
+        option("--lock-id", type=_value, metavar="ID", help="only events of this lock"),
+        option(
+            "--since",
+            type=rules.when,
+            metavar="WHEN",
+            help=f"from then on: {arguments.AGO}; default: {since.typed}",
+        ),
+        either(
+            option(
+                "--until",
+                type=rules.when,
+                metavar="WHEN",
+                help="before then, written as --since; default: now",
+            ),
+            option(
+                "--follow",
+                action="store_true",
+                help="go on with new events as they come, until Ctrl-C; without --since and --limit only "
+                "these",
+            ),
+        ),
+        option(
+            "--limit",
+            type=rules.count,
+            metavar="COUNT",
+            help=newest if limit is None else f"{newest}; default: {limit}",
+        ),
+    )
 
 
-def since(default: rules.When) -> Option:
-    """Return the option --since."""
-    help_ = f"from then on: {arguments.AGO}; default: {default.typed}"
-    return option("--since", type=rules.when, metavar="WHEN", help=help_)
+def searched(args: argparse.Namespace, default: rules.When, now: Callable[[], datetime]) -> "Search":
+    """Return the search for the events that the options of `selection` select.
+
+    Args:
+        default: the default of --since.
+        now: returns the time by the server's clock.
+
+    Raises:
+        UsageError: --since is not before --until.
+    """
+    from holdfast_cli.bucket import audit
+
+    since = (args.since or default).before(now)
+    until = args.until.before(now) if args.until else None
+    if since >= (until or now() + timedelta(minutes=1)):  # clocks differ
+        more = "" if args.since and args.until else f" By default they are {default.typed} ago and now."
+        raise UsageError(f"--since must be before --until.{more}")
+    wanted = {name: str(value) for name in _OPTIONS if (value := getattr(args, name)) is not None}
+    return audit.Search(wanted, since, until, WRITES if args.writes else None)
 
 
 @COMMAND.define(
     """\
 Show sign-ins, locks, reads, writes, deletes and denied requests from the team's
-audit log, oldest first. An unknown state or principal has no events. Without the
-scope '*', only AWS credentials see events without a state, such as denied sign-ins.
+audit log, oldest first. An unknown state or principal has no events. `holdfast activity`
+shows those of the states in your scope, without AWS credentials. Without the scope
+'*', only AWS credentials see events without a state, such as denied sign-ins.
 Needs AWS credentials that may filter the events of that log group;
 for the local AWS: set -a; . .local/aws.env; set +a.""",
     """\
-  holdfast audit --state network/prod --since 7d
+  holdfast audit network/prod --since 7d
   holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d
   holdfast audit --version-id 01d6982f-9fff-469a-92e6-8e752d47eade
   holdfast audit --writes --limit 20
@@ -102,29 +162,13 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
   holdfast audit --gaps --since 7d
   holdfast audit --event sign_in.refused --since 2026-11-01 --until 2026-12-01 --json
 """,
-    option("--state", type=rules.state, metavar="STATE", help="only events of this state"),
-    KINDS,
-    PRINCIPAL,
-    option("--version-id", type=_value, metavar="ID", help="only events of this version of a state"),
-    option("--lock-id", type=_value, metavar="ID", help="only events of this lock"),
-    since(_SINCE),
-    either(
-        option(
-            "--until", type=rules.when, metavar="WHEN", help="before then, written as --since; default: now"
-        ),
-        FOLLOW,
-    ),
-    option(
-        "--limit",
-        type=rules.count,
-        metavar="COUNT",
-        help="only the newest COUNT of the selected events, oldest first",
-    ),
+    selection(_SINCE),
     option(
         "--gaps",
         action="store_true",
         help="only the numbers of missing events, for a team with audit_archive; 1 if there are some",
     ),
+    renamed("--state", "the argument STATE"),
     arguments.TEAM,
     arguments.as_json("one JSON object per line"),
 )
@@ -135,12 +179,7 @@ def _run(args: argparse.Namespace) -> None:
     session = stack.sign_in(chosen)
     team = chosen.team or stack.find(session, None).team
     log = audit.of_team(session, team)
-    since = (args.since or _SINCE).before(log.now)
-    until = args.until.before(log.now) if args.until else None
-    if since >= (until or log.now() + timedelta(minutes=1)):  # clocks differ
-        default = "" if args.since and args.until else f" By default they are {_SINCE.typed} ago and now."
-        raise UsageError(f"--since must be before --until.{default}")
-    search = selected(args, since, until)
+    search = searched(args, _SINCE, log.now)
     if args.gaps:
         _gaps(log, args, search)
         return
@@ -156,8 +195,8 @@ def _run(args: argparse.Namespace) -> None:
         output.write(table(events, log.now()))
     else:
         output.write(
-            f"The audit log of the team {team} has no matching event since {output.moment(since)}; --since "
-            "looks further back."
+            f"The audit log of the team {team} has no matching event since {output.moment(search.since)}; "
+            "--since looks further back."
         )
 
 
@@ -187,14 +226,6 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
     if found:
         missing = sum(gap.last - gap.first + 1 for gap in found)
         raise CommandError(f"The numbers show that {missing} events are missing in the audit log.")
-
-
-def selected(args: argparse.Namespace, since: datetime, until: datetime | None = None) -> "Search":
-    """Return the search for the events that the options select."""
-    from holdfast_cli.bucket import audit
-
-    wanted = {name: str(value) for name in _OPTIONS if (value := getattr(args, name, None)) is not None}
-    return audit.Search(wanted, since, until, WRITES if args.writes else None)
 
 
 def follow(

@@ -55,9 +55,18 @@ The page opens the console on a click and hands the credentials over. They are i
 address, no argument of a process and no history.""",
     """\
   holdfast console
+  holdfast console network/prod
   holdfast console --print
   holdfast console --profile staging --aws-profile platform
 """,
+    option(
+        "state",
+        nargs="?",
+        type=rules.state,
+        default=None,
+        metavar="STATE",
+        help="open the page of this state; default: the list of states",
+    ),
     arguments.sign_in(DEFAULT_SECONDS),
     arguments.ADDRESS_OR_TEAM,
     option("--print", action="store_true", help="only print the console's address; there you paste a token"),
@@ -72,16 +81,21 @@ def _run(args: argparse.Namespace) -> None:
     chosen = _resolve(args)
     address = stack.api_address(chosen)
     if args.print:
-        output.write(f"{address}/console/")
+        output.write(f"{address}/console/{_fragment(args)}")
         return
     if not is_web_address(address):
         raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
     _require_console(address)
-    _require_browser(address)
+    _require_browser(f"{address}/console/{_fragment(args)}")
     for name in _ENDINGS:
         if number := getattr(signal, name, None):  # Windows has only the first
             signal.signal(number, _end)
-    _open(address, _given(args, chosen, address))
+    _open(address, _given(args, chosen, address), _fragment(args))
+
+
+def _fragment(args: argparse.Namespace) -> str:
+    """Return the end of the address of the page to open: no character of a name must be encoded."""
+    return f"#/states/{args.state}" if args.state else ""
 
 
 def _resolve(args: argparse.Namespace) -> "Settings":
@@ -103,12 +117,12 @@ def _require_console(address: str) -> None:
         )
 
 
-def _require_browser(address: str) -> None:
+def _require_browser(page: str) -> None:
     try:
         webbrowser.get()
     except webbrowser.Error as error:
         raise CommandError(
-            f"No browser was found: open {address}/console/ in one and paste a token there, or name a "
+            f"No browser was found: open {page} in one and paste a token there, or name a "
             "browser's program in BROWSER."
         ) from error
 
@@ -163,8 +177,8 @@ def _ask(what: str, who: "v1.Principal", api: "Api") -> None:
 # --- the browser ---------------------------------------------------------------------------------
 
 
-def _open(address: str, given: Given) -> None:
-    with hand_over.page(address, given) as file:
+def _open(address: str, given: Given, fragment: str) -> None:
+    with hand_over.page(address, given, fragment) as file:
         output.tell(
             f"holdfast: Your browser opens a page for {address}/console/. If it does not, open {file} in it, "
             f"or paste a token at the console's address. The page is removed in {_SECONDS} seconds, or when "

@@ -17,7 +17,7 @@ from holdfast_cli.importing.planning import Rule
 from holdfast_cli.importing.run import Run
 from holdfast_cli.importing.source import Settings
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.declaration import Command, Option, option
+from holdfast_cli.terminal.declaration import Command, Option, option, renamed
 from holdfast_cli.terminal.output import some
 
 COMMAND = Command(
@@ -31,6 +31,7 @@ its states, `check` compares both places until all pipelines have switched, and
   holdfast import check move.toml
   holdfast import close move.toml
 """,
+    renamed("open", "reopen"),
 )
 
 _FIRST = 3
@@ -246,7 +247,7 @@ def _check(args: argparse.Namespace, run: Run) -> None:
 Acquire the source's locks with a text that says where the states are now, compare
 every state once more, and keep the locks. A state that was written after its import
 stays open. Nothing is closed while a state of the plan is not imported. `holdfast
-import open` undoes it. Takes the role reader.""",
+import reopen` undoes it. Takes the role reader.""",
     """\
   holdfast import close move.toml
   holdfast import close move.toml --bucket-policy
@@ -273,15 +274,15 @@ def _close(args: argparse.Namespace, run: Run) -> None:
 
 
 @_step(
-    "open",
+    "reopen",
     "undo `close`",
     "Release the locks that `holdfast import close` has acquired, and no others.",
     """\
-  holdfast import open move.toml
+  holdfast import reopen move.toml
 """,
 )
-def _open(args: argparse.Namespace, run: Run) -> None:
-    _report(args, closing.open_again(run))
+def _reopen(args: argparse.Namespace, run: Run) -> None:
+    _report(args, closing.reopen(run))
 
 
 @COMMAND.add(

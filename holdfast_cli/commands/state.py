@@ -27,7 +27,7 @@ from holdfast_cli.commands import freeze, state_changes, state_resources
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
-from holdfast_cli.terminal.declaration import Command, Option, either, option
+from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +51,7 @@ host, as `holdfast login` exports them; and no AWS credentials.""",
   holdfast state restore network/prod @12 --reason 'the apply of Tuesday'
   holdfast state freeze 'network/*' --reason 'incident 4711' --until 2h
 """,
+    renamed("create", "declare"),
 )
 
 
@@ -189,7 +190,7 @@ def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]
             ("by", writer(state)),
             ("operation", state.operation),
             ("status", status_words(state.status)),
-            ("Terraform", state.terraform_version),
+            ("client", state.terraform_version),
             ("resources", ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many is not None)),
             ("outputs", whole(counts.outputs if counts else None)),
             ("content", "unknown: not a state of version 4 of the format" if is_unreadable else None),
@@ -283,12 +284,17 @@ Values are masked unless --show-values; with it, what the state marks sensitive
 stays masked. A state does not know everything that a provider's schema calls
 sensitive.
 
+With --exit-code the exit code says whether they differ, as `terraform plan
+-detailed-exitcode` does: 0 they do not, 1 the command failed or cannot compare them, 2
+they differ. A command line that is wrong ends with 2 too, without output.
+
 {version_reference.HELP}""",
     """\
   holdfast state diff network/prod
   holdfast state diff network/prod @12
   holdfast state diff network/prod @2026-11-20T14:00 @2026-11-21 --show-values
   holdfast state diff network/prod @12 @14 --json
+  holdfast state diff network/prod @12 --exit-code
 """,
     arguments.STATE,
     _version("from_", "FROM", "the version before TO"),
@@ -296,23 +302,45 @@ sensitive.
     option(
         "--show-values", action="store_true", help="show values, except those that the state marks sensitive"
     ),
+    option("--exit-code", action="store_true", help="end with 0 if nothing differs, and with 2 if it does"),
     arguments.API,
     arguments.as_json(),
 )
 def _diff(args: argparse.Namespace) -> None:
+    try:
+        differences = _read_differences(args)
+    except UsageError as failure:
+        if args.exit_code:  # 2 says that they differ
+            raise CommandError(f"{failure}") from failure
+        raise
+    if args.json:
+        output.write_json(differences.raw)
+    else:
+        output.write(state_diff.text(differences.raw))
+    if args.exit_code:
+        _end_with_difference(args, differences)
+
+
+def _read_differences(args: argparse.Namespace) -> "v1.Differences":
     from holdfast.api import v1
 
     api = sign_in(args)
     older, current = state_versions.exact_id(api, args.state, args.from_)
     newer, _ = state_versions.exact_id(api, args.state, args.to)
     values = "true" if args.show_values else None
-    differences = api.get(
+    return api.get(
         v1.Differences, "diff", args.state, **{"from": older, "to": newer or current}, values=values
     )
-    if args.json:
-        output.write_json(differences.raw)
-    else:
-        output.write(state_diff.text(differences.raw))
+
+
+def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences") -> None:
+    """Exit with 2 if two versions differ. Raise `CommandError` if they cannot be compared."""
+    if differences.encrypted:
+        raise CommandError(
+            f"The client encrypted the state {args.state}, so whether the versions differ is unknown."
+        )
+    if differences.lineage_changed or differences.resources or differences.outputs:
+        sys.exit(2)
 
 
 @COMMAND.add(

@@ -1,4 +1,4 @@
-"""`holdfast state restore`, `delete`, `undelete`, `create`, `undeclare`: change a state or declare a name."""
+"""`holdfast state restore`, `delete`, `undelete`, `declare`, `undeclare`: change a state or its name."""
 
 import argparse
 
@@ -198,29 +198,29 @@ def _undelete(args: argparse.Namespace) -> None:
 
 
 @COMMAND.add(
-    "create",
+    "declare",
     "declare the name of a new state",
     """\
 Declare a name, for a team that takes no names of new states which nobody has
 declared. No state is written: the first apply does that. Takes the role writer.""",
     """\
-  holdfast state create network/staging
-  holdfast state create network/staging --json
+  holdfast state declare network/staging
+  holdfast state declare network/staging --json
 """,
     arguments.STATE,
     arguments.API,
     arguments.as_json(),
 )
-def _create(args: argparse.Namespace) -> None:
+def _declare(args: argparse.Namespace) -> None:
     from holdfast.api import v1
 
-    created = sign_in(args).change(v1.Declared, "POST", "create", args.state, form.Document())
+    declared = sign_in(args).change(v1.Declared, "POST", "create", args.state, form.Document())
     done = (
         f"The name {args.state} is declared already."
-        if created.created is False
+        if declared.created is False
         else f"The name {args.state} is declared: the first apply may write the state."
     )
-    _tell(args, created, done)
+    _tell(args, declared, done)
 
 
 @COMMAND.add(

@@ -45,12 +45,14 @@ def _expires_option(default: str) -> Option:
     "create an access token",
     f"""\
 Create an access token and show its secret, once. It expires after {DEFAULT_LIFETIME.days} days, or
-when --expires says. {arguments.needs("write to")}""",
+when --expires says. Without --owner its description is its owner, which all who see its
+locks and versions are shown, unless it is longer than an owner may be.
+{arguments.needs("write to")}""",
     """\
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
   holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
   holdfast token create --grant writer:'apps/*' --grant outputs:'network/*' --expires 12h
-  holdfast token create --role writer --scope 'apps/*' --for bea@example.com
+  holdfast token create --role writer --scope 'apps/*' --owner bea@example.com
   holdfast token create --role writer --scope 'apps/*' --from 203.0.113.0/24
   holdfast token create --role maintainer --scope '*' --expires never --json
 """,
@@ -58,7 +60,7 @@ when --expires says. {arguments.needs("write to")}""",
     _expires_option(f"default: {rules.shown(DEFAULT_LIFETIME)}"),
     arguments.networks(),
     arguments.description(),
-    arguments.owner(),
+    arguments.owner(default=None),
     arguments.TEAM,
     arguments.as_json(),
 )
@@ -70,7 +72,7 @@ def _create(args: argparse.Namespace) -> None:
     deployed.check_grants(found, grants)
     deployed.check_networks(found, networks)
     token, secret = tokens.create(
-        session, found, grants, args.description, args.expires, args.owner, networks
+        session, found, grants, args.description, args.expires, _owner(args), networks
     )
     lost = (
         f"The token {token.id} was created and its secret is lost: revoke it with "
@@ -79,6 +81,16 @@ def _create(args: argparse.Namespace) -> None:
     with output.after(lost):
         document = _with_secret(found, token, secret) if args.json else None
         output.write_either(_created_text(found, token, secret), document)
+
+
+def _owner(args: argparse.Namespace) -> str:
+    """Return --owner; without it the description, or nothing if that cannot be shown as an owner."""
+    if args.owner is not None:
+        return str(args.owner)
+    try:
+        return rules.owner(args.description)
+    except argparse.ArgumentTypeError:
+        return ""
 
 
 @COMMAND.add(
@@ -258,6 +270,8 @@ def _old(token: "Token", now: datetime | None = None) -> str:
 
 def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
     fields = [("ID", token.id), ("secret", secret), ("expires", _expires(token))]
+    if token.owner:
+        fields.append(("owner", token.owner))
     return f"""\
 Created a token for the team {stack.team}: {granted.text(token.grants)}
 
@@ -297,7 +311,7 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
         *granted.fields(token.grants),
         ("expires", _expires(token, now)),
         ("description", token.description or "-"),
-        ("for", token.owner or "-"),
+        ("owner", token.owner or "-"),
         ("from", ", ".join(token.networks) or arguments.ANYWHERE),
         ("created", f"{output.moment(token.created, now)} by {token.created_by}"),
     ]
@@ -325,5 +339,5 @@ def _table(shown: "list[Token]", now: datetime) -> str:
         ]
         for token in shown
     ]
-    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", *(["FROM"] if restricted else []))
+    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "OWNER", *(["FROM"] if restricted else []))
     return output.table((*headings, "DESCRIPTION"), rows)

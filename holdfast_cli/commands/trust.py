@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.access import described
 from holdfast.identity import trust
@@ -14,7 +14,7 @@ from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import grants as granted
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.declaration import Command, either, option
+from holdfast_cli.terminal.declaration import Command, either, option, renamed
 
 if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
@@ -29,19 +29,22 @@ Trust records: which ID tokens of an OIDC issuer, and which IAM roles of the
 team's AWS account, may do what to which states.""",
     """\
   holdfast trust list
-  holdfast trust add --help
+  holdfast trust create --help
 """,
+    renamed("add", "create"),
 )
+
+_NAME: Final = option("name", metavar="NAME", help="the record's name")
 
 
 class _Fixed(argparse.Action):
-    """An option that `add` accepts and `update` refuses. The error names the reason."""
+    """An option that `create` accepts and `update` refuses. The error names the reason."""
 
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
             self,
             "who may sign in by a record cannot be changed, because a session would outlive the condition "
-            "that it was granted under: add another record, then remove this one, which ends its sessions",
+            "that it was granted under: create another record, then remove this one, which ends its sessions",
         )
 
 
@@ -59,20 +62,20 @@ def _claim(value: str) -> tuple[str, str]:
 
 
 @COMMAND.add(
-    "add",
-    "add a trust record",
+    "create",
+    "create a trust record",
     f"""\
 Let callers sign in with an ID token of an OIDC issuer that has all of these
 claims, or with an IAM role. If several records match, the one with the most
 claims applies.
 {arguments.needs("read and write")}""",
     """\
-  holdfast trust add network-main --role writer --scope 'network/*' \\
+  holdfast trust create network-main --role writer --scope 'network/*' \\
     --issuer https://token.actions.githubusercontent.com \\
     --claim repository=acme/network --claim ref=refs/heads/main
-  holdfast trust add network-gitlab --role writer --scope 'network/*' \\
+  holdfast trust create network-gitlab --role writer --scope 'network/*' \\
     --issuer https://gitlab.com --audience https://holdfast.example.com --claim project_path=acme/network
-  holdfast trust add developers --role reader --scope '*' --aws-role Developer --for 'platform team'
+  holdfast trust create developers --role reader --scope '*' --aws-role Developer --owner 'platform team'
 """,
     option("name", metavar="NAME", help="lower-case letters, digits and '-'"),
     arguments.grants(),
@@ -110,7 +113,7 @@ claims applies.
     arguments.TEAM,
     arguments.as_json(),
 )
-def _add(args: argparse.Namespace) -> None:
+def _create(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack, trust_records
 
     record = _new(args)
@@ -120,8 +123,8 @@ def _add(args: argparse.Namespace) -> None:
     deployed.check_networks(found, record.networks)
     if isinstance(record, OidcTrust) and args.audience is None:
         record = replace(record, audience=found.api_address)
-    record = trust_records.add(session, found, record)
-    done = f"Added the trust record {record.name} of the team {found.team}"
+    record = trust_records.create(session, found, record)
+    done = f"Created the trust record {record.name} of the team {found.team}"
     with output.after(f"{done}."):
         text = f"{done}: {granted.text(record.grants)}\n\n{output.listed(_fields(record))}"
         output.write_either(text, _document(record) if args.json else None)
@@ -158,11 +161,36 @@ def _list(args: argparse.Namespace) -> None:
             ]
             for record in shown
         ]
-        headings = ("NAME", "ROLE", "SCOPE", "FOR", *(["FROM"] if restricted else []), "WHO")
+        headings = ("NAME", "ROLE", "SCOPE", "OWNER", *(["FROM"] if restricted else []), "WHO")
         text = output.table(headings, rows)
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
     output.write_list(text, [trust_records.unreadable(found, records, one) for one in records.unreadable])
+
+
+@COMMAND.add(
+    "show",
+    "show a trust record",
+    f"""\
+Show who may sign in by a trust record, what it grants and from where, and who
+created and updated it. {arguments.needs("read")}""",
+    """\
+  holdfast trust show network-main
+  holdfast trust show network-main --team payments --json
+""",
+    _NAME,
+    arguments.TEAM,
+    arguments.as_json(),
+)
+def _show(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, trust_records
+
+    session, found = stack.open_team(settings.resolve(args))
+    record = trust_records.read_one(session, found, args.name)
+    if args.json:
+        output.write_json(_document(record))
+    else:
+        output.write(output.listed(_all_fields(record, session.clock.now())))
 
 
 @COMMAND.add(
@@ -173,15 +201,15 @@ Change what a trust record grants and from where, its description or owner. Who 
 in by it stays signed in, and has the change within 60 seconds.
 
 Who may sign in by it cannot be changed, because a session would outlive the
-condition that it was granted under: add a record, then remove this one.
+condition that it was granted under: create a record, then remove this one.
 {arguments.needs("read and write")}""",
     """\
   holdfast trust update network-main --role reader
   holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
   holdfast trust update network-main --grant writer:'network/*' --grant outputs:'dns/*'
-  holdfast trust update network-main --for 'network team' --from 203.0.113.0/24
+  holdfast trust update network-main --owner 'network team' --from 203.0.113.0/24
 """,
-    option("name", metavar="NAME", help="the record's name"),
+    _NAME,
     arguments.grants(replace=True),
     arguments.networks(replace=True),
     arguments.description(default=None),
@@ -199,7 +227,7 @@ def _update(args: argparse.Namespace) -> None:
     change, networks = arguments.changed_grants(args), arguments.networks_of(args)
     if change == Change() and {args.description, args.owner, networks} == {None}:
         raise UsageError(
-            "There is nothing to change: name --role, --scope, --grant, --from, --description or --for."
+            "There is nothing to change: name --role, --scope, --grant, --from, --description or --owner."
         )
 
     session, found = stack.open_team(settings.resolve(args))
@@ -231,7 +259,7 @@ with an ID token and with a session.
   holdfast trust remove network-main
   holdfast trust remove network-main --team payments --json
 """,
-    option("name", metavar="NAME", help="the record's name"),
+    _NAME,
     arguments.TEAM,
     arguments.as_json(),
 )
@@ -260,7 +288,7 @@ def _new(args: argparse.Namespace) -> "Trust":
     claims = dict(args.claim)
     if len(claims) < len(args.claim):
         raise UsageError(
-            "A claim is named twice: one record cannot ask for two values of it; add two records."
+            "A claim is named twice: one record cannot ask for two values of it; create two records."
         )
     try:
         if args.issuer is not None:
@@ -313,19 +341,31 @@ def _fields(record: "Trust") -> list[tuple[str, str]]:
             return [("AWS role", record.aws_role)]
 
 
+def _all_fields(record: "Trust", now: datetime) -> list[tuple[str, str]]:
+    fields = [
+        ("name", record.name),
+        *_fields(record),
+        *_changeable(record),
+        ("created", f"{output.moment(record.created, now)} by {record.created_by}"),
+    ]
+    if record.updated is not None:
+        fields.append(("updated", f"{output.moment(record.updated, now)} by {record.updated_by}"))
+    return fields
+
+
+def _changeable(record: "Trust") -> list[tuple[str, str]]:
+    """Return the fields that `update` can change."""
+    return [
+        *granted.fields(record.grants),
+        ("from", ", ".join(record.networks) or arguments.ANYWHERE),
+        ("description", record.description or "-"),
+        ("owner", record.owner or "-"),
+    ]
+
+
 def _changes(before: "Trust", after: "Trust", done: str) -> str:
     """Return the text `done`, followed by a line for each changed field with its old and new value."""
-    old, new = (
-        dict(
-            [
-                *granted.fields(one.grants),
-                ("from", ", ".join(one.networks) or arguments.ANYWHERE),
-                ("description", one.description or "-"),
-                ("for", one.owner or "-"),
-            ]
-        )
-        for one in (before, after)
-    )
+    old, new = (dict(_changeable(one)) for one in (before, after))
     changed = [(name, f"{old[name]} -> {new[name]}") for name in new if old[name] != new[name]]
     if not changed:
         return f"{done}."

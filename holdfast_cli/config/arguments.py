@@ -9,7 +9,7 @@ from holdfast.access import Grant, Role, check_grants, purpose
 from holdfast.state import operator
 from holdfast_cli.config import rules
 from holdfast_cli.errors import UsageError
-from holdfast_cli.terminal.declaration import Option, either, option, several
+from holdfast_cli.terminal.declaration import Option, either, option, renamed, several
 
 if TYPE_CHECKING:
     from holdfast.identity.trust import Change
@@ -255,13 +255,13 @@ def description(*, default: str | None = "") -> Option:
 
 
 def owner(*, default: str | None = "") -> Option:
-    """Return the option --for."""
-    return option(
-        "--for",
-        dest="owner",
+    """Return the option --owner."""
+    of_owner = option(
+        "--owner",
         default=default,
         type=rules.owner,
         metavar="WHO",
         help="who uses it, as bea@example.com; all who see its locks and versions are shown this, and "
         "nothing proves it",
     )
+    return several(of_owner, renamed("--for", "--owner"))

@@ -49,7 +49,7 @@ def close(run: Run, *, refuse_writes: bool) -> list[Outcome]:
     return outcomes + _allowed(run, left_open)
 
 
-def open_again(run: Run) -> list[Outcome]:
+def reopen(run: Run) -> list[Outcome]:
     """Release the locks of `close`, and no others, also of states that the plan has no longer."""
     closing = run.journal.closing
     if not closing and not run.journal.refused:
@@ -90,7 +90,7 @@ def _closed(run: Run, state: Planned, name: StateName) -> Outcome:
     if lock is None:
         said = (
             f"This state has moved to {run.place.api.address}/states/{name}: change the backend block. "
-            "'holdfast import open' opens it again."
+            "'holdfast import reopen' opens it again."
         )
         lock = OldLock(lock_info(said), run.source.prepare_lock(state.id))
     if not entry.is_closed:  # a closed state stays closed if this close is killed

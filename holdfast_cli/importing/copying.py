@@ -127,7 +127,7 @@ def _done_before(run: Run, state: str, name: StateName) -> Outcome | None:
         if is_done and entry.imported_as(name):
             return Outcome(state, name.value, "closed before")
         text = f"{state} is closed in the source, but is not in Holdfast as {name} with its content: run "
-        text += "'holdfast import open', then run it again."
+        text += "'holdfast import reopen', then run it again."
         return Outcome(state, name.value, "closed", text, is_problem=True)
     if not is_done:
         return None

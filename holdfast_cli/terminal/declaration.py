@@ -33,6 +33,16 @@ def either(*options: Option, required: bool = False) -> Option:
     return lambda parser: several(*options)(parser.add_mutually_exclusive_group(required=required))
 
 
+def renamed(old: str, new: str) -> Option:
+    """Declare the new name of a command of a group, or of an option: the old name is refused with it."""
+
+    def add(parser: "argparse._ActionsContainer") -> None:
+        assert isinstance(parser, Parser)  # noqa: S101 no group of options has it
+        parser.renamed[old] = new
+
+    return add
+
+
 class Command:
     """A command, a group of commands, or both."""
 

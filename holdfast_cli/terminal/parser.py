@@ -35,9 +35,13 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
-        """Create a parser. With `fill`, which adds options and commands, it has no content before `load`."""
+        """Create a parser. With `fill`, which adds options and commands, it has no content before `load`.
+
+        `renamed` has the new name of each command and option of this level that had another name before.
+        """
         self._fill, self._settings = fill, settings
         self._words: Sequence[str] = ()
+        self.renamed: dict[str, str] = {}
         if fill is None:
             self._begin()
 
@@ -163,7 +167,13 @@ class Parser(argparse.ArgumentParser):
         options = [word for action, group in grouped if action is not None for word in group]
         return [*found, *options] if end == len(words) else [*options, *found, *words[end:]]
 
+    def _refuse_renamed(self, name: str) -> None:
+        """Exit with 2 and one line with the new name, if a command or an option has another name now."""
+        if (new := self.renamed.get(name)) is not None:
+            self.exit(2, f"{wrapped(f'{self.prog}: error: {name} is now {new}.', stream=sys.stderr)}\n")
+
     def _refuse_option(self, name: str) -> NoReturn:
+        self._refuse_renamed(name)
         if any(name in action.option_strings for action in self.actions()):
             hint = " It goes after the command."
         elif any(action.dest == "command" and action.nargs == "+" for action in self._actions):
@@ -193,6 +203,7 @@ class Parser(argparse.ArgumentParser):
         if self.commands() is not action.choices:
             shown, hint = _shown(value, "{}") or "the value", _hint(value, action.choices)
             raise argparse.ArgumentError(action, f"{shown} is not one of {', '.join(action.choices)}.{hint}")
+        self._refuse_renamed(value)
         hint = _hint(value, [*action.choices, *self._option_string_actions])
         hint = hint or f" The commands are {', '.join(action.choices)}."
         self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")

@@ -216,7 +216,7 @@ class Team:
     require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "With `declared`, a name without a state is refused until `holdfast state create` declares it.",
+        "With `declared`, a name without a state is refused until `holdfast state declare` declares it.",
         default="any",
     )
     own_locks: Literal["named", "any", False] = setting(

@@ -96,7 +96,7 @@ def test_a_name_that_nobody_declared_is_refused_with_a_lock_document_that_says_s
 
     assert refused["statusCode"] == 423
     holder = json.loads(refused["body"])
-    declare = "'holdfast state create network/prdo'"
+    declare = "'holdfast state declare network/prdo'"
     assert holder["ID"] == f"no such state: network/prdo (nearest: network/prod); {declare} declares it"
     assert declare in holder["Info"]
     # A time that Go cannot parse would make it a fault for the client.
@@ -149,7 +149,7 @@ def test_cloud_refuses_to_create_what_a_typing_error_does_not_find(api: Api) -> 
     assert refused["statusCode"] == 423
     (error,) = json.loads(refused["body"])["errors"]
     assert (error["status"], error["code"], error["title"]) == ("423", "not_declared", "Not declared")
-    assert "'holdfast state create network/prdo'" in error["detail"]
+    assert "'holdfast state declare network/prdo'" in error["detail"]
     assert "network/prod." in error["detail"]
     assert api.stored() == [STATE]
 

@@ -88,7 +88,7 @@ class Move:
         return self._in(journal, lambda run: closing.close(run, refuse_writes=refuse_writes))
 
     def open_all(self, journal: str = "move.toml") -> list[Outcome]:
-        return self._in(journal, closing.open_again)
+        return self._in(journal, closing.reopen)
 
     def run(self, journal: str = "move.toml") -> Outcome:
         [outcome] = self.run_all(journal)

@@ -89,7 +89,7 @@ def test_the_trail_tells_who_did_what_and_is_followed(
     with (
         printed.open("w") as output,
         subprocess.Popen(
-            [HOLDFAST, "audit", "--state", name, "--since", "1h", "--follow", "--json"],
+            [HOLDFAST, "audit", name, "--since", "1h", "--follow", "--json"],
             env={"PATH": os.environ["PATH"], **strict.environment, "HOLDFAST_TEAM": strict.name},
             stdout=output,
             stderr=subprocess.PIPE,

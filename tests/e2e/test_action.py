@@ -22,7 +22,7 @@ def test_a_job_applies_with_http_and_with_cloud_and_its_log_has_no_secret(
 ) -> None:
     claims = [argument for claim in NETWORK.items() for argument in ("--claim", "=".join(claim))]
     access_commands.holdfast(
-        *(strict, "trust", "add", "of-the-action", "--role", "writer", "--scope", f"{state}-*"),
+        *(strict, "trust", "create", "of-the-action", "--role", "writer", "--scope", f"{state}-*"),
         *("--issuer", issuer.address, "--audience", strict.gateway.address, *claims),
     )
     authority = {"SSL_CERT_FILE": str(one_project.ca)}

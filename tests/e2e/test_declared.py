@@ -51,7 +51,7 @@ def test_a_typing_error_in_an_address_plans_nothing_and_makes_nothing(
             assert said == "Error: Unexpected HTTP response code 423"
         else:
             assert f"no such state: {wrong} (nearest: {state}" in said
-            assert f"'holdfast state create {wrong}'" in said
+            assert f"'holdfast state declare {wrong}'" in said
         assert "423" in project.refused("plan", "-lock=false", **addresses(whole, wrong))
 
     project.ok("init", "-reconfigure", **addresses(whole, state))
@@ -70,4 +70,4 @@ def test_a_typing_error_in_a_workspaces_name_is_told_in_full_and_makes_none(
         said = " ".join(typo.refused("init").split())
         assert f"There is no state '{state}x'" in said
         assert state in said.partition("The nearest names are: ")[2]
-        assert f"'holdfast state create {state}x'" in said
+        assert f"'holdfast state declare {state}x'" in said

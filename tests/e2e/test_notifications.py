@@ -50,7 +50,7 @@ def test_a_broken_lock_and_a_changed_token_reach_the_topic_after_the_audit_trail
     access_commands.holdfast(watched, "token", "revoke", token.id)
     trust_role(watched, "watched")
 
-    more = f"More: holdfast audit --team watched --state {state}"
+    more = f"More: holdfast audit --team watched {state}"
     for lock in (broken, forced):
         lock_id = documents.lock_id(lock)
         wait_until(lambda: has(queue, Event.LOCK_FORCE_UNLOCKED, lock_id, more), "the broken lock")  # noqa: B023

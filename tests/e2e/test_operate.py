@@ -270,7 +270,7 @@ def test_a_role_that_is_not_enough_is_refused_with_the_one_that_is(
         assert "role 'auditor'" in outputs.refused("state", "history", state)
         assert json.loads(outputs.ok("state", "get", state)).keys() >= {"outputs"}
         assert json.loads(outputs.ok("state", "get", state)).get("resources", []) == []
-        assert "role 'writer'" in operator(strict, "reader").refused("state", "create", state)
+        assert "role 'writer'" in operator(strict, "reader").refused("state", "declare", state)
         assert "role 'maintainer'" in writer.refused("state", "delete", state, "--yes")
     for role in ("outputs", "reader", "writer", "maintainer"):
         assert operator(strict, role).json("whoami")["role"] == role

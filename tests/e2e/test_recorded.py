@@ -218,7 +218,7 @@ def use_sign_ins(team: Team, admin: Operator, issuer: Issuer) -> Iterator[Said]:
         f"repository={claims['repository']}",
     )
     scope = ("--role", "writer", "--scope", f"{NAME}/*")
-    admin.ok("trust", "add", f"{NAME}-signs-in", *scope, *condition)
+    admin.ok("trust", "create", f"{NAME}-signs-in", *scope, *condition)
     # The team has no networks, so the command would refuse to restrict a token.
     restricted, _ = tokens.create(
         [Grant(Role.WRITER, (f"{NAME}/*",))],
@@ -231,7 +231,9 @@ def use_sign_ins(team: Team, admin: Operator, issuer: Issuer) -> Iterator[Said]:
     team.put(restricted.key, restricted.to_json())
     several = ("--grant", f"reader:{NAME}/*", "--grant", f"writer:{NAME}/a/*")
     admin.ok("token", "create", *several)
-    admin.ok("trust", "add", f"{NAME}-several", *several, *condition[:-1], f"repository=acme/{NAME}-several")
+    admin.ok(
+        "trust", "create", f"{NAME}-several", *several, *condition[:-1], f"repository=acme/{NAME}-several"
+    )
     assert exchange(team, oidc.bearer(issuer.token(claims))).status == 200
     caller = aws_caller.assume(team, NAME)
     add_aws_trust(team, caller.role_name, f"{NAME}/*", role=Role.WRITER)

@@ -76,7 +76,7 @@ class Verbs:
             ("state", "restore", app, "@1", "--reason", REASON),
             ("state", "delete", lost, "--yes"),
             ("state", "undelete", lost),
-            ("state", "create", f"{self.name}/declared"),
+            ("state", "declare", f"{self.name}/declared"),
             ("state", "undeclare", f"{self.name}/declared"),
             ("lock", "list"),
             ("lock", "show", held),
@@ -96,7 +96,8 @@ class Verbs:
         return (
             ("token", "list"),
             ("token", "show", self.token),
-            ("trust", "add", record, "--role", "writer", *scope, *condition),
+            ("trust", "create", record, "--role", "writer", *scope, *condition),
+            ("trust", "show", record),
             ("trust", "update", record, "--role", "reader", *scope),
             ("trust", "list"),
             ("trust", "remove", record),
@@ -108,7 +109,7 @@ class Verbs:
 
 def new_token(admin: Operator, name: str) -> tuple[Said, Credentials]:
     """Create a maintainer's token for what is below a name."""
-    scope = ("--role", "maintainer", "--scope", f"{name}/*", "--for", "Béa")
+    scope = ("--role", "maintainer", "--scope", f"{name}/*", "--owner", "Béa")
     made = admin.json("token", "create", *scope)
     return Said("token create", made, ""), Credentials(made["id"], made["secret"])
 

@@ -12,16 +12,24 @@ from tests.support.waiting import HANGS
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A person with a token and the command. `environment` is the command's whole environment."""
+    """A person with a token and the command.
+
+    Attributes:
+        environment: the command's whole environment.
+        names: the other names that this command has for commands and options.
+    """
 
     principal: str
     environment: Mapping[str, str] = field(repr=False)
     command: Sequence[str] = (str(HOLDFAST),)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run the command; return exit code, standard output and standard error."""
+        command = " ".join(arguments[:2])
+        typed = (*self.names[command].split(), *arguments[2:]) if command in self.names else arguments
         done = subprocess.run(
-            [*self.command, *arguments],
+            [*self.command, *(self.names.get(word, word) for word in typed)],
             env=dict(self.environment),
             stdin=subprocess.DEVNULL,
             capture_output=True,

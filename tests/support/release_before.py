@@ -22,6 +22,9 @@ COMMIT: Final = "b5a4a951b0e31da9193eb4c365c4f9a1392bc662"
 COMMAND: Final = (sys.executable, "-P", "-m", "holdfast_cli")
 """The `holdfast` command of the sources that PYTHONPATH names."""
 
+NAMES: Final = {"state declare": "state create", "trust create": "trust add", "--owner": "--for"}
+"""The names that its command has for this one's commands and options."""
+
 
 def sources() -> Path:
     """Return the folder with the sources of the release, which is kept. A shallow clone skips the test."""

@@ -17,7 +17,7 @@ DONE_WITH: Final[Mapping[Action, str]] = {
     "`terraform plan -lock=false`",
     Action.LOCK: "acquire locks: `terraform plan`",
     Action.UNLOCK: "release locks; remove [own locks](#own-locks): `lock break`",
-    Action.WRITE: "write states: `terraform apply`; create and tag workspaces; declare names: `state create`",
+    Action.WRITE: "write states: `terraform apply`; create and tag workspaces; `state declare`",
     Action.FORCE_UNLOCK: "remove any lock: `terraform force-unlock`, `lock break`",
     Action.DELETE: "`state delete`, `state undeclare`; delete workspaces",
     Action.UNDELETE: "`state undelete`",

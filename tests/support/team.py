@@ -90,7 +90,7 @@ class Team:
         return Client(self.direct_address, self.tls, self.token(role))
 
     def declare(self, state: str) -> None:
-        """Declare the name of a state, as `holdfast state create` does."""
+        """Declare the name of a state, as `holdfast state declare` does."""
         answer = self.client("writer").request("POST", f"/manage/v1/create/{state}")
         assert answer.status == 200, answer
 

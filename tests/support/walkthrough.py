@@ -29,7 +29,7 @@ ISSUER: Final = "127.0.0.1:4570"
 WAITS: Final = "sleep 60\n"
 LATER: Final = """\
 last=$((SECONDS + 60))
-until holdfast audit --state network/prod | grep -c ' serial=2 '; do
+until holdfast audit network/prod | grep -c ' serial=2 '; do
   if [ $SECONDS -ge $last ]; then break; fi
 done > /dev/null
 """
@@ -235,7 +235,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
         Step(close.typed, (f"4 states: 4 closed. {stopped}",)),
         Step(
             "(cd forgotten && terraform apply -auto-approve)\n",
-            (f"Info: {told} 'holdfast import open' opens it again.",),
+            (f"Info: {told} 'holdfast import reopen' opens it again.",),
         ),
         Step(rewrite.typed + PLANNED, ("No changes. Your infrastructure matches the configuration.",) * 4),
     ]

@@ -68,7 +68,7 @@ def test_the_page_has_commands_of_every_kind() -> None:
     kinds = {tuple(shlex.split(command)[1:3]) for command in commands()}
 
     wanted = {("token", each) for each in ("create", "list", "show", "rotate", "revoke")}
-    wanted |= {("trust", each) for each in ("add", "list", "update", "remove")}
+    wanted |= {("trust", each) for each in ("create", "list", "show", "update", "remove")}
     assert wanted <= kinds
     assert {"login", "audit"} <= {kind[0] for kind in kinds}
 
@@ -161,7 +161,9 @@ def test_an_operator_with_the_policy_can_do_everything_with_tokens_and_trust(
             aws.output("token", command, token_id, *team, **ada)
         assert "There is no token" in aws.failure("token", "show", "a" * 20, *team, **ada)
         assert token_id in aws.output("token", "list", "--all", *team, **ada)
-        aws.output("trust", "add", "x", "--role", "writer", "--scope", "*", "--aws-role", "x", *team, **ada)
+        aws.output(
+            "trust", "create", "x", "--role", "writer", "--scope", "*", "--aws-role", "x", *team, **ada
+        )
         aws.output("trust", "list", *team, **ada)
         aws.output("trust", "update", "x", "--role", "reader", *team, **ada)
         aws.output("trust", "remove", "x", *team, **ada)

@@ -12,10 +12,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from holdfast_cli.bucket.audit import LATEST
+from holdfast_cli.commands.table import parser
 from holdfast_cli.main import main
 from tests.support.api_stub import ApiStub, Asked, Reply
 from tests.support.cli_account import HOLDFAST
-from tests.support.management import answer, environment, page, refusal, run
+from tests.support.management import answer, environment, failure, page, refusal, run
 
 ADA = "token:k2v9x0q7m3c1d8f5a6b4"
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -107,14 +108,16 @@ def follow(
         (("--principal", ADA.removeprefix("token:")), ["read", "deleted", "denied"]),
         (("--principal", ADA, "--writes"), ["deleted"]),
         (("--event", "state.restored"), []),
+        (("--version-id", "v1"), ["written"]),
+        (("--lock-id", "l1"), ["deleted"]),
     ],
 )
 def test_options_select_events_over_all_pages(
     stub: ApiStub, trail: Trail, options: tuple[str, ...], found: list[str]
 ) -> None:
     trail.add("read", NOW - 4 * PAUSE, "state.read")
-    trail.add("written", NOW - 3 * PAUSE, principal="token:other")
-    trail.add("deleted", NOW - 2 * PAUSE, "state.deleted")
+    trail.add("written", NOW - 3 * PAUSE, principal="token:other", version_id="v1")
+    trail.add("deleted", NOW - 2 * PAUSE, "state.deleted", lock_id="l1")
     trail.add("denied", NOW - PAUSE, "sign_in.refused", principal="", token=ADA.removeprefix("token:"))
     trail.events[-1].pop("principal")
 
@@ -174,6 +177,35 @@ def test_credentials_that_ended_end_it(trail: Trail, follow: Follow) -> None:
 
     assert (code, printed) == (1, [])
     assert "does not accept the credentials" in told
+
+
+def test_the_api_is_asked_for_the_state_and_the_time(stub: ApiStub, trail: Trail) -> None:
+    span = ("--since", "2026-11-01", "--until", "2026-11-02")
+
+    run(stub, "activity", "network/prod", *span)
+
+    times = {"since": ["2026-11-01T00:00:00Z"], "until": ["2026-11-02T00:00:00Z"]}
+    assert trail.asked == [{"state": ["network/prod"], **times}]
+
+
+def test_a_time_that_ends_before_it_begins_is_wrong_usage(stub: ApiStub, trail: Trail) -> None:
+    said = failure(stub, "activity", "--since", "1h", "--until", "2h", code=2)
+
+    assert said == "holdfast: --since must be before --until."
+    assert trail.asked == []
+
+
+def test_activity_and_audit_select_events_alike() -> None:
+    commands = parser().commands()
+
+    def typed(command: str) -> set[str]:
+        group = commands[command]
+        return {word for action in group.actions() for word in (action.option_strings or [action.dest])}
+
+    connect = {"--address", "--profile", "--team", "--region"}
+    assert typed("audit") - connect - {"--gaps"} == typed("activity") - connect
+    assert "holdfast activity" in commands["audit"].format_help()
+    assert "holdfast audit" in commands["activity"].format_help()
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,6 @@ def test_events_are_a_table_oldest_first(aws: Aws) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "ids"),
     [
-        ("--state", "network/prod", ["1"]),
-        ("--state", "network/pro", []),
         ("--event", "state.read", ["2"]),
         ("--principal", ADA, ["1", "2"]),
         ("--principal", ADA[:-1], []),
@@ -95,6 +93,13 @@ def test_an_option_keeps_events_that_have_exactly_that_in_exactly_that_field_or_
     assert found(aws, option, value) == ids
 
 
+def test_a_state_keeps_the_events_of_exactly_that_state(aws: Aws) -> None:
+    aws.make_audit_log("payments", WRITTEN, READ, REFUSED)
+
+    assert found(aws, "network/prod") == ["1"]
+    assert found(aws, "network/pro") == []
+
+
 def test_writes_are_what_changed_a_state_and_the_newest_of_them_can_be_asked_for(aws: Aws) -> None:
     deleted = event("4", 90, "state.deleted", state="network/prod")
     same = event("5", 80, "state.unchanged", state="network/prod")
@@ -102,7 +107,7 @@ def test_writes_are_what_changed_a_state_and_the_newest_of_them_can_be_asked_for
 
     assert found(aws, "--writes") == ["1", "4"]
     assert found(aws, "--writes", "--limit", "1") == ["4"]
-    assert found(aws, "--writes", "--state", "network/prod", "--until", "2h") == ["1"]
+    assert found(aws, "network/prod", "--writes", "--until", "2h") == ["1"]
 
 
 def test_who_is_known_by_the_full_subject_alone_is_found_by_that(aws: Aws) -> None:
@@ -275,7 +280,7 @@ def test_gaps_are_named_and_are_a_failure_and_the_newest_minutes_are_left_out(aw
     assert (json.loads(gap)["first"], json.loads(gap)["last"]) == (3, 4)
 
 
-@pytest.mark.parametrize("more", [["--state", "a"], ["--writes"], ["--limit", "1"], ["--follow"]])
+@pytest.mark.parametrize("more", [["a"], ["--writes"], ["--limit", "1"], ["--follow"]])
 def test_gaps_are_of_all_events(aws: Aws, more: list[str]) -> None:
     done = aws.run("audit", "--gaps", *more)
     assert (done.returncode, done.stdout) == (2, "")
@@ -311,7 +316,7 @@ def test_all_pages_are_read_also_after_an_empty_one_and_sorted(aws: Aws) -> None
 
 def test_the_log_is_asked_for_the_values_in_quotes_and_for_the_time(aws: Aws) -> None:
     with pages(page()) as (environment, asked):
-        arguments = ("--state", "network/prod", "--principal", ADA, "--lock-id", 'odd"one')
+        arguments = ("network/prod", "--principal", ADA, "--lock-id", 'odd"one')
         span = ("--since", "2026-11-01", "--until", "2026-11-02")
         aws.output("audit", "--team", "payments", *span, *arguments, **environment)
 
@@ -330,7 +335,7 @@ def test_a_value_that_is_longer_than_a_filter_may_be_is_left_to_this_command(aws
     subject = f"https://issuer.example.com#{'x' * 1000}"
     wanted = event("1", 5, "state.read", state="network/prod", subject=subject)
     with pages(page(wanted, READ)) as (environment, asked):
-        arguments = ("--state", "network/prod", "--principal", subject, "--event", "state.read")
+        arguments = ("network/prod", "--principal", subject, "--event", "state.read")
         printed = aws.output("audit", "--json", "--team", "payments", *arguments, **environment)
 
     assert [json.loads(line)["id"] for line in printed.splitlines()] == ["1"]

@@ -26,7 +26,7 @@ def test_every_request_to_s3_names_the_account_of_the_stack(aws: Aws, moto: str)
             ("token", "show", token),
             ("token", "rotate", token),
             ("token", "revoke", token),
-            ("trust", "add", "ci", "--aws-role", "Deployer", "--role", "writer", "--scope", "*"),
+            ("trust", "create", "ci", "--aws-role", "Deployer", "--role", "writer", "--scope", "*"),
             ("trust", "list"),
             ("trust", "remove", "ci"),
         ):

@@ -188,7 +188,7 @@ def test_the_page_is_in_a_folder_of_its_user_alone_and_removed_whatever_happens(
     for runtime, is_used in ((own, True), (shared, False), (tmp_path / "none", False), (Path("own"), False)):
         with (
             suppress(KeyboardInterrupt),
-            hand_over.page(API, GIVEN, {"XDG_RUNTIME_DIR": str(runtime)}) as file,
+            hand_over.page(API, GIVEN, environment={"XDG_RUNTIME_DIR": str(runtime)}) as file,
         ):
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
             assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -203,7 +203,7 @@ def test_the_page_is_in_the_home_folder_where_snaps_are_because_their_browsers_r
     monkeypatch.setattr(hand_over, "_SNAP", tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    with hand_over.page(API, GIVEN, {"XDG_RUNTIME_DIR": "/run/user/1000"}) as file:
+    with hand_over.page(API, GIVEN, environment={"XDG_RUNTIME_DIR": "/run/user/1000"}) as file:
         assert file.parent.parent == tmp_path
         assert not file.parent.name.startswith(".")
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -395,6 +395,19 @@ def test_print_shows_the_address_alone(stub: ApiStub) -> None:
 
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{stub.address}/console/\n", "")
     assert stub.asked == []
+
+
+def test_a_state_has_its_page_opened(
+    monkeypatch: pytest.MonkeyPatch, stub: ApiStub, opened: list[str]
+) -> None:
+    stub.reply(PAGE, whoami(expires=ends(minutes=59)))
+
+    assert console_as(monkeypatch, stub, "network/prod", **SESSION) == 0
+
+    [page] = opened
+    assert given_in(page)["page"] == f"{stub.address}/console/sign-in.html#/states/network/prod"
+    printed = run(stub, "console", "network/prod", "--print").stdout
+    assert printed == f"{stub.address}/console/#/states/network/prod\n"
 
 
 def test_a_machine_without_a_browser_is_told_the_address(

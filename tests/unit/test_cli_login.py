@@ -484,7 +484,7 @@ def test_a_file_without_an_id_token_is_one_line_that_names_it(
 
 GOOD = session()
 FORBIDDEN = b'{"message":"Forbidden"}'
-STEERING = "No trust record names the IAM role \x1b[31mDeveloper\n; add one with `holdfast trust add`."
+STEERING = "No trust record names the IAM role \x1b[31mDeveloper\n; create one with `holdfast trust create`."
 SECRETS = (SECRET_KEY, "s3cret", str(GOOD["secret"]))
 SAYS = "issuer https://issuer.example.com, audience other, ?[31m, subject repo:acme/network"
 
@@ -519,7 +519,7 @@ def of_id_token(status: int, token: str, *says: str, requests: int = 1) -> Failu
 
 
 FAILURES = (
-    Failure(("names the IAM role ?[31mDeveloper?; add one",), refused(403, "not_allowed", STEERING)),
+    Failure(("names the IAM role ?[31mDeveloper?; create one",), refused(403, "not_allowed", STEERING)),
     *(
         Failure(("execute-api:Invoke", REGION), Reply(403, body), requests=2)
         for body in (FORBIDDEN, b"", b"<html>")

@@ -195,8 +195,8 @@ REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
         3,
         ("again. S3 did not decide.",),
     ),
-    ("state create network/prod", Reply(503), 3, ("responds with 503", "run the command again")),
-    ("state create network/prod", Reply(lost=True), 3, ("taken effect", f"`holdfast state show {NAME}`")),
+    ("state declare network/prod", Reply(503), 3, ("responds with 503", "run the command again")),
+    ("state declare network/prod", Reply(lost=True), 3, ("taken effect", f"`holdfast state show {NAME}`")),
     ("state list", ELSEWHERE, 1, ("never followed",)),
 ]
 """The command, the API's response, how often it is asked, and parts of the line."""
@@ -316,7 +316,7 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
         of_lock(lock()),
     )
 
-    line = failure(stub, "state", "create", NAME)
+    line = failure(stub, "state", "declare", NAME)
 
     assert "locked by bob@desk" in line
     assert 'held for "OperationTypeApply", since 2026-11-20 12:00:00 UTC' in line
@@ -328,13 +328,13 @@ def test_what_a_lock_info_lacks_is_not_told(stub: ApiStub) -> None:
     info = held() | {"Operation": None, "Info": None}
     stub.reply(refusal(423, "locked", "The state is locked by bob@desk.", info), answer({"lock": lock()}))
 
-    assert "It is held since 2026-11-20 12:00:00 UTC. Wait" in failure(stub, "state", "create", NAME)
+    assert "It is held since 2026-11-20 12:00:00 UTC. Wait" in failure(stub, "state", "declare", NAME)
 
 
 def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub) -> None:
     stub.reply(refusal(423, "locked", "locked by a\n\x1b[31mholdfast: done", held("$(rm -rf ~)")), Reply(500))
 
-    line = failure(stub, "state", "create", NAME)
+    line = failure(stub, "state", "declare", NAME)
 
     assert "a??[31mholdfast: done" in line
     assert "lock break network/prod '$(rm -rf ~)'" in line

@@ -13,7 +13,7 @@ from tests.unit.test_cli_token import CREATE, TRUSTED
 FROM = ("--from", "203.0.113.0/24", "--from", "2001:db8::/32")
 NETWORKS = ("203.0.113.0/24", "2001:db8::/32")
 UPDATE = ("trust", "update", "network-main")
-ADD = ("trust", "add", "a", "--aws-role", "A", "--role", "reader", "--scope", "*")
+ADD = ("trust", "create", "a", "--aws-role", "A", "--role", "reader", "--scope", "*")
 
 
 @pytest.fixture

@@ -66,7 +66,31 @@ def test_a_mistake_is_told_with_the_usage_of_its_level_and_the_nearest_right_wor
     assert said in last
 
 
-@pytest.mark.parametrize("line", ["whoami --reason x", "state delete x --reason y"])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("state create network/prod", "holdfast state: error: create is now declare."),
+        ("import open move.toml --json", "holdfast import: error: open is now reopen."),
+        ("trust add ci --role reader --for bea", "holdfast trust: error: add is now create."),
+        (
+            "token create --role reader --for bea --scope a",
+            "holdfast token create: error: --for is now --owner.",
+        ),
+        ("trust update ci --for=bea", "holdfast trust update: error: --for is now --owner."),
+        ("audit --state network/prod", "holdfast audit: error: --state is now the argument STATE."),
+    ],
+)
+def test_the_name_of_before_ends_with_2_and_one_line_with_the_name_of_now(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(line))
+
+    assert ended.value.code == 2
+    assert tuple(capsys.readouterr()) == ("", f"{said}\n")
+
+
+@pytest.mark.parametrize("line", ["whoami --reason x", "state show x --reason y"])
 def test_a_word_that_is_not_similar_is_not_suggested(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, last = refused(line, capsys)
 
@@ -172,12 +196,12 @@ def test_of_a_long_value_the_beginning_is_repeated_and_of_a_secret_nothing(
 @pytest.mark.parametrize(
     "line",
     [
-        f"trust add {SECRET} {WHO} --issuer https://a.example --claim a=b",
-        f"trust add x {WHO} --issuer {SECRET} --claim a=b",
-        f"trust add x {WHO} --issuer https://user:{SECRET}@a.example --claim a=b",
-        f"trust add x {WHO} --issuer 'https://user:{SECRET[:12]} {SECRET[12:]}@a.example' --claim a=b",
-        f"trust add x {WHO} --issuer https://a.example --claim iss={SECRET}",
-        f"trust add x {WHO} --aws-role 'a {SECRET}'",
+        f"trust create {SECRET} {WHO} --issuer https://a.example --claim a=b",
+        f"trust create x {WHO} --issuer {SECRET} --claim a=b",
+        f"trust create x {WHO} --issuer https://user:{SECRET}@a.example --claim a=b",
+        f"trust create x {WHO} --issuer 'https://user:{SECRET[:12]} {SECRET[12:]}@a.example' --claim a=b",
+        f"trust create x {WHO} --issuer https://a.example --claim iss={SECRET}",
+        f"trust create x {WHO} --aws-role 'a {SECRET}'",
         f"login --oidc --address https://a.example --id-token-file eyJ0.eyJ1.{SECRET}",
     ],
 )
@@ -192,7 +216,9 @@ def test_a_secret_that_only_a_command_refuses_is_not_repeated_either(
     assert SECRET[12:] not in printed.err
 
 
-@pytest.mark.parametrize("line", ["--help", "token --help --bogus", "trust add --help --bogus", "--version"])
+@pytest.mark.parametrize(
+    "line", ["--help", "token --help --bogus", "trust create --help --bogus", "--version"]
+)
 def test_help_is_given_whatever_follows(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         PARSER.parse_args(shlex.split(line))

@@ -291,7 +291,7 @@ def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
 def test_a_name_is_declared(stub: ApiStub, created: bool, said: str) -> None:
     stub.reply(answer({"name": NAME, "created": created}))
 
-    assert said in output(stub, "state", "create", NAME)
+    assert said in output(stub, "state", "declare", NAME)
     assert (stub.asked[0].method, stub.asked[0].path) == ("POST", f"/manage/v1/create/{NAME}")
 
 

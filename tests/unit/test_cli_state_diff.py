@@ -9,6 +9,8 @@ import pytest
 
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.state_diff import text
+from tests.support.api_stub import ApiStub
+from tests.support.management import NAME, answer, run
 from tests.support.terminal import Terminal
 
 Json = dict[str, Any]
@@ -232,3 +234,39 @@ def test_what_a_newer_stack_tells_is_shown_as_far_as_it_is_known() -> None:
 def test_a_response_that_lacks_what_is_shown_is_told_in_a_sentence(shown: Json) -> None:
     with pytest.raises(CommandError, match="another version"):
         text(shown)
+
+
+# --- the exit code -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize(
+    ("shown", "code"),
+    [
+        (document(), 0),
+        (document(lineage_changed=True), 2),
+        (document(resource("a.b", "moved", moved_from="a.c")), 2),
+        (document(outputs=(differing("changed", "1", "2", name="url"),)), 2),
+        (document(encrypted=True), 1),
+    ],
+)
+def test_the_exit_code_says_whether_the_versions_differ_if_it_is_asked_for(
+    stub: ApiStub, form: list[str], shown: Json, code: int
+) -> None:
+    stub.reply(answer(shown))
+    assert run(stub, "state", "diff", NAME, *form).returncode == 0
+
+    stub.reply(answer(shown))
+    done = run(stub, "state", "diff", NAME, "--exit-code", *form)
+
+    assert done.returncode == code
+    assert done.stdout
+    assert ("whether the versions differ is unknown" in done.stderr) == (code == 1)
+
+
+@pytest.mark.parametrize("environment", [{"HOLDFAST_ADDRESS": "not an address"}, {"TF_HTTP_PASSWORD": None}])
+def test_a_setting_that_is_wrong_or_missing_is_no_difference(
+    stub: ApiStub, environment: dict[str, str | None]
+) -> None:
+    assert run(stub, "state", "diff", NAME, **environment).returncode == 2
+    assert run(stub, "state", "diff", NAME, "--exit-code", **environment).returncode == 1

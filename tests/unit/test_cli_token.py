@@ -102,7 +102,7 @@ def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: Ap
     "command",
     [
         ("token", "create", *SEVERAL),
-        ("trust", "add", "a", "--aws-role", "A", *SEVERAL),
+        ("trust", "create", "a", "--aws-role", "A", *SEVERAL),
         ("trust", "update", "network-main", *SEVERAL),
         ("token", "create", "--role", "auditor", "--scope", "*"),
         ("trust", "update", "network-main", "--role", "auditor"),
@@ -145,23 +145,43 @@ def test_the_json_has_all_that_a_client_needs_and_the_record_lets_its_secret_in(
     assert re.fullmatch("[a-z0-9]{20}", token_id)
     left = datetime.fromisoformat(made.pop("expires")) - datetime.now(UTC)
     assert timedelta(days=89, hours=23) < left <= timedelta(days=90)
-    more = {"scope": ["network/*", "shared"], "description": "Ada's"}
+    more = {"scope": ["network/*", "shared"], "description": "Ada's", "owner": "Ada's"}
     assert made == for_a_client(token_id, secret, **more)
 
 
 def test_a_token_is_for_somebody_and_for_nobody_whose_name_deceives(aws: Aws) -> None:
-    made = json.loads(aws.output(*CREATE, "--for", "Zoë Müller", "--json"))
+    made = json.loads(aws.output(*CREATE, "--owner", "Zoë Müller", "--json"))
 
     assert made["owner"] == "Zoë Müller"
-    assert "  for          Zoë Müller\n" in aws.output("token", "show", made["id"])
+    assert "  owner        Zoë Müller\n" in aws.output("token", "show", made["id"])
     assert "  active  Zoë Müller  -\n" in aws.output("token", "list")
     before = aws.records("payments")
     for name in ("bea\nadmin", "\x1b[31mbea", "\u202ebea", "<b>", "x" * 201, "holdfast_" + "0" * 49):
-        done = aws.run(*CREATE, "--for", name, AWS_ENDPOINT_URL="http://127.0.0.1:1")
+        done = aws.run(*CREATE, "--owner", name, AWS_ENDPOINT_URL="http://127.0.0.1:1")
         assert (done.returncode, done.stdout) == (2, "")
-        assert "argument --for: " in done.stderr
+        assert "argument --owner: " in done.stderr
         assert "\x1b" not in done.stderr
     assert aws.records("payments") == before
+
+
+@pytest.mark.parametrize(
+    ("typed", "owner"),
+    [
+        (["--description", "network pipeline"], "network pipeline"),
+        (["--description", "network pipeline", "--owner", "bea"], "bea"),
+        (["--description", "network pipeline", "--owner", ""], ""),
+        (["--description", "for <b> alone"], ""),
+        (["--description", "x" * 500], ""),
+        ([], ""),
+    ],
+)
+def test_without_an_owner_the_description_is_the_owner_if_it_can_be_shown(
+    aws: Aws, typed: list[str], owner: str
+) -> None:
+    made = json.loads(aws.output(*CREATE, *typed, "--json"))
+
+    assert made["owner"] == owner
+    assert json.loads(aws.output("token", "show", made["id"], "--json"))["owner"] == owner
 
 
 def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws) -> None:
@@ -361,7 +381,7 @@ def test_an_end_that_has_passed_by_the_clock_of_aws_is_wrong_usage(aws: Aws, exp
         ["backend-config"],
         *(["token"], ["token", "create"], ["token", "list"], ["token", "show"]),
         *(["token", "rotate"], ["token", "revoke"]),
-        *(["trust"], ["trust", "add"], ["trust", "list"]),
+        *(["trust"], ["trust", "create"], ["trust", "list"]),
         *(["trust", "update"], ["trust", "remove"]),
         ["audit"],
     ],

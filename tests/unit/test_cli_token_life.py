@@ -84,7 +84,7 @@ def test_a_list_shows_valid_tokens_by_their_id_and_no_secret(aws: Aws) -> None:
     text = aws.output("token", "list")
 
     head, *lines = text.splitlines()
-    assert head.split() == ["ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", "DESCRIPTION"]
+    assert head.split() == ["ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "OWNER", "DESCRIPTION"]
     assert [line.split() for line in lines] == [
         [
             token.id,
@@ -171,7 +171,7 @@ def test_a_table_fits_the_terminal_and_goes_whole_into_a_pipe(aws: Aws) -> None:
     assert "[red]for ever" in narrow
     assert below[0] == "  SCOPE        network/*, shared"
     assert max(map(len, below)) <= 40
-    assert whole.splitlines()[1].endswith(f"  active  -    {token.description.rstrip()}")
+    assert whole.splitlines()[1].endswith(f"  active  -      {token.description.rstrip()}")
 
 
 def test_showing_a_token_tells_all_but_its_secret(aws: Aws) -> None:

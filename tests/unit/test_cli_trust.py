@@ -17,7 +17,7 @@ from tests.support.fault_relay import Fault
 
 MOTOS_ARN = "arn:aws:sts::123456789012:user/moto"
 GITHUB = "https://token.actions.githubusercontent.com"
-ADD = ("trust", "add", "network-main", "--role", "writer", "--scope", "network/*")
+ADD = ("trust", "create", "network-main", "--role", "writer", "--scope", "network/*")
 UPDATE = ("trust", "update", "network-main")
 UPDATE_A = ("trust", "update", "a", "--role", "writer")
 FROM_GITHUB = ("--issuer", GITHUB, "--claim", "repository=acme/network")
@@ -63,7 +63,7 @@ def test_an_added_record_lets_tokens_with_its_claims_in(aws: Aws) -> None:
     assert (record.description, record.created_by) == ("the pipeline", MOTOS_ARN)
     assert timedelta(0) <= datetime.now(UTC) - record.created < timedelta(minutes=1)
     assert text == (
-        "Added the trust record network-main of the team payments: writer of network/*, shared\n\n"
+        "Created the trust record network-main of the team payments: writer of network/*, shared\n\n"
         f"  issuer    {GITHUB}\n"
         "  audience  holdfast\n"
         "  claims    repository=acme/network, ref=refs/heads/main=x\n"
@@ -116,7 +116,7 @@ def test_the_json_of_a_record_is_the_same_from_every_command(
     }
 
 
-ADD_A = ("trust", "add", "a", *ADD[3:], *FROM_AWS)
+ADD_A = ("trust", "create", "a", *ADD[3:], *FROM_AWS)
 REMOVE_A = ("trust", "remove", "a")
 BOTH = {"a": Role.WRITER, "b": Role.READER}
 RACES: Mapping[str, tuple[tuple[str, ...], list[Fault], bool, Mapping[str, Role]]] = {
@@ -151,7 +151,7 @@ def test_a_name_that_others_take_at_the_same_time_is_one_line(aws: Aws) -> None:
     with aws.faults(trust.KEY, before=lambda: put(aws, of_role("network-main", "Other"))) as s3:
         line = aws.failure(*ADD, *FROM_AWS, **s3)
 
-    assert line.startswith("holdfast: The record was not added: ")
+    assert line.startswith("holdfast: The record was not created: ")
     assert "'network-main' already" in line
     assert [record.created_by for record in stored(aws)] == ["bob"]
 
@@ -178,13 +178,13 @@ def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
 
     aws.output(*ADD, *FROM_GITHUB)
     assert "AWS role  Developer" in aws.output(
-        *("trust", "add", "developers", *ADD[3:], *FROM_AWS, "--for", "ada")
+        *("trust", "create", "developers", *ADD[3:], *FROM_AWS, "--owner", "ada")
     )
 
     lines = aws.output("trust", "list").splitlines()
 
     assert [line.split(maxsplit=4) for line in lines] == [
-        ["NAME", "ROLE", "SCOPE", "FOR", "WHO"],
+        ["NAME", "ROLE", "SCOPE", "OWNER", "WHO"],
         ["developers", "writer", "network/*", "ada", "AWS role Developer"],
         ["network-main", "writer", "network/*", "-", f"{GITHUB} repository=acme/network"],
     ]
@@ -211,7 +211,7 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
 
     text = aws.output(
         *(*UPDATE, "--role", "reader", "--scope", "network/prod", "--scope", "shared"),
-        *("--description", "CI", "--for", "Béa's team"),
+        *("--description", "CI", "--owner", "Béa's team"),
     )
 
     assert text == (
@@ -220,7 +220,7 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
         "  role         writer -> reader\n"
         "  scope        network/* -> network/prod, shared\n"
         "  description  - -> CI\n"
-        "  for          - -> Béa's team\n"
+        "  owner        - -> Béa's team\n"
     )
     assert [*stored(aws)][:2] == [first, last]
     [after] = [record for record in stored(aws) if record.name == "network-main"]
@@ -234,7 +234,29 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
     )
     assert after.updated is not None
     assert timedelta(0) <= datetime.now(UTC) - after.updated < timedelta(minutes=1)
-    assert "  for  Béa's team -> -\n" in aws.output(*UPDATE, "--for", "")
+    assert "  owner  Béa's team -> -\n" in aws.output(*UPDATE, "--owner", "")
+
+
+def test_a_record_is_shown_with_who_signs_in_by_it_and_what_it_grants(aws: Aws) -> None:
+    put(aws, of_role("other"), of_role("developers", "Developer", description="the people"))
+    aws.output("trust", "update", "developers", "--owner", "ada")
+
+    fields = dict(line.split(maxsplit=1) for line in aws.output("trust", "show", "developers").splitlines())
+
+    shown = json.loads(aws.output("trust", "show", "developers", "--json"))
+    assert shown in json.loads(aws.output("trust", "list", "--json"))
+    assert fields.pop("AWS") == "role     Developer"
+    assert fields.pop("created").endswith("ago) by bob")
+    assert fields.pop("updated").endswith(f"ago) by {MOTOS_ARN}")
+    assert fields == {
+        "name": "developers",
+        "role": "reader",
+        "scope": "*",
+        "from": "anywhere",
+        "description": "the people",
+        "owner": "ada",
+    }
+    assert "There is no trust record nobody" in aws.failure("trust", "show", "nobody")
 
 
 def test_a_record_with_several_grants_is_added_changed_as_a_whole_and_shown(
@@ -244,7 +266,7 @@ def test_a_record_with_several_grants_is_added_changed_as_a_whole_and_shown(
     stub.reply(Reply(200, b'{"status": "ok", "version": "0.3.0"}'))
     grants = ("--grant", "writer:apps/*", "--grant", "outputs:network/*")
 
-    added = account.output("trust", "add", "a", *grants, *FROM_AWS)
+    added = account.output("trust", "create", "a", *grants, *FROM_AWS)
 
     assert "writer of apps/*; outputs of network/*" in added
     [record] = stored(account)
@@ -388,7 +410,7 @@ def test_a_record_that_others_make_anew_under_the_name_at_the_same_time_stays(aw
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([*ADD, *FROM_AWS], "Added the trust record network-main"),
+        ([*ADD, *FROM_AWS], "Created the trust record network-main"),
         (["trust", "remove", "a"], "Removed the trust record a"),
     ],
 )

@@ -29,7 +29,7 @@ MANY_NETWORKS: Final = " ".join(f"--from 10.{number}.0.0/16" for number in range
 NETWORKS: Final = "--from 203.0.113.0/24 --from 2001:db8::/32"
 ONLY_V6: Final = "--from 2001:db8::/32 --from 2001:db9::/32"
 REFUSES_ALL: Final = "2001:db8::/32, 2001:db9::/32 would refuse everybody"
-ADD: Final = "trust add network-main --role writer --scope 'network/*'"
+ADD: Final = "trust create network-main --role writer --scope 'network/*'"
 FROM_GITHUB: Final = "--issuer https://token.actions.githubusercontent.com --claim repository=acme/network"
 FROM_AWS: Final = "--aws-role Developer"
 UPDATE: Final = "trust update x --role reader"
@@ -84,14 +84,14 @@ WRONG: Final[Mapping[str, str]] = {
     f"{ADD} {FROM_GITHUB} --audience ''": "audience",
     f"{ADD} {FROM_AWS} --claim a=b": "go with --issuer",
     f"{ADD} {FROM_AWS} --audience x": "go with --issuer",
-    f"trust add Main --role writer --scope a {FROM_AWS}": "not a valid name of a trust record",
-    "trust add": "NAME",
+    f"trust create Main --role writer --scope a {FROM_AWS}": "not a valid name of a trust record",
+    "trust create": "NAME",
     "trust remove": "NAME",
-    "trust update x": "--scope, --grant, --from, --description or --for",
-    f"{UPDATE} --issuer a=b": "add another record, then remove",
-    f"{UPDATE} --audience a=b": "add another record, then remove",
-    f"{UPDATE} --claim a=b": "add another record, then remove",
-    f"{UPDATE} --aws-role a=b": "add another record, then remove",
+    "trust update x": "--scope, --grant, --from, --description or --owner",
+    f"{UPDATE} --issuer a=b": "create another record, then remove",
+    f"{UPDATE} --audience a=b": "create another record, then remove",
+    f"{UPDATE} --claim a=b": "create another record, then remove",
+    f"{UPDATE} --aws-role a=b": "create another record, then remove",
     # Sessions.
     "login --duration 4m": "5m to 12h",
     "login --duration 13h": "5m to 12h",
@@ -120,7 +120,7 @@ WRONG: Final[Mapping[str, str]] = {
     # The audit log.
     "audit --since yesterday": "not a valid time",
     "audit --since 2026-13-01": "not a valid time",
-    "audit --state a//b": "empty",
+    "audit a//b": "empty",
     "audit --event state.wrote": "'state.wrote' is not a valid event; this version knows sign_in",
     "audit --team A": "not a valid team name",
     "audit --limit 0": "'0' is not a valid count",

@@ -43,7 +43,7 @@ def test_a_message_says_what_happened_and_how_to_see_more() -> None:
         'reason: "left behind"',
         "serial: 4",
         "",
-        "More: holdfast audit --team payments --state network/prod",
+        "More: holdfast audit --team payments network/prod",
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_text_can_neither_suppress_a_message_nor_mention_link_or_format_anythi
     assert shown.removesuffix("...") == text[:LONGEST]
     assert len(line) < 13 * LONGEST
     assert lines[-1].removeprefix("More: ") in {
-        "holdfast audit --team payments --state network/prod",
+        "holdfast audit --team payments network/prod",
         "holdfast audit --team payments --event state.deleted",
     }
 

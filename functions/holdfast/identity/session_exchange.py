@@ -86,7 +86,8 @@ def for_aws_role(
     record = read_records().for_aws_role(role_session["role"])
     if record is None:
         raise NotAllowed(
-            f"No trust record names the IAM role {role_session['role']}; add one with `holdfast trust add`.",
+            f"No trust record names the IAM role {role_session['role']}; create one with `holdfast trust "
+            "create`.",
             denial=DenialReason.NOT_TRUSTED,
         )
     if isinstance(record, Unreadable):
