@@ -136,7 +136,7 @@ needs the role maintainer, your own the role writer, unless the team forbids it.
 freeze is not removed: `holdfast state unfreeze` does that.""",
     """\
   holdfast lock break network/prod
-  holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11
+  holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11 --reason 'the job was killed'
 """,
     arguments.STATE,
     option(
@@ -146,6 +146,7 @@ freeze is not removed: `holdfast state unfreeze` does that.""",
         nargs="?",
         help="the lock's ID, as `holdfast lock show` has it; needed without a terminal",
     ),
+    arguments.NOTED_REASON,
     arguments.API,
     arguments.as_json(),
 )
@@ -172,7 +173,15 @@ def _break(args: argparse.Namespace) -> None:
                 f"The lock of the state {args.state} is another one: it is {lock_words(lock)}, lock ID "
                 f"{shlex.quote(lock.id)}. Nothing was removed."
             )
-        removed = api.change(v1.Removed, "DELETE", "locks", args.state, id=lock.id, version=lock.version)
+        removed = api.change(
+            v1.Removed,
+            "DELETE",
+            "locks",
+            args.state,
+            id=lock.id,
+            version=lock.version,
+            reason=args.reason,
+        )
     is_removed = removed.removed is True
     done = output.plain(
         f"The lock {lock.id} of the state {args.state} is removed."

@@ -131,9 +131,10 @@ Delete a state, after the name was typed to confirm it. Its versions stay, and
 changed since it was shown is not deleted. Takes the role maintainer.""",
     """\
   holdfast state delete network/old
-  holdfast state delete network/old --yes
+  holdfast state delete network/old --yes --reason 'moved to network/new'
 """,
     arguments.STATE,
+    arguments.NOTED_REASON,
     option("--yes", action="store_true", help="do not ask"),
     arguments.API,
     arguments.as_json(),
@@ -157,7 +158,7 @@ def _delete(args: argparse.Namespace) -> None:
             args.state.value,
         )
     deleted = api.change(
-        v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version, reason=None)
+        v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version, reason=args.reason)
     )
     done = (
         f"The state {args.state} is deleted. Its versions stay: `holdfast state undelete {args.state}` "
@@ -175,9 +176,10 @@ not deleted stays as it is. Takes the role maintainer.""",
     """\
   holdfast state list --deleted
   holdfast state undelete network/prod
-  holdfast state undelete network/prod --json
+  holdfast state undelete network/prod --reason 'deleted by mistake' --json
 """,
     arguments.STATE,
+    arguments.NOTED_REASON,
     arguments.API,
     arguments.as_json(),
 )
@@ -186,7 +188,7 @@ def _undelete(args: argparse.Namespace) -> None:
 
     api = sign_in(args)
     marker, _ = state_versions.resolve(api, args.state, "@deleted")
-    wanted = v1.Undelete(marker=marker.version, reason=None)
+    wanted = v1.Undelete(marker=marker.version, reason=args.reason)
     undeleted = api.change(v1.Undeleted, "POST", "undelete", args.state, wanted)
     done = (
         f"The state {args.state} is back as version {undeleted.version} with serial "

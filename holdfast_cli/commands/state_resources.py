@@ -1,12 +1,14 @@
-"""`holdfast state resources` and `find`: show the resources of a state, and the state of a resource."""
+"""`holdfast state resources` and `find`: show the resources of a state, one of them, and its state."""
 
 import argparse
 from typing import TYPE_CHECKING
 
+from holdfast_cli.api import state_versions, version_reference
+from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import size
 from holdfast_cli.config import arguments, rules
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, either, option
 
@@ -34,17 +36,33 @@ def _prefix(value: str) -> str:
 
 @COMMAND.add(
     "resources",
-    "list the resources of a state",
-    """\
+    "list the resources of a state, or show one",
+    f"""\
 Show the addresses of the resources and data sources in the current version of a
-state, their providers, and which are tainted or deposed. No attributes are shown.
-Takes the role reader.""",
+state, their providers, and which are tainted or deposed. Takes the role reader.
+
+With an ADDRESS, as the list has it, show the attributes of that resource. Values are
+masked unless --show-values; with it, what the state marks sensitive stays masked. Only
+the provider's schema knows everything that is sensitive: marks may be missing, above all
+in states that an older client wrote.
+
+{version_reference.HELP}""",
     """\
   holdfast state resources network/prod
   holdfast state resources network/prod --type aws_instance
   holdfast state resources network/prod --module module.eu --json
+  holdfast state resources network/prod 'aws_instance.web["a"]'
+  holdfast state resources network/prod module.eu.aws_instance.web --show-values --version @12
 """,
     arguments.STATE,
+    option(
+        "resource",
+        nargs="?",
+        type=rules.unicode_text,
+        default=None,
+        metavar="ADDRESS",
+        help="the resource whose attributes are shown; default: all resources are listed",
+    ),
     option("--type", type=rules.unicode_text, metavar="TYPE", help="only of this type, as aws_instance"),
     option(
         "--module",
@@ -52,13 +70,97 @@ Takes the role reader.""",
         metavar="ADDRESS",
         help="only of this module and of the modules in it, as module.eu",
     ),
+    option(
+        "--show-values",
+        action="store_true",
+        help="with ADDRESS: show values, except those that the state marks sensitive",
+    ),
+    option(
+        "--version",
+        type=version_reference.reference,
+        metavar="VERSION",
+        help="with ADDRESS: in which version; default: the current one",
+    ),
     arguments.API,
-    arguments.as_json("one JSON array"),
+    arguments.as_json("one JSON array; with ADDRESS one JSON object"),
 )
 def _resources(args: argparse.Namespace) -> None:
+    if args.resource is None and (args.show_values or args.version):
+        raise UsageError("--show-values and --version go with the ADDRESS of a resource.")
+    if args.resource is not None and (args.type is not None or args.module is not None):
+        raise UsageError("--type and --module select from the list: leave them or the ADDRESS out.")
+    if args.resource is None:
+        _list(sign_in(args), args)
+    else:
+        _show(sign_in(args), args)
+
+
+def _show(api: "Api", args: argparse.Namespace) -> None:
     from holdfast.api import v1
 
-    api = sign_in(args)
+    version, _ = state_versions.exact_id(api, args.state, args.version)
+    query = {"address": args.resource, "version": version, "values": "true" if args.show_values else None}
+    try:
+        found = api.get(v1.Attributes, "attributes", args.state, **query)
+    except ApiError as failure:
+        if failure.code != "no_resource":
+            raise
+        raise CommandError(f"{failure}{_nearest(api, args)}") from failure
+    if args.json:
+        output.write_json(found.raw)
+        return
+    fields = [
+        ("address", found.address),
+        ("type", found.type),
+        ("provider", found.provider),
+        ("version", found.version),
+        *([("note", "tainted: the next apply replaces it")] if found.tainted else []),
+    ]
+    output.write(output.listed(fields))
+    if found.attributes:
+        rows = [[each.path, _value(each)] for each in found.attributes]
+        output.write(f"\n{output.table(('ATTRIBUTE', 'VALUE'), rows)}")
+    if not found.values:
+        output.tell("holdfast: Values are masked; --show-values shows those that are not marked sensitive.")
+    elif found.attributes:
+        output.tell(
+            "holdfast: Only the provider's schema knows what is sensitive: marks may be missing, above all "
+            "in states that an older client wrote."
+        )
+
+
+def _value(attribute: "v1.AttributeValue") -> str:
+    if attribute.sensitive or attribute.value is None:
+        return "(sensitive)" if attribute.sensitive else "(masked)"
+    return attribute.value
+
+
+def _nearest(api: "Api", args: argparse.Namespace) -> str:
+    """Return a sentence with the addresses of the current version that are similar; empty without any."""
+    import difflib
+
+    try:
+        known = [resource.address for resource in _listed(api, args)]
+    except CommandError:  # it is not what the user asked for
+        return ""
+    near = difflib.get_close_matches(args.resource, known)
+    return f" The nearest addresses are: {', '.join(near)}." if near else ""
+
+
+def _list(api: "Api", args: argparse.Namespace) -> None:
+    found = [resource for resource in _listed(api, args) if _is_wanted(resource, args)]
+    if args.json:
+        output.write_json([resource.raw for resource in found])
+    elif found:
+        rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
+        output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
+    else:
+        output.write(output.wrapped(f"The state {args.state} has none of these resources."))
+
+
+def _listed(api: "Api", args: argparse.Namespace) -> "list[v1.Resource]":
+    from holdfast.api import v1
+
     found: list[v1.Resource] = []
     with output.Progress() as progress:
         for page in api.follow(
@@ -68,15 +170,9 @@ def _resources(args: argparse.Namespace) -> None:
                 raise CommandError(
                     f"The state {args.state} is encrypted by its client, so its resources cannot be listed."
                 )
-            found += (resource for resource in page.resources if _is_wanted(resource, args))
+            found += page.resources
             progress.show(f"{len(found)} resources read")
-    if args.json:
-        output.write_json([resource.raw for resource in found])
-    elif found:
-        rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
-        output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
-    else:
-        output.write(output.wrapped(f"The state {args.state} has none of these resources."))
+    return found
 
 
 def _is_wanted(resource: "v1.Resource", args: argparse.Namespace) -> bool:

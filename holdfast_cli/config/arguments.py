@@ -88,6 +88,13 @@ REASON: Final = option(
     metavar="TEXT",
     help=f"why, in one line of at most {operator.MAX_REASON} characters; others are shown it",
 )
+NOTED_REASON: Final = option(
+    "--reason",
+    type=rules.reason,
+    metavar="TEXT",
+    help=f"why, in one line of at most {operator.MAX_REASON} characters, for the audit trail",
+)
+"""An optional reason of a change that nobody else is shown with the state."""
 
 
 def needs(access: str) -> str:

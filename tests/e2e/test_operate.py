@@ -190,6 +190,11 @@ def test_a_resource_is_found_by_those_who_may_read_its_state(
         zip(addresses, [True, False], strict=True)
     )
     assert {each["provider"] for each in listed} == {"terraform.io/builtin/terraform"}
+    one = reader.json("state", "resources", state, addresses[1], "--show-values")
+    values = {each["path"]: each["value"] for each in one["attributes"]}
+    assert (one["address"], one["tainted"], values["input"]) == (addresses[1], False, '"b"')
+    assert '"b"' not in reader.ok("state", "resources", state, addresses[1]).replace(addresses[1], "")
+    assert addresses[0] in reader.refused("state", "resources", state, "terraform_data.net")
     for search, found in (
         (["_data.NET"], addresses),
         (["--type", "terraform_data"], addresses),

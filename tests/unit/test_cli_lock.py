@@ -150,6 +150,15 @@ def test_a_break_names_the_lock_by_its_id_and_its_version(stub: ApiStub, lock_id
     assert parse_qs(query) == {"id": [lock_id], "version": ["lock-version"]}
 
 
+def test_a_break_sends_its_reason(stub: ApiStub) -> None:
+    stub.reply(of_lock(lock()), answer({"name": NAME, "removed": True}))
+
+    output(stub, "lock", "break", NAME, "4fe1c2a0", "--reason", "the job was killed")
+
+    query = parse_qs(stub.asked[-1].path.partition("?")[2])
+    assert query["reason"] == ["the job was killed"]
+
+
 IS_FROZEN = "The state is frozen by token:ada: incident 4711. 'holdfast state unfreeze' lifts it."
 STAYS: Mapping[str, tuple[str, list[api_stub.Reply], list[str]]] = {
     "another lock": (

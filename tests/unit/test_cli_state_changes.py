@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -203,6 +204,14 @@ def test_an_interrupt_says_that_the_request_may_have_taken_effect(
 
 DELETE = ("state", "delete", NAME)
 GONE = {"name": NAME, "version": "v-14"}
+BACK = {
+    "name": NAME,
+    "version": "v-15",
+    "serial": 14,
+    "lineage": "2f1c8f3e",
+    "from_version": "v-14",
+    "from_time": "2026-11-20T14:00:00Z",
+}
 
 
 def test_a_delete_names_the_version_that_was_shown(stub: ApiStub) -> None:
@@ -212,6 +221,27 @@ def test_a_delete_names_the_version_that_was_shown(stub: ApiStub) -> None:
     asked = stub.asked[-1]
     assert (asked.method, asked.path) == ("POST", f"/manage/v1/delete/{NAME}")
     assert json.loads(asked.body) == {"version": "v-14"}
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "last", "sent"),
+    [
+        ((*DELETE, "--yes"), answer(state()), GONE, {"version": "v-14"}),
+        (("state", "undelete", NAME), MARKER, BACK, {"marker": "v-m"}),
+    ],
+    ids=["delete", "undelete"],
+)
+def test_a_reason_is_sent_if_it_was_given(
+    stub: ApiStub, command: tuple[str, ...], first: Reply, last: dict[str, Any], sent: dict[str, str]
+) -> None:
+    stub.reply(first, answer(last))
+    output(stub, *command, "--reason", "moved to network/new")
+    assert json.loads(stub.asked[-1].body) == {**sent, "reason": "moved to network/new"}
+
+    asked = len(stub.asked)
+    for wrong in ("", "two\nlines", 201 * "x"):
+        assert "--reason" in run(stub, *command, "--reason", wrong).stderr
+    assert len(stub.asked) == asked
 
 
 def test_a_terminal_is_asked_for_the_name(stub: ApiStub) -> None:
@@ -268,20 +298,12 @@ def test_what_is_not_done_is_told(
 
 
 def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
-    back = {
-        "name": NAME,
-        "version": "v-15",
-        "serial": 14,
-        "lineage": "2f1c8f3e",
-        "from_version": "v-14",
-        "from_time": "2026-11-20T14:00:00Z",
-    }
-    stub.reply(MARKER, answer(back), MARKER, answer(back))
+    stub.reply(MARKER, answer(BACK), MARKER, answer(BACK))
 
     text = output(stub, "state", "undelete", NAME)
 
     assert "back as version v-15 with serial 14: the content of version v-14, of 2026-11-20 14:00:00" in text
-    assert json.loads(output(stub, "state", "undelete", NAME, "--json")) == back
+    assert json.loads(output(stub, "state", "undelete", NAME, "--json")) == BACK
     assert stub.asked[0].path == f"/manage/v1/resolve/{NAME}?version=%40deleted"
     undone = json.dumps({"marker": "v-m"}).encode()
     assert (stub.asked[1].path, stub.asked[1].body) == (f"/manage/v1/undelete/{NAME}", undone)

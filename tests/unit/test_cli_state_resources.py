@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -105,6 +106,105 @@ def test_pages_without_end_are_not_followed(stub: ApiStub) -> None:
 
     assert "something else than the management API" in failure(stub, "state", "resources", NAME)
     assert len(stub.asked) == 3  # the last asks for the version
+
+
+# --- the attributes of one -----------------------------------------------------------------------
+
+
+def attributes(*shown: tuple[str, str | None, bool], **changed: object) -> dict[str, Any]:
+    return {
+        "name": NAME,
+        "version": "v-1",
+        "address": 'aws_instance.web["a"]',
+        "type": "aws_instance",
+        "provider": "registry.example/hashicorp/aws",
+        "tainted": False,
+        "values": True,
+        "attributes": [
+            {"path": path, "value": value, "sensitive": sensitive} for path, value, sensitive in shown
+        ],
+    } | changed
+
+
+@pytest.mark.parametrize(
+    ("options", "query"),
+    [
+        ([], {}),
+        (["--show-values"], {"values": ["true"]}),
+        (["--version", "v-7", "--show-values"], {"values": ["true"], "version": ["v-7"]}),
+    ],
+)
+def test_one_resource_is_asked_for_by_its_address(
+    stub: ApiStub, options: list[str], query: dict[str, list[str]]
+) -> None:
+    stub.reply(answer(attributes()))
+
+    shown = output(stub, "state", "resources", NAME, 'aws_instance.web["a"]', *options, "--json")
+
+    assert json.loads(shown) == attributes()
+    [asked] = stub.asked
+    path, _, sent = asked.path.partition("?")
+    assert path == f"/manage/v1/attributes/{NAME}"
+    assert parse_qs(sent) == {"address": ['aws_instance.web["a"]'], **query}
+
+
+def test_attributes_are_a_table_and_what_is_sensitive_stays_masked(stub: ApiStub) -> None:
+    stub.reply(answer(attributes(("ami", '"ami-1"', False), ("password", None, True), tainted=True)))
+
+    done = run(stub, "state", "resources", NAME, "aws_instance.web", "--show-values")
+
+    assert [" ".join(line.split()) for line in done.stdout.splitlines()] == [
+        'address aws_instance.web["a"]',
+        "type aws_instance",
+        "provider registry.example/hashicorp/aws",
+        "version v-1",
+        "note tainted: the next apply replaces it",
+        "",
+        "ATTRIBUTE VALUE",
+        'ami "ami-1"',
+        "password (sensitive)",
+    ]
+    assert "marks may be missing" in done.stderr
+
+
+def test_without_the_option_values_are_masked_and_it_says_so(stub: ApiStub) -> None:
+    stub.reply(answer(attributes(("ami", None, False), ("password", None, True), values=False)))
+
+    done = run(stub, "state", "resources", NAME, "aws_instance.web")
+
+    rows = [line.split() for line in done.stdout.splitlines()[-2:]]
+    assert rows == [["ami", "(masked)"], ["password", "(sensitive)"]]
+    assert "--show-values shows those" in done.stderr
+
+
+def test_an_address_that_is_not_there_is_told_with_the_nearest(stub: ApiStub) -> None:
+    no_resource = refusal(404, "no_resource", "There is no such resource.")
+    stub.reply(no_resource, listed(WEB, next_="more"), listed(DB, EUROPE))
+    line = failure(stub, "state", "resources", NAME, "aws_instance.wbe")
+    assert line == (
+        "holdfast: There is no such resource. The nearest addresses are: aws_instance.web, "
+        "module.europe.aws_instance.web."
+    )
+
+    for listing in (listed(encrypted=True), refusal(403, "not_allowed", "No."), listed(DB)):
+        stub.reply(no_resource, listing)
+        line = failure(stub, "state", "resources", NAME, "x")
+        assert line == "holdfast: There is no such resource."
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["--show-values"],
+        ["--version", "@12"],
+        ["aws_instance.web", "--type", "aws_instance"],
+        ["aws_instance.web", "--module", "module.eu"],
+    ],
+)
+def test_options_of_the_list_and_of_one_resource_are_not_mixed(stub: ApiStub, typed: list[str]) -> None:
+    done = run(stub, "state", "resources", NAME, *typed)
+
+    assert (done.returncode, stub.asked) == (2, [])
 
 
 # --- find ----------------------------------------------------------------------------------------
