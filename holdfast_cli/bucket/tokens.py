@@ -90,6 +90,15 @@ def read_all(session: "Session", stack: "Stack", progress: "Progress") -> Listin
     return Listing(sorted(valid, key=lambda token: token.id), lines)
 
 
+def ids(session: "Session", stack: "Stack") -> list[str]:
+    """Return the IDs of all tokens, also of those that expired or were revoked, in one request for many."""
+    from holdfast_cli.terminal.output import Progress
+
+    with as_lines(stack, outcome_unknown=_READ):
+        keys = _keys(open_bucket(session, stack), Progress())
+    return [key.removeprefix(_PREFIX).removesuffix(".json") for key in keys]
+
+
 def _read_all(
     client: "S3Client", stack: "Stack", progress: "Progress"
 ) -> tuple[list[Token], dict[str, bytes]]:

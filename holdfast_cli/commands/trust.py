@@ -34,7 +34,7 @@ team's AWS account, may do what to which states.""",
     renamed("add", "create"),
 )
 
-_NAME: Final = option("name", metavar="NAME", help="the record's name")
+_NAME: Final = option("name", type=rules.trust_name, metavar="NAME", help="the record's name")
 
 
 class _Fixed(argparse.Action):

@@ -268,6 +268,11 @@ def token_id(value: str) -> str:
     return value
 
 
+def trust_name(value: str) -> str:
+    """Return the name of a trust record; that it exists is known later."""
+    return value
+
+
 def unicode_text(value: str) -> str:
     """Check that a text is valid Unicode, and return it; other bytes cannot be written as JSON."""
     try:
