@@ -171,6 +171,27 @@ def rotate(
     return made[-1]
 
 
+def update(
+    session: "Session", stack: "Stack", token_id: str, *, description: str | None, owner: str | None
+) -> tuple[Token, Token]:
+    """Change a token's description or owner; None is no change. Return the record before and after.
+
+    Neither decides on access. So a retry after a concurrent change keeps what that change made.
+    """
+    look = f"check with `holdfast token show {token_id}` what its values are before you run it again."
+    with as_lines(stack, outcome_unknown=look, interrupted=look.capitalize()):
+        made: list[tuple[Token, Token]] = []
+
+        def decide(current: bytes | None) -> bytes | None:
+            token = _parse(current, stack.bucket, token_id)
+            after = tokens.update(token, description=description, owner=owner)
+            made.append((token, after))
+            return None if after == token else after.to_json()
+
+        change(open_bucket(session, stack), token_key(token_id), decide)
+    return made[-1]
+
+
 def revoke(session: "Session", stack: "Stack", token_id: str) -> Token:
     """Revoke a token for good, and return its record. The record of a revoked token is not changed again."""
     again = "run the command again until it says that the token is revoked."

@@ -116,12 +116,13 @@ def _options(typed: list[str], *names: str) -> argparse.Namespace:
 
 
 def _of_states(args: argparse.Namespace) -> Iterable[str]:
-    from holdfast.api import v1
     from holdfast_cli.api.sign_in import sign_in
 
     api = sign_in(args)
 
     def ask() -> list[str]:
+        from holdfast.api import v1  # it takes long to load, and kept names do without
+
         pages = api.follow(lambda cursor: api.get(v1.NamePage, "names", pattern="*", cursor=cursor))
         return [name for page in pages for name in page.names]
 

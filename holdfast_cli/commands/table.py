@@ -21,7 +21,7 @@ COMMANDS: Final = {
     "import": "move many states in from another backend",
     "activity": "show the audit events of the states in your scope",
     "console": "open the console in a browser, signed in",
-    "token": "create, show, rotate and revoke access tokens",
+    "token": "create, show, update, rotate and revoke access tokens",
     "trust": "let CI jobs and people sign in without a stored secret",
     "watch": "show what needs somebody, and enable the hourly probe",
     "audit": "show the events of the team's audit log",

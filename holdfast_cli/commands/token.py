@@ -1,4 +1,4 @@
-"""`holdfast token`: creates, lists, rotates and revokes access tokens."""
+"""`holdfast token`: creates, lists, updates, rotates and revokes access tokens."""
 
 import argparse
 from datetime import datetime
@@ -9,6 +9,7 @@ from holdfast.identity.records import written
 from holdfast.identity.tokens import DEFAULT_KEPT, DEFAULT_LIFETIME
 from holdfast_cli.api import deployed
 from holdfast_cli.config import arguments, cloud_config, rules, settings
+from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import grants as granted
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
@@ -150,6 +151,47 @@ def _show(args: argparse.Namespace) -> None:
         output.write_json(_document(token, now))
     else:
         output.write(output.listed(_fields(token, now)))
+
+
+@COMMAND.add(
+    "update",
+    "change the description or owner of an access token",
+    f"""\
+Change a token's description or owner. Its secret, grants and expiry stay: for other
+grants or networks create another token, then revoke this one. Locks and versions
+keep the owner that they were written with. {arguments.needs("read and write")}""",
+    """\
+  holdfast token update k2v9x0q7m3c1d8f5a6b4 --owner bea@example.com
+  holdfast token update k2v9x0q7m3c1d8f5a6b4 --description 'network pipeline' --json
+""",
+    _ID,
+    arguments.description(default=None),
+    arguments.owner(default=None),
+    arguments.TEAM,
+    arguments.as_json(),
+)
+def _update(args: argparse.Namespace) -> None:
+    from holdfast_cli.bucket import stack, tokens
+
+    if args.description is None and args.owner is None:
+        raise UsageError("There is nothing to change: name --description or --owner.")
+    session, found = stack.open_team(settings.resolve(args))
+    before, after = tokens.update(session, found, args.id, description=args.description, owner=args.owner)
+    which = f"the token {after.id} of the team {found.team}"
+    done = f"Nothing is changed: {which} had these values." if before == after else f"Updated {which}."
+    with output.after(done):
+        document = _document(after, session.clock.now()) if args.json else None
+        output.write_either(_changes(before, after, done), document)
+
+
+def _changes(before: "Token", after: "Token", done: str) -> str:
+    """Return the text `done`, followed by a line for each changed value with the old and the new one."""
+    values = (
+        ("description", before.description, after.description),
+        ("owner", before.owner, after.owner),
+    )
+    changed = [(name, f"{old or '-'} -> {new or '-'}") for name, old, new in values if old != new]
+    return f"{done}\n\n{output.listed(changed)}" if changed else done
 
 
 @COMMAND.add(

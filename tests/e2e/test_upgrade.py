@@ -42,7 +42,7 @@ SETTINGS: Final = f'[teams.{NAME}]\nkey = "kms"\nhistory = {{ days = 365, keep_v
 COMMANDS: Final = "commands.json"
 NEED_THE_STACK: Final = {"state unfreeze": "The deployed stack is older than this command"}
 """Commands of this version that need its stack, and how the line begins that says so."""
-LACKS: Final = {"trust show": "usage: holdfast trust "}
+LACKS: Final = {"token update": "usage: holdfast token ", "trust show": "usage: holdfast trust "}
 """The beginning of what the command of the release before says of commands that it lacks."""
 BROKEN: Final[dict[str, list[str]]] = {}
 """Members that the JSON of a command no longer has; CHANGELOG.md says so."""

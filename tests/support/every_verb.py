@@ -96,6 +96,7 @@ class Verbs:
         return (
             ("token", "list"),
             ("token", "show", self.token),
+            ("token", "update", self.token, "--owner", "Zoë"),
             ("trust", "create", record, "--role", "writer", *scope, *condition),
             ("trust", "show", record),
             ("trust", "update", record, "--role", "reader", *scope),

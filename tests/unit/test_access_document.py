@@ -67,7 +67,7 @@ def test_every_command_is_one_that_the_parser_takes(command: str) -> None:
 def test_the_page_has_commands_of_every_kind() -> None:
     kinds = {tuple(shlex.split(command)[1:3]) for command in commands()}
 
-    wanted = {("token", each) for each in ("create", "list", "show", "rotate", "revoke")}
+    wanted = {("token", each) for each in ("create", "list", "show", "update", "rotate", "revoke")}
     wanted |= {("trust", each) for each in ("create", "list", "show", "update", "remove")}
     assert wanted <= kinds
     assert {"login", "audit"} <= {kind[0] for kind in kinds}

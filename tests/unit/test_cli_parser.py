@@ -34,7 +34,7 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         ("token creat", " token", "there is no command 'creat'. Did you mean create?"),
         ("state undel network/prod", " state", "there is no command 'undel'. Did you mean undelete?"),
         ("help", "", "there is no command 'help'. Did you mean --help?"),
-        ("token x", " token", "no command 'x'. The commands are create, list, show, rotate, revoke."),
+        ("token x", " token", "no command 'x'. The commands are create, list, show, update, rotate, revoke."),
         # A misspelled required option is missing too, but the message is about its spelling.
         ("token create --role writer --scop x", " token create", "no option --scop. Did you mean --scope?"),
         ("token create --rol=writer", " token create", "there is no option --rol. Did you mean --role?"),

@@ -329,6 +329,56 @@ def test_a_rotation_that_the_bucket_does_not_decide_says_how_to_find_out(aws: Aw
     assert "holdfast_" not in line
 
 
+# --- update --------------------------------------------------------------------------------------
+
+
+def test_an_update_changes_only_what_was_named_and_shows_what_was_and_is(aws: Aws) -> None:
+    token, secret = make(aws)
+
+    text = aws.output("token", "update", token.id, "--owner", "Zoë")
+
+    assert text == f"Updated the token {token.id} of the team payments.\n\n  owner  - -> Zoë\n"
+    assert stored(aws, token) == replace(token, owner="Zoë")
+    assert takes(stored(aws, token), secret)
+    shown = json.loads(
+        aws.output("token", "update", token.id, "--owner", "", "--description", "CI", "--json")
+    )
+    assert (shown["owner"], shown["description"]) == ("", "CI")
+    assert stored(aws, token) == replace(token, description="CI")
+
+
+def test_an_update_without_a_change_writes_nothing(aws: Aws) -> None:
+    token, _ = make(aws)
+
+    with aws.faults(".json", Fault.SERVER_ERROR, times=1000) as s3:  # of writes
+        text = aws.output("token", "update", token.id, "--description", "pipeline", **s3)
+
+    assert text == f"Nothing is changed: the token {token.id} of the team payments had these values.\n"
+
+
+def test_an_update_keeps_a_revocation_and_a_rotation_that_were_faster(aws: Aws) -> None:
+    token, old = make(aws)
+
+    with aws.faults(".json", before=lambda: rotated_by_bob(aws, token)) as s3:
+        aws.output("token", "update", token.id, "--owner", "ada", **s3)
+    rotated = stored(aws, token)
+    assert (rotated.owner, rotated.rotated_by, takes(rotated, old)) == ("ada", "bob", True)
+
+    with aws.faults(".json", before=lambda: put(aws, revoked(rotated))) as s3:
+        aws.output("token", "update", token.id, "--owner", "bea", **s3)
+    assert (stored(aws, token).owner, takes(stored(aws, token), old)) == ("bea", False)
+
+
+@pytest.mark.parametrize("fault", [Fault.ANSWER_LOST, Fault.SERVER_ERROR_AFTERWARDS, Fault.NEVER_ARRIVES])
+def test_an_update_whose_answer_is_lost_is_recorded_all_the_same(aws: Aws, fault: Fault) -> None:
+    token, _ = make(aws)
+
+    with aws.faults(".json", fault) as s3:
+        aws.output("token", "update", token.id, "--owner", "ada", **s3)
+
+    assert stored(aws, token).owner == "ada"
+
+
 # --- revoke --------------------------------------------------------------------------------------
 
 

@@ -86,6 +86,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"{ADD} {FROM_AWS} --audience x": "go with --issuer",
     f"trust create Main --role writer --scope a {FROM_AWS}": "not a valid name of a trust record",
     "trust create": "NAME",
+    "token update k2v9x0q7m3c1d8f5a6b4": "name --description or --owner",
     "trust remove": "NAME",
     "trust update x": "--scope, --grant, --from, --description or --owner",
     f"{UPDATE} --issuer a=b": "create another record, then remove",

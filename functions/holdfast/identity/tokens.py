@@ -221,6 +221,18 @@ def lifetime(token: Token) -> timedelta | None:
     return None if token.expires is None else token.expires - (token.rotated or token.created)
 
 
+def update(token: Token, *, description: str | None, owner: str | None) -> Token:
+    """Return the token with another description or owner; None means no change.
+
+    Raise `ValueError` for an owner that cannot be shown to others.
+    """
+    return replace(
+        token,
+        description=token.description if description is None else description,
+        owner=token.owner if owner is None else records.owner(owner),
+    )
+
+
 def revoke(token: Token, *, revoked_by: str, now: datetime) -> Token:
     """Return the token, permanently revoked; a revoked token is returned unchanged."""
     if token.revoked is not None:
