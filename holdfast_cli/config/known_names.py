@@ -23,7 +23,7 @@ def key(*parts: object) -> str:
 
 
 def read(wanted: str) -> list[str] | None:
-    """Return the names that were kept under a key; None if they are too old, or if there are none."""
+    """Return the names that were kept under a key; None if it has no names, or if they are too old."""
     kept = _fresh().get(wanted)
     return kept["names"] if kept else None
 

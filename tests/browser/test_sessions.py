@@ -61,7 +61,7 @@ def console_command(team: Team, folder: Path) -> Iterator[str]:
     program.write_text(f"#!/bin/sh\nprintf %s \"$1\" > '{asked}.new' && mv '{asked}.new' '{asked}'\n")
     program.chmod(0o700)
     environment = {**team.environment, "BROWSER": f"{program} %s", **sign_in(team, team.token("reader"))}
-    command = (HOLDFAST, "console", "--yes", "--address", team.direct_address)
+    command = (HOLDFAST, "console", "network/prod", "--yes", "--address", team.direct_address)
     process = subprocess.Popen(command, env=environment)
     try:
         wait_until(asked.exists, "the browser is started")
@@ -88,7 +88,7 @@ def test_holdfast_console_hands_a_session_over_that_is_in_no_address_and_no_hist
         tab = opened.value
         expect(tab.get_by_role("main")).to_contain_text(f"Sign in as token:{token.username}?")
         tab.get_by_role("button", name="Sign in").click()
-        expect(tab.get_by_role("link", name="network/prod")).to_be_visible()
+        expect(tab.get_by_role("heading", name="network/prod")).to_be_visible()
         expect(page.get_by_role("status")).to_contain_text("The console has your credentials.")
         assert token.password not in tab.url
     assert not Path(url2pathname(urlsplit(local).path)).exists()

@@ -253,7 +253,7 @@ def use_import(maintainer: Operator, team: Team, home: Path) -> Iterator[Said]:
     plan.write_text(
         maintainer.ok("import", "plan", f"s3://{bucket}", "--map", f"{{key}}.tfstate={NAME}/{{key}}")
     )
-    for step in ("run", "check", "close", "open"):
+    for step in ("run", "check", "close", "reopen"):
         yield from use(maintainer, ("import", step, str(plan)))
 
 

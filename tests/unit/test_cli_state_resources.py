@@ -178,18 +178,18 @@ def test_without_the_option_values_are_masked_and_it_says_so(stub: ApiStub) -> N
 
 
 def test_an_address_that_is_not_there_is_told_with_the_nearest(stub: ApiStub) -> None:
-    no_resource = refusal(404, "no_resource", "There is no such resource.")
+    no_resource = refusal(404, "no_resource", "The resource is unknown.")
     stub.reply(no_resource, listed(WEB, next_="more"), listed(DB, EUROPE))
     line = failure(stub, "state", "resources", NAME, "aws_instance.wbe")
     assert line == (
-        "holdfast: There is no such resource. The nearest addresses are: aws_instance.web, "
+        "holdfast: The resource is unknown. The nearest addresses are: aws_instance.web, "
         "module.europe.aws_instance.web."
     )
 
     for listing in (listed(encrypted=True), refusal(403, "not_allowed", "No."), listed(DB)):
         stub.reply(no_resource, listing)
         line = failure(stub, "state", "resources", NAME, "x")
-        assert line == "holdfast: There is no such resource."
+        assert line == "holdfast: The resource is unknown."
 
 
 @pytest.mark.parametrize(
