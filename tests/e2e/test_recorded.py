@@ -195,6 +195,9 @@ def use_http(client: Client, anybody: Client) -> None:
     client.write(state, documents.state(1), documents.lock_id(info))
     client.read(state)
     client.outputs(state)
+    fruit = json.loads(documents.state(2)) | {"resources": [FRUIT]}
+    client.write(state, json.dumps(fruit).encode(), documents.lock_id(info))
+    client.request("GET", f"/manage/v1/attributes/{state}?address=terraform_data.apple&values=true")
     client.unlock(state, info)
     client.lock(state, info)
     client.request("POST", f"/unlocks/{state}", info)
