@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from holdfast.access import claimed, named, proved_and_claimed
+from holdfast.access import ANOTHER_PROGRAM, claimed, named, proved_and_claimed
 from holdfast.api import form
 from holdfast.api.form import Document
 from holdfast_cli.terminal import output
@@ -11,6 +11,16 @@ from holdfast_cli.terminal import output
 if TYPE_CHECKING:
     from holdfast.api import v1
 
+_OPERATIONS: Final = {
+    "OperationTypeApply": "apply",
+    "OperationTypePlan": "plan",
+    "OperationTypeRefresh": "refresh",
+    "state-push": "push",
+    "state-mv": "mv",
+    "state-rm": "rm",
+    "state-replace-provider": "replace-provider",
+}
+"""An operation as Terraform and OpenTofu name it -> the word for people."""
 _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
 
@@ -38,6 +48,34 @@ def moment(document: Document, name: str, now: datetime | None = None) -> str:
     """Format a time of a document for a sentence: empty if absent, unchanged if it is not a valid time."""
     time = getattr(document, name)
     return output.moment(time, now) if time else form.text(document.raw.get(name))
+
+
+def age(document: Document, name: str, now: datetime) -> str:
+    """Format a time of a document as its age, such as `5 min ago`; else as `word` does."""
+    time = getattr(document, name)
+    return output.ago(time, now) if time else word(document, name)
+
+
+def operation(text: str | None) -> str:
+    """Return the client's operation in words; another text is returned unchanged.
+
+    >>> operation("OperationTypeApply"), operation("state-push"), operation("restore")
+    ('apply', 'push', 'restore')
+    """
+    return _OPERATIONS.get(text or "", text or "")
+
+
+def person(principal: str | None, owner: str | None, who: str | None) -> str:
+    """Return who did something in one name: the owner of the credentials, else what the client says.
+
+    What the client says is in quotes, because it proves nothing. Without both it is the principal.
+
+    >>> person("token:x", "bea@example.com", "bea@desk"), person("token:x", None, "bea@desk")
+    ('bea@example.com', '"bea@desk"')
+    """
+    if owner:
+        return owner
+    return claimed(who) if who and who != principal else principal or ANOTHER_PROGRAM
 
 
 def whole(number: int | None) -> str:
@@ -103,6 +141,25 @@ def lock_words(lock: "v1.Lock | None", now: datetime | None = None) -> str:
     if freeze.ended:
         return f"freeze ended {word(freeze, 'until', now)}: {freeze.reason}"
     return freeze_words(freeze, now)
+
+
+def lock_brief(lock: "v1.Lock | None", now: datetime) -> str:
+    """Describe a lock or a freeze with ages and one name; None becomes the empty string."""
+    if lock is None:
+        return ""
+    freeze = lock.freeze
+    if freeze is None:
+        held = f" {output.span(lock.since, now)}" if lock.since else ""
+        return f"locked{held}, {person(lock.principal, lock.owner, lock.who)}"
+    if freeze.ended:
+        return f"freeze ended {age(freeze, 'until', now)}: {freeze.reason}"
+    return freeze_brief(freeze, now)
+
+
+def freeze_brief(freeze: "v1.PlacedFreeze", now: datetime) -> str:
+    """Describe a freeze that has not ended, with the time that is left."""
+    ends = age(freeze, "until", now)
+    return f"frozen{f', ends {ends}' if ends else ''}: {freeze.reason}"
 
 
 def freeze_words(freeze: "v1.PlacedFreeze", now: datetime | None = None) -> str:

@@ -109,7 +109,7 @@ class Log:
                         if matches(line.event, search):
                             found.setdefault(line.id, line.event)
                     if progress:
-                        progress.show(f"{len(found)} events so far in {name}")
+                        progress.count(len(found), None, f"events read in {name}")
             except ClientError as error:
                 if code_of(error) != "ResourceNotFoundException":
                     raise

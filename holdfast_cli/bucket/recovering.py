@@ -367,7 +367,7 @@ def _for_each(
         futures = [pool.submit(work, item) for item in items]
         with progress:
             for number, done in enumerate(as_completed(futures), start=1):
-                progress.show(f"{number} of {len(items)} {what}")
+                progress.count(number, len(items), what)
                 yield done.result()
     finally:
         pool.shutdown(cancel_futures=True)

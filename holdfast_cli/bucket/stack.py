@@ -11,7 +11,7 @@ from holdfast import team as names
 from holdfast_cli.bucket.aws_errors import NOT_OF_AWS, as_command_errors, code_of
 from holdfast_cli.clock import Clock
 from holdfast_cli.config.profiles import Settings
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -133,7 +133,7 @@ def _only(cloudformation: "CloudFormationClient") -> "StackTypeDef":
         )
     if len(stacks) > 1:
         teams = ", ".join(sorted(_team(stack) for stack in stacks))
-        raise CommandError(
+        raise UsageError(
             f"There are several teams here: name one of {teams} with --team, HOLDFAST_TEAM or a profile "
             "(`holdfast configure`)."
         )

@@ -119,7 +119,7 @@ def _read_all(
     try:
         reads = {pool.submit(read_body, key): key for key in keys}
         for count, done in enumerate(as_completed(reads), start=1):
-            progress.show(f"Reading tokens: {count} of {len(keys)}")
+            progress.count(count, len(keys), "tokens read")
             body = done.result()
             if body is None:
                 continue  # removed after it was listed

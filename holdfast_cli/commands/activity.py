@@ -68,7 +68,7 @@ class _Activity:
 @COMMAND.define(
     """\
 Show the events of the audit trail about one state, or about all in your scope,
-oldest first. It takes the role auditor or maintainer, and no AWS credentials;
+oldest first. It needs the role auditor or maintainer, and no AWS credentials;
 `holdfast audit` shows the whole trail, and needs them.
 
 --follow searches every 5 seconds. It shows each event once, also if it arrives up
@@ -84,6 +84,7 @@ to 10 minutes late. It leaves out activity.read, as its own searches are, unless
 """,
     audit.selection(_SINCE, _LIMIT),
     arguments.API,
+    arguments.LONG,
     arguments.as_json("one JSON array; with --follow one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
@@ -96,7 +97,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.json:
         output.write_json(shown)
     elif shown:
-        output.write(audit.table(shown, activity.now()))
+        output.write(audit.table(shown, activity.now(), args))
     else:
         output.write(
             output.wrapped(

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -13,6 +13,7 @@ from holdfast import timestamp
 from holdfast.access import claimed, named
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
+from holdfast_cli.api.state_texts import operation, person
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import output
@@ -40,6 +41,11 @@ NOT_DETAILS = frozenset(
     }
 )
 """The fields that have their own column, and the fields that only --json shows."""
+
+_LONGEST_DETAIL: Final = 60
+"""How many characters of a detail the brief table has."""
+_TELLING = ("error", "reason", "operation", "trust")
+"""The brief table shows the first of these fields that an event has."""
 
 COMMAND = Command()
 
@@ -170,6 +176,7 @@ for the local AWS: set -a; . .local/aws.env; set +a.""",
     ),
     renamed("--state", "the argument STATE"),
     arguments.TEAM,
+    arguments.LONG,
     arguments.as_json("one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
@@ -192,7 +199,7 @@ def _run(args: argparse.Namespace) -> None:
         if events:
             output.write("\n".join(json.dumps(event) for event in events))
     elif events:
-        output.write(table(events, log.now()))
+        output.write(table(events, log.now(), args))
     else:
         output.write(
             f"The audit log of the team {team} has no matching event since {output.moment(search.since)}; "
@@ -234,7 +241,8 @@ def follow(
     """Print new events as they arrive, until Ctrl-C. `pause` is the time between two searches in seconds."""
     from holdfast_cli.bucket import audit
 
-    form = json.dumps if args.json else _line
+    brief = output.is_brief(long=args.long)
+    form = json.dumps if args.json else _brief_line if brief else _line
     following = audit.Following(source, search)
     count = args.limit if args.limit or args.since else 0
     events = following.begin(count, output.Progress())
@@ -257,16 +265,47 @@ def follow(
 
 def _line(event: Mapping[str, Any]) -> str:
     """Return an event as one line, not padded to columns. For a terminal, the line is wrapped at spaces."""
-    time_, kind, *rest = (output.plain(text) or "-" for text in _cells(event))
+    return _joined(_cells(event))
+
+
+def _brief_line(event: Mapping[str, Any]) -> str:
+    """Return an event as `_line` does, with the exact time: it stays on the screen, where an age would not
+    stay true."""
+    return _joined([_time(event, None), *_brief(event)])
+
+
+def _joined(cells: Iterable[str]) -> str:
+    time_, kind, *rest = (output.plain(text) or "-" for text in cells)
     line = "  ".join([time_, f"{kind:<{_EVENT_WIDTH}}", *rest])
     return output.wrapped(line, hanging=2)
 
 
-def table(events: Sequence[Mapping[str, Any]], now: datetime) -> str:
-    """Return events of the audit trail as a table, with their ages."""
+def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Namespace) -> str:
+    """Return events of the audit trail as a table, with their ages; brief unless --long is given."""
+    if output.is_brief(long=args.long):
+        rows = [[_age(event, now), *_brief(event)] for event in events]
+        return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), rows)
     rows = [_cells(event, now) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)
+
+
+def _brief(event: Mapping[str, Any]) -> list[str]:
+    """Return an event's name, who did it, the state, and the one detail that tells most."""
+    client = "" if event.get("held_by") else _text(event, "who")  # with `held_by` it is the holder's
+    principal = _text(event, "principal") or _text(event, "subject")
+    who = person(principal, _text(event, "owner"), client) if principal else ""
+    detail = next((text for name in _TELLING if (text := _text(event, name))), "")
+    if not detail and (serial := _text(event, "serial")):
+        detail = f"serial {serial}"
+    return [_text(event, "event"), who, _text(event, "state"), output.cut(operation(detail), _LONGEST_DETAIL)]
+
+
+def _age(event: Mapping[str, Any], now: datetime) -> str:
+    try:
+        return output.span(timestamp.parse(_text(event, "time")), now)
+    except ValueError:
+        return _text(event, "time")
 
 
 def _cells(event: Mapping[str, Any], now: datetime | None = None) -> list[str]:

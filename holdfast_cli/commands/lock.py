@@ -11,10 +11,14 @@ from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
     client_says,
     colour,
+    freeze_brief,
     freeze_words,
     holder,
+    lock_brief,
     lock_fields,
     lock_words,
+    operation,
+    person,
     word,
 )
 from holdfast_cli.config import arguments, rules
@@ -54,6 +58,7 @@ frozen patterns that your scope covers whole.""",
         help="only those that have been held for longer, as 1h",
     ),
     arguments.API,
+    arguments.LONG,
     arguments.as_json("one JSON array, where a frozen pattern has `pattern` and no `name`"),
 )
 def _list(args: argparse.Namespace) -> None:
@@ -80,6 +85,10 @@ def _list(args: argparse.Namespace) -> None:
         return
     now = api.now()
     colours = ["cyan" if isinstance(one, v1.PatternFreeze) else colour(one) for one in locks]
+    if output.is_brief(long=args.long):
+        rows = [_brief_row(lock, now) for lock in locks]
+        output.write(output.table(("STATE", "HELD", "BY", "FOR"), rows, colours))
+        return
     rows = [_row(lock, now) for lock in locks]
     output.write(output.table(("STATE", "SINCE", "HELD BY", "CLIENT SAYS", "FOR", "ID"), rows, colours))
 
@@ -98,6 +107,18 @@ def _row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[str]:
         return [lock.pattern, since, named(lock.by, lock.owner or ""), "", freeze_words(lock, now), lock.id]
     what = lock_words(lock, now) if lock.freeze else lock.operation
     return [lock.name, since, holder(lock), client_says(lock), what, lock.id]
+
+
+def _brief_row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[str]:
+    from holdfast.api import v1
+
+    held = output.span(lock.since, now) if lock.since else word(lock, "since")
+    if isinstance(lock, v1.PatternFreeze):
+        return [lock.pattern, held, person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
+    if lock.freeze:
+        by = person(lock.freeze.by or lock.principal, lock.owner, "")
+        return [lock.name, held, by, lock_brief(lock, now)]
+    return [lock.name, held, person(lock.principal, lock.owner, lock.who), operation(lock.operation)]
 
 
 @COMMAND.add(

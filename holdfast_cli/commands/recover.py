@@ -166,10 +166,11 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
 def _write_before(old: "Side", stale: "Sequence[ReplicaLock]", now: "datetime", *, is_fenced: bool) -> None:
     lines = [_fenced(old)] if is_fenced else []
     if stale:
+        written = output.ago if output.is_brief(long=False) else output.word
         rows = [
             (
                 entry.name.value,
-                output.word(entry.lock.version.last_modified, now),
+                written(entry.lock.version.last_modified, now),
                 entry.lock.holder,
                 entry.lock.info.who,
                 entry.lock.info.id,

@@ -13,10 +13,14 @@ from holdfast_cli import private_file
 from holdfast_cli.api import state_versions, version_reference
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
+    age,
     colour,
+    lock_brief,
     lock_fields,
     lock_words,
     moment,
+    operation,
+    person,
     size,
     status_words,
     whole,
@@ -30,12 +34,15 @@ from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from holdfast.api import v1
 
 _LIMIT: Final = 20
 """The number of versions that `history` shows by default: one page of the API."""
+
+_LONGEST_LOCK: Final = 60
+"""How many characters about a lock the brief list has: the reason of a freeze may have 200."""
 
 
 COMMAND = Command(
@@ -92,6 +99,7 @@ def _version(name: str, metavar: str, default: str) -> Option:
         help="only those that were last written, or deleted, longer ago, as 30d",
     ),
     arguments.API,
+    arguments.LONG,
     arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
@@ -107,7 +115,7 @@ def _list(args: argparse.Namespace) -> None:
         output.write_json([item.raw for item in states])
     elif states:
         heading = "DELETED" if args.deleted else "DECLARED" if args.declared else "MODIFIED"
-        output.write(_table_of_states(states, heading, api.now()))
+        output.write(_table_of_states(states, heading, api.now(), brief=output.is_brief(long=args.long)))
     else:
         output.write("No states found in your scope.")
 
@@ -138,13 +146,17 @@ def _is_wanted(item: "v1.StateItem", args: argparse.Namespace, now: datetime) ->
     )
 
 
-def _table_of_states(states: "list[v1.StateItem]", modified: str, now: datetime) -> str:
+def _table_of_states(states: "list[v1.StateItem]", modified: str, now: datetime, *, brief: bool) -> str:
+    written, held = (age, _held) if brief else (word, lock_words)
     rows = [
-        [item.name, size(item.size), word(item, "modified", now), lock_words(item.lock, now)]
-        for item in states
+        [item.name, size(item.size), written(item, "modified", now), held(item.lock, now)] for item in states
     ]
     headings = ("STATE", "SIZE", modified, "LOCK")
     return output.table(headings, rows, [colour(item.lock) for item in states])
+
+
+def _held(lock: "v1.Lock | None", now: datetime) -> str:
+    return output.cut(lock_brief(lock, now), _LONGEST_LOCK)
 
 
 @COMMAND.add(
@@ -207,7 +219,7 @@ def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]
     """\
 Show the versions of a state, newest first: who wrote which, and whether it was
 acknowledged. A version that was never acknowledged is of a writer who was refused.
-Takes the role reader or auditor.""",
+Needs the role reader or auditor.""",
     """\
   holdfast state history network/prod
   holdfast state history network/prod --limit 100
@@ -225,6 +237,7 @@ Takes the role reader or auditor.""",
         option("--all", action="store_true", help="all versions"),
     ),
     arguments.API,
+    arguments.LONG,
     arguments.as_json("one JSON array"),
 )
 def _history(args: argparse.Namespace) -> None:
@@ -237,7 +250,8 @@ def _history(args: argparse.Namespace) -> None:
     if args.json:
         output.write_json([version.raw for version in versions])
     elif versions:
-        output.write(_table_of_versions(versions, api.now()))
+        brief = output.is_brief(long=args.long)
+        output.write((_brief_history if brief else _table_of_versions)(versions, api.now()))
     else:
         output.write(output.wrapped(f"The state {args.state} has no versions."))
     if not args.all and len(versions) == args.limit:
@@ -262,6 +276,33 @@ def _table_of_versions(versions: "list[v1.Version]", now: datetime) -> str:
     return output.table(headings, rows)
 
 
+def _brief_history(versions: "list[v1.Version]", now: datetime) -> str:
+    serials = {version.version: version.serial for version in versions}
+    rows = [
+        [
+            whole(version.serial),
+            age(version, "time", now),
+            "deleted" if version.delete_marker else operation(version.operation),
+            person(version.principal, version.owner, version.who) if writer(version) else "",
+            _brief_note(version, serials),
+        ]
+        for version in versions
+    ]
+    return output.table(("SERIAL", "WRITTEN", "WHAT", "BY", "NOTE"), rows)
+
+
+def _brief_note(version: "v1.Version", serials: "Mapping[str, int | None]") -> str:
+    from holdfast.api import v1
+
+    restored = ""
+    if version.restored_from:
+        serial = serials.get(version.restored_from)
+        restored = "restored" if serial is None else f"restored from serial {serial}"
+    status = "" if version.status == v1.ACKNOWLEDGED else status_words(version.status)
+    notes = ", ".join(filter(None, ("current" if version.current else "", status, restored)))
+    return ": ".join(filter(None, (notes, version.reason)))
+
+
 def _status(version: "v1.Version") -> str:
     status = "deleted" if version.delete_marker else status_words(version.status)
     return ", ".join(filter(None, ("current" if version.current else "", status)))
@@ -278,7 +319,7 @@ def _note(version: "v1.Version") -> str:
     f"""\
 Show which resources, attributes and outputs differ between two versions of a
 state. Without TO it is the current version, without FROM the version before TO.
-Takes the role reader.
+Needs the role reader.
 
 Values are masked unless --show-values; with it, what the state marks sensitive
 stays masked. A state does not know everything that a provider's schema calls
@@ -304,11 +345,12 @@ they differ. A command line that is wrong ends with 2 too, without output.
     ),
     option("--exit-code", action="store_true", help="end with 0 if nothing differs, and with 2 if it does"),
     arguments.API,
+    arguments.LONG,
     arguments.as_json(),
 )
 def _diff(args: argparse.Namespace) -> None:
     try:
-        differences = _read_differences(args)
+        differences, now = _read_differences(args)
     except UsageError as failure:
         if args.exit_code:  # 2 says that they differ
             raise CommandError(f"{failure}") from failure
@@ -316,21 +358,23 @@ def _diff(args: argparse.Namespace) -> None:
     if args.json:
         output.write_json(differences.raw)
     else:
-        output.write(state_diff.text(differences.raw))
+        output.write(state_diff.text(differences.raw, now if output.is_brief(long=args.long) else None))
     if args.exit_code:
         _end_with_difference(args, differences)
 
 
-def _read_differences(args: argparse.Namespace) -> "v1.Differences":
+def _read_differences(args: argparse.Namespace) -> "tuple[v1.Differences, datetime]":
+    """Return the differences, and the time by the API's clock."""
     from holdfast.api import v1
 
     api = sign_in(args)
     older, current = state_versions.exact_id(api, args.state, args.from_)
     newer, _ = state_versions.exact_id(api, args.state, args.to)
     values = "true" if args.show_values else None
-    return api.get(
+    differences = api.get(
         v1.Differences, "diff", args.state, **{"from": older, "to": newer or current}, values=values
     )
+    return differences, api.now()
 
 
 def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences") -> None:
@@ -347,7 +391,7 @@ def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences"
     "get",
     "print the content of a state",
     f"""\
-Print a version of a state as it is stored, by default the current one. Takes the
+Print a version of a state as it is stored, by default the current one. Needs the
 role reader; the role outputs gets it reduced to its outputs.
 
 {version_reference.HELP}""",

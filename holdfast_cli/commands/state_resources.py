@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from holdfast.api import v1
     from holdfast_cli.api.management import Api
 
+_FOLDED_FROM = 6
+"""How many lines about its hits a state has at most on a terminal: the last line counts the others."""
 _WHY = {
     "too_large": "too large",
     "encrypted": "encrypted by its client",
@@ -39,7 +41,7 @@ def _prefix(value: str) -> str:
     "list the resources of a state, or show one",
     f"""\
 Show the addresses of the resources and data sources in the current version of a
-state, their providers, and which are tainted or deposed. Takes the role reader.
+state, their providers, and which are tainted or deposed. Needs the role reader.
 
 With an ADDRESS, as the list has it, show the attributes of that resource. Values are
 masked unless --show-values; with it, what the state marks sensitive stays masked. Only
@@ -194,7 +196,7 @@ def _note(resource: "v1.Resource") -> str:
 Show which states have a resource: by WORD, a part of its address; by its whole type;
 or by the whole value of its attribute id, arn, self_link or urn, unless the
 state marks that as sensitive. No attributes are shown, and none of the others is
-compared. Takes the role reader, for each state.
+compared. Needs the role reader, for each state.
 
 It reads each state, except those above 16 MB and encrypted ones, and names the
 states that it did not search.""",
@@ -220,6 +222,7 @@ states that it did not search.""",
         "--prefix", type=_prefix, metavar="PREFIX", help="only in states whose names begin so, as network/"
     ),
     arguments.API,
+    arguments.LONG,
     arguments.as_json(),
 )
 def _find(args: argparse.Namespace) -> None:
@@ -239,16 +242,38 @@ def _find(args: argparse.Namespace) -> None:
         output.write_json(found)
         return
     rows = [[state.name, each.address, _note(each)] for state in states for each in state.resources]
-    if rows:
-        output.write(output.table(("STATE", "ADDRESS", "NOTE"), rows))
-    else:
+    brief = output.is_brief(long=args.long)
+    if not rows:
         output.write(f"None of the {searched - len(skipped)} searched states has such a resource.")
-    for state in states:
+    elif brief:
+        output.write("\n".join(line for state in states for line in _group(state)))
+    else:
+        output.write(output.table(("STATE", "ADDRESS", "NOTE"), rows))
+    for state in () if brief else states:
         if more := (state.matches or 0) - len(state.resources):
             output.tell(f"holdfast: {state.name} has {more} more; `holdfast state resources {state.name}`.")
     for each in skipped:
         why = _WHY.get(each.why, each.why)
         output.tell(f"holdfast: {each.name} was not searched: it is {why} ({size(each.size)}).")
+
+
+def _group(state: "v1.FoundState") -> "Iterator[str]":
+    """Yield the lines about the hits in a state: its name, the first hits, and how many more there are."""
+    count = max(state.matches or 0, len(state.resources))
+    yield output.wrapped(
+        output.plain(f"{state.name}: {'1 resource' if count == 1 else f'{count} resources'}")
+    )
+    shown = state.resources if count <= _FOLDED_FROM else state.resources[: _FOLDED_FROM - 1]
+    for each in shown:
+        note = f"  ({note})" if (note := _note(each)) else ""
+        yield output.wrapped(output.plain(f"{each.address}{note}"), head="  ", hanging=2)
+    if more := count - len(shown):
+        then = (
+            "--long shows them"
+            if count == len(state.resources)
+            else f"`holdfast state resources {state.name}`"
+        )
+        yield output.wrapped(output.plain(f"and {more} more: {then}"), head="  ", hanging=2)
 
 
 def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
@@ -268,7 +293,9 @@ def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
                 searched += page.searched or 0
                 of = "" if page.left is None else f" of {searched + page.left}"
                 done = f"{searched}{of} states searched"
-                progress.show(done)
+                progress.count(
+                    searched, None if page.left is None else searched + page.left, "states searched"
+                )
                 yield page
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"{done}, and what was found is not shown.")

@@ -15,6 +15,8 @@ from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.identity.tokens import Token
     from holdfast_cli.bucket.stack import Stack
 
@@ -107,6 +109,7 @@ List the access tokens that are valid, never with a secret.
 """,
     option("--all", action="store_true", help="expired and revoked ones too"),
     arguments.TEAM,
+    arguments.LONG,
     arguments.as_json("one JSON array"),
 )
 def _list(args: argparse.Namespace) -> None:
@@ -119,7 +122,7 @@ def _list(args: argparse.Namespace) -> None:
     if args.json:
         text = output.as_json([_document(token, now) for token in shown])
     elif shown:
-        text = _table(shown, now)
+        text = _table(shown, now, brief=output.is_brief(long=args.long))
     else:
         hidden = len(listing.tokens)
         other = f"; {hidden} expired or revoked: --all shows them" if hidden else ""
@@ -367,19 +370,26 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
     return fields
 
 
-def _table(shown: "list[Token]", now: datetime) -> str:
-    restricted = any(token.networks for token in shown)
-    rows = [
-        [
-            token.id,
-            *granted.cells(token.grants),
-            output.word(token.expires, now) if token.expires else "never",
-            token.status(now),
-            token.owner,
-            *([token.networks] if restricted else []),
-            token.description,
+def _table(shown: "list[Token]", now: datetime, *, brief: bool) -> str:
+    """Return the tokens as a table. If it is brief, it lacks a column that says nothing of any of them."""
+    moment = output.ago if brief else output.word
+    columns: dict[str, Sequence[str | Sequence[str]]] = {
+        "ID": [token.id for token in shown],
+        "ROLE": [granted.cells(token.grants)[0] for token in shown],
+        "SCOPE": [granted.cells(token.grants)[1] for token in shown],
+        "EXPIRES": [moment(token.expires, now) if token.expires else "never" for token in shown],
+        "STATUS": [token.status(now) for token in shown],
+        "OWNER": [token.owner for token in shown],
+        "FROM": [token.networks for token in shown],
+        "DESCRIPTION": [token.description for token in shown],
+    }
+    left_out = set() if any(columns["FROM"]) else {"FROM"}
+    if brief:
+        columns["DESCRIPTION"] = [
+            "" if each.description == each.owner else each.description for each in shown
         ]
-        for token in shown
-    ]
-    headings = ("ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "OWNER", *(["FROM"] if restricted else []))
-    return output.table((*headings, "DESCRIPTION"), rows)
+        left_out |= {name for name, cells in columns.items() if not any(cells)}
+        if set(columns["STATUS"]) == {"active"}:
+            left_out.add("STATUS")
+    names = [name for name in columns if name not in left_out]
+    return output.table(names, list(zip(*(columns[name] for name in names), strict=True)))

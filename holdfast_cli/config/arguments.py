@@ -97,6 +97,12 @@ NOTED_REASON: Final = option(
 """An optional reason of a change that nobody else is shown with the state."""
 
 
+LONG: Final = option(
+    "--long", action="store_true", help="IDs and exact times on a terminal too, as elsewhere"
+)
+"""An option for a list that is brief on a terminal."""
+
+
 def needs(access: str) -> str:
     """Return the sentence of the help on the AWS credentials that a command needs; it begins a line."""
     return f"""\

@@ -91,7 +91,7 @@ def _look(s3: "S3Client", bucket: str, owner: str) -> tuple[list[_Object], list[
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
         for count, seen in enumerate(pool.map(look, listed), start=1):
-            progress.show(f"Looking at objects: {count} of {len(listed)}")
+            progress.count(count, len(listed), "objects looked at")
             if seen:
                 objects.append(seen)
     finally:

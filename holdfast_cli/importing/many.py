@@ -13,8 +13,6 @@ from holdfast_cli.terminal.output import Progress
 LOCKED: Final = "locked"
 """The word for a state with a lock of somebody else."""
 
-_BAR: Final = 24
-"""Cells of the progress bar."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -62,9 +60,7 @@ def for_each(items: Sequence[_T], work: Callable[[_T], _R], verb: str) -> list[_
         futures = [pool.submit(work, item) for item in items]
         try:
             for number, _ in enumerate(as_completed(futures), start=1):
-                filled = number * _BAR // len(items)
-                bar = "#" * filled + "-" * (_BAR - filled)
-                progress.show(f"[{bar}] {number} of {len(items)} states {verb}")
+                progress.count(number, len(items), f"states {verb}")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

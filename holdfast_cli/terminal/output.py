@@ -25,10 +25,16 @@ _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
 """The space between two columns."""
-_WORD = re.compile(r"\((?:in )?\d+ (?:d|h|min|s)(?: ago)?\)|(?:[^\s`]|`[^`]*`|`)+")
+_PADDED = 2 / 3
+"""The part of a terminal's width that the padded columns of `flowing` take at most, if not all fit."""
+_WORD = re.compile(r"\(?(?:\bin )?\b\d+ (?:d|h|min|s)\b(?: ago\b)?[),.:;]*|(?:[^\s`]|`[^`]*`|`)+")
 """A part of a text in which no line breaks: an age, and a command in backquotes, to be copied as a whole."""
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Seconds of the units in which an age is shown."""
+_BAR: Final = 20
+"""The length of the bar that shows how much is done."""
+_MINUTES_FROM: Final = 120
+"""Seconds from which the time left is shown in minutes."""
 _PROGRESS_AFTER = 2.0
 """Seconds before progress is first shown."""
 
@@ -95,16 +101,22 @@ def after(done: str | Callable[[], str]) -> Iterator[None]:
         raise
 
 
+def is_brief(*, long: bool) -> bool:
+    """Return whether rows have ages instead of times and no IDs: on a terminal, unless --long is given."""
+    return sys.stdout.isatty() and not long
+
+
 def tell(line: str) -> None:
     """Print a line on standard error."""
     _to_standard_error(f"{wrapped(plain(line), stream=sys.stderr)}\n")
 
 
-def complain(message: object) -> None:
-    """Print on standard error why the command failed."""
+def complain(message: object, steps: Sequence[str] = ()) -> None:
+    """Print on standard error why the command failed, and below it lines that say what to type."""
     name = "holdfast:"
     line = wrapped(plain(f"{name} {message}"), stream=sys.stderr)
-    _to_standard_error(f"{coloured(name, 'red', sys.stderr)}{line.removeprefix(name)}\n")
+    below = "".join(f"  {step}\n" for step in steps)
+    _to_standard_error(f"{coloured(name, 'red', sys.stderr)}{line.removeprefix(name)}\n{below}")
 
 
 @contextmanager
@@ -167,6 +179,15 @@ def some(texts: Sequence[str], most: int) -> str:
     return f"{', '.join(texts[:most])}{more}"
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text of at most `most` characters, with `…` in place of what is left out.
+
+    >>> cut("incident 4711", 10)
+    'incident…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def moment(time_: datetime, now: datetime | None = None) -> str:
     """Format a time for a sentence, such as `2027-02-19 15:44:05 UTC`; with `now`, followed by its age."""
     return f"{timestamp.sentence(time_)}{_age(time_, now)}"
@@ -178,18 +199,24 @@ def word(time_: datetime, now: datetime | None = None) -> str:
 
 
 def _age(time_: datetime, now: datetime | None) -> str:
+    return "" if now is None else f" ({ago(time_, now)})"
+
+
+def ago(time_: datetime, now: datetime) -> str:
     """Return how long before `now` a time is, or after it.
 
     >>> midnight = timestamp.parse("2027-02-19T00:00Z")
-    >>> _age(midnight, midnight.replace(hour=3, minute=59)), _age(midnight.replace(minute=2), midnight)
-    (' (3 h ago)', ' (in 2 min)')
+    >>> ago(midnight, midnight.replace(hour=3, minute=59)), ago(midnight.replace(minute=2), midnight)
+    ('3 h ago', 'in 2 min')
     """
-    if now is None:
-        return ""
-    seconds = int((now - time_).total_seconds())
-    length, unit = next((each for each in _AGES if abs(seconds) >= each[0]), _AGES[-1])
-    span = f"{abs(seconds) // length} {unit}"
-    return f" (in {span})" if seconds < 0 else f" ({span} ago)"
+    return f"in {span(time_, now)}" if time_ > now else f"{span(time_, now)} ago"
+
+
+def span(time_: datetime, now: datetime) -> str:
+    """Return the time between two moments in the largest unit that it has one of, such as `3 h`."""
+    seconds = int(abs((now - time_).total_seconds()))
+    length, unit = next((each for each in _AGES if seconds >= each[0]), _AGES[-1])
+    return f"{seconds // length} {unit}"
 
 
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
@@ -224,8 +251,10 @@ def wrapped(text: str, *, head: str = "", hanging: int = 0, stream: TextIO | Non
     room = _columns(stream) - indent
     lines = [
         part
-        for line in text.split("\n")
-        for part in ([line] if line.startswith(" ") else _broken(line, room) or [""])
+        for number, line in enumerate(text.split("\n"))
+        for part in (
+            [line] if line.startswith(" ") else _broken(line, room, 0 if number else hanging) or [""]
+        )
     ]
     return head + f"\n{' ' * indent}".join(lines)
 
@@ -274,6 +303,28 @@ def table(
     return "\n".join(laid)
 
 
+def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for a terminal in which a row takes one line, if it fits itself.
+
+    If the table is wider than the terminal, only its first columns are padded: each row then has its other
+    cells behind them, without those that are empty.
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    texts = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    room = _columns(sys.stdout)
+    padded = len(widths)
+    if _total(widths) > room:
+        padded = sum(_total(widths[: end + 1]) <= room * _PADDED for end in range(len(widths)))
+    laid = []
+    for cells in texts:
+        first = [set_cell_size(cell, width) for cell, width in zip(cells[:padded], widths, strict=False)]
+        rest = [cell for cell in cells[padded:] if cell != "-"]
+        laid.append(wrapped(_GAP.join([*first, *rest]).rstrip(), hanging=widths[0] + len(_GAP)))
+    return "\n".join(laid)
+
+
 def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
     return plain(cell if isinstance(cell, str) else comma.join(cell or ())) or "-"
 
@@ -319,12 +370,12 @@ def _is_wide(word: str) -> bool:
     return cell_len(word) > len(word)
 
 
-def _broken(text: str, room: int) -> list[str]:
-    """Break a text into lines, at its spaces and between wide letters."""
+def _broken(text: str, room: int, more: int = 0) -> list[str]:
+    """Break a text into lines, at its spaces and between wide letters; the first line has `more` cells."""
     from rich.cells import cell_len, chop_cells
 
     room = max(room, _NARROWEST)
-    if cell_len(text) <= room:
+    if cell_len(text) <= room + more:
         return [text]
     lines: list[str] = []
     end = 0
@@ -332,7 +383,8 @@ def _broken(text: str, room: int) -> list[str]:
         gap, word = text[end : found.start()], found[0]
         end = found.end()
         for part in chop_cells(word, room) if _is_wide(word) else [word]:
-            if lines and cell_len(longer := f"{lines[-1]}{gap}{part}") <= room:
+            longest = room + more if len(lines) == 1 else room
+            if lines and cell_len(longer := f"{lines[-1]}{gap}{part}") <= longest:
                 lines[-1] = longer
             else:
                 lines.append(part)
@@ -359,6 +411,8 @@ class Progress:
     def __init__(self) -> None:
         self._silent_until = time.monotonic() + _PROGRESS_AFTER
         self._is_shown = False
+        self._done = 0
+        self._first: tuple[int, float] | None = None  # the first count and its time, for the rate
 
     def __enter__(self) -> Self:
         return self
@@ -375,8 +429,38 @@ class Progress:
             self._is_shown = True
             self._silent_until = time.monotonic() + 0.1
 
+    def count(self, done: int, total: int | None, what: str) -> None:
+        """Show how many things are done, how many are done in a second, and how long the rest will take.
+
+        Args:
+            done: counts from 0 or 1; a smaller number than before begins another count.
+            total: None if it is not known, and then no time is shown either.
+            what: follows the numbers, such as `states searched`.
+        """
+        now = time.monotonic()
+        if done < self._done or self._first is None:
+            self._first = (done, now)
+        self._done = done
+        first, begun = self._first
+        rate = (done - first) / (now - begun) if now > begun else 0.0
+        text = f"{done} {what}" if total is None else f"{_bar(done, total)} {done} of {total} {what}"
+        if rate:
+            text += f", {rate:.0f} a second" if rate >= 1 else f", {rate * 60:.0f} a minute"
+            if total is not None:
+                text += f", about {_seconds((total - done) / rate)} left"
+        self.show(text)
+
     def end(self) -> None:
         """Remove the shown text."""
         if self._is_shown:
             _to_standard_error(self._ERASE)
             self._is_shown = False
+
+
+def _bar(done: int, total: int) -> str:
+    filled = done * _BAR // total if total else _BAR
+    return f"[{'#' * filled}{'-' * (_BAR - filled)}]"
+
+
+def _seconds(count: float) -> str:
+    return f"{count:.0f} s" if count < _MINUTES_FROM else f"{count / 60:.0f} min"

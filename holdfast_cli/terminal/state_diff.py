@@ -3,14 +3,18 @@
 The API's response has values only if they were requested, and never values that the state marks as sensitive.
 """
 
+import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from holdfast import timestamp
 from holdfast.access import named
 from holdfast_cli.errors import CommandError
-from holdfast_cli.terminal.output import coloured, plain, wrapped
+from holdfast_cli.terminal.output import ago, coloured, plain, some, wrapped
 
 _SIGNS: Final = {
     "added": ("+", "green"),
@@ -36,13 +40,35 @@ _NOT_COMPARED: Final = (
     "Identities, schema versions, dependencies, private data and results of checks are not compared."
 )
 
+_KEY: Final = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
+"""The key of an instance in an address, such as `[0]` or `["eu"]`."""
+_NAMED_ALIKE: Final = 8
+"""How many of the resources that differ alike are named behind the first."""
+_WIDEST_PATH: Final = 30
+"""The longest path of an attribute that has its values beside it."""
+_AROUND: Final = 2
+"""How many equal lines are shown around lines that differ."""
+_MARKS: Final = {"-": "red", "+": "green"}
+"""The sign of a line of the older or the newer value, and its colour."""
+
 _Item = Mapping[str, Any]
+_Codes = Mapping[str, tuple[str, str]]
+"""Colour -> what precedes and what follows a text in this colour."""
 
 
-def text(document: Mapping[str, Any]) -> str:
-    """Return the differences in a response of the management API as text for standard output."""
+def text(document: Mapping[str, Any], now: datetime | None = None) -> str:
+    """Return the differences in a response of the management API as text for standard output.
+
+    Args:
+        document: the response.
+        now: the time by the API's clock, for a terminal: the text is then brief and reads like a plan. With
+            None it names both versions, and each difference has one line in a pipe.
+
+    Raises:
+        CommandError: the response lacks what is shown.
+    """
     try:
-        return "\n".join(_lines(document))
+        return "\n".join(_lines(document) if now is None else _brief(document, now))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CommandError(
             "The response lacks what 'holdfast state diff' shows: the stack is of another version than this "
@@ -56,21 +82,8 @@ def _lines(document: _Item) -> Iterator[str]:
     yield wrapped(_fit(plain(f"{document['name']}:")))
     for side in ("from", "to"):
         yield wrapped(_fit(plain(_version(document[side]))), head=f"  {side:<4}  ")
-    if document["lineage_changed"]:
-        yield wrapped("The lineages differ: these are states of two histories.")
-    yield ""
-    if document["encrypted"]:
-        yield wrapped(
-            "Terraform or OpenTofu encrypted the state before it was stored, so only serial, time and size "
-            "can be compared. To see more, save both versions with 'holdfast state get' and decrypt them "
-            "where the key is."
-        )
-        return
-    resources, outputs = document["resources"], document["outputs"]
-    if not resources and not outputs:
-        yield wrapped("No differences in resources and outputs.")
-        yield wrapped(_NOT_COMPARED)
-        return
+    yield from _before_changes(document)
+    resources, outputs = _changed(document)
     for resource in resources:
         yield line(resource["change"], _resource(resource), indent=2)
         for attribute in resource["attributes"]:
@@ -81,12 +94,175 @@ def _lines(document: _Item) -> Iterator[str]:
         yield "Outputs:"
         for output in outputs:
             yield line(output["change"], _valued("name", output), indent=2)
+    yield from _after_changes(document)
+
+
+def _before_changes(document: _Item) -> Iterator[str]:
+    """Yield what precedes the changes, or what is said instead of them."""
+    if document["lineage_changed"]:
+        yield wrapped("The lineages differ: these are states of two histories.")
+    yield ""
+    if document["encrypted"]:
+        yield wrapped(
+            "Terraform or OpenTofu encrypted the state before it was stored, so only serial, time and size "
+            "can be compared. To see more, save both versions with 'holdfast state get' and decrypt them "
+            "where the key is."
+        )
+    elif not any(_changed(document)):
+        yield wrapped("No differences in resources and outputs.")
+        yield wrapped(_NOT_COMPARED)
+
+
+def _changed(document: _Item) -> tuple[Sequence[_Item], Sequence[_Item]]:
+    """Return the resources and the outputs that differ."""
+    if document["encrypted"]:
+        return (), ()
+    return document["resources"], document["outputs"]
+
+
+def _after_changes(document: _Item) -> Iterator[str]:
+    if not any(_changed(document)):
+        return
     yield ""
     yield wrapped(_summary(document["summary"]))
     if not document["values"]:
         yield wrapped(
             "Values are hidden; --show-values shows those that the state does not mark as sensitive."
         )
+
+
+# --- like a plan ---------------------------------------------------------------------------------
+
+
+def _brief(document: _Item, now: datetime) -> Iterator[str]:
+    """Yield the lines of the brief text: a sign for a resource, and values on lines of their own."""
+    yield wrapped(_fit(plain(_head(document, now))))
+    yield from _before_changes(document)
+    resources, outputs = _changed(document)
+    codes = {colour: _codes(colour) for colour in {*dict(_SIGNS.values()).values(), *_MARKS.values()}}
+    for alike in _alike(resources):
+        first, *others = alike
+        said = _resource(first)
+        if others:
+            _, *keys = _differing([str(each["address"]) for each in alike])
+            said += f" and {len(others)} alike: {some(keys, _NAMED_ALIKE)}"
+        yield _signed(codes, first["change"], said)
+        yield from _attributes(codes, "path", first["attributes"], whole=first["change"])
+    if outputs:
+        if resources:
+            yield ""
+        yield "Outputs:"
+        yield from _attributes(codes, "name", outputs)
+    yield from _after_changes(document)
+
+
+def _head(document: _Item, now: datetime) -> str:
+    older, newer = document["from"], document["to"]
+    principal, owner = newer.get("principal"), newer.get("owner")
+    by = f" by {owner or principal}" if principal else ""
+    written = ago(timestamp.parse(newer["time"]), now)
+    return f"{document['name']}: serial {older['serial']} {_ARROW} {newer['serial']}, written {written}{by}"
+
+
+def _alike(resources: Sequence[_Item]) -> Sequence[Sequence[_Item]]:
+    """Return the resources in groups: those of a group have the same differences and the same address, but
+    for the keys of instances."""
+    groups: dict[str, list[_Item]] = {}
+    for resource in resources:
+        same = {**resource, "address": _KEY.sub("[]", str(resource["address"]))}
+        groups.setdefault(json.dumps(same, sort_keys=True), []).append(resource)
+    return list(groups.values())
+
+
+def _differing(addresses: Sequence[str]) -> Sequence[str]:
+    """Return the addresses of alike resources from the first key of an instance in which they differ."""
+    beginnings = ((key.start(), key.string[: key.end()]) for key in _KEY.finditer(addresses[0]))
+    begun = next(
+        (at for at, same in beginnings if not all(address.startswith(same) for address in addresses)), 0
+    )
+    return [address[begun:] for address in addresses]
+
+
+def _codes(colour: str) -> tuple[str, str]:
+    """Return what precedes and what follows a text in a colour; `coloured` is slow for many texts."""
+    begin, _, end = coloured("x", colour).partition("x")
+    return begin, end
+
+
+def _signed(codes: _Codes, change: str, said: str) -> str:
+    sign, colour = _SIGNS.get(change, ("?", ""))
+    fitted = _fit(sign)
+    begin, end = codes.get(colour, ("", ""))
+    whole = wrapped(_fit(plain(said)), head=f"{fitted:<2} ", hanging=2)
+    return f"{begin}{fitted}{end}{whole[len(fitted) :]}"
+
+
+def _attributes(codes: _Codes, name: str, items: Sequence[_Item], whole: str = "") -> Iterator[str]:
+    """Yield the lines of attributes or outputs; `whole` is the change of the resource that they are of."""
+    paths = [_fit(plain(str(item[name]))) for item in items]
+    width = max((len(path) for path in paths if len(path) <= _WIDEST_PATH), default=_WIDEST_PATH)
+    for path, item in zip(paths, items, strict=True):
+        values = _values(item, whole)
+        head = f"    {path:<{width}}  "
+        if not values or len(path) > width:
+            yield f"    {path}"
+            head = " " * 6
+        for mark, value in values:
+            begin = f"{head}{mark} " if mark else head
+            shown = wrapped(_fit(plain(value)), head=begin)[len(head) :].rstrip()
+            first, last = codes.get(_MARKS.get(mark, ""), ("", ""))
+            yield f"{head}{first}{shown}{last}"
+            head = " " * len(head)
+
+
+def _values(item: _Item, whole: str) -> Sequence[tuple[str, str]]:
+    """Return what is shown beside an attribute or an output: lines with the sign of their version."""
+    change = item["change"]
+    if item["sensitive"]:
+        return [("", f"(sensitive, {change}{_MARKED[item.get('now_sensitive')]})")]
+    before, after = item["before"], item["after"]
+    if before is None and after is None:
+        return [] if change in ("changed", whole) else [("", f"({change})")]
+    return _compared(before, after)
+
+
+def _compared(before: str | None, after: str | None) -> Sequence[tuple[str, str]]:
+    """Return the older and the newer value, or of values with several lines those that differ."""
+    if before is not None and after is not None:
+        older, newer = _as_lines(before), _as_lines(after)
+        if older != newer and max(len(older), len(newer)) > 1:
+            return list(_by_line(older, newer))
+    known = [(mark, value) for mark, value in (("-", before), ("+", after)) if value is not None]
+    shown = _shortened([value for _, value in known])
+    return [(mark, value) for (mark, _), value in zip(known, shown, strict=True)]
+
+
+def _as_lines(value: str) -> Sequence[str]:
+    """Return a value as lines: a string as its lines, or if it is JSON, as it would be written by hand."""
+    try:
+        found = json.loads(value)
+        if isinstance(found, str):
+            if not found.lstrip().startswith(("{", "[")):
+                return found.splitlines() if "\n" in found else [value]
+            found = json.loads(found)
+        return json.dumps(found, indent=2, ensure_ascii=False).splitlines()
+    except (ValueError, RecursionError):
+        return [value]
+
+
+def _by_line(older: Sequence[str], newer: Sequence[str]) -> Iterator[tuple[str, str]]:
+    import difflib  # most values have one line
+
+    compared = difflib.unified_diff(older, newer, n=_AROUND, lineterm="")
+    for number, line in enumerate(compared):
+        if line.startswith("@@"):
+            if number > 2:
+                yield " ", "…"
+        elif number >= 2:  # the first two lines have the names of files
+            yield line[0], line[1:]
+
+
+# --- a line for each difference ------------------------------------------------------------------
 
 
 def _line(signs: Mapping[str, str], change: str, said: str, *, indent: int) -> str:

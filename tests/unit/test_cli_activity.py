@@ -14,6 +14,7 @@ import pytest
 from holdfast_cli.bucket.audit import LATEST
 from holdfast_cli.commands.table import parser
 from holdfast_cli.main import main
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Asked, Reply
 from tests.support.cli_account import HOLDFAST
 from tests.support.management import answer, environment, failure, page, refusal, run
@@ -124,6 +125,27 @@ def test_options_select_events_over_all_pages(
     shown = json.loads(run(stub, "activity", *options, "--json").stdout)
 
     assert [one["id"] for one in shown] == found
+
+
+def test_a_terminal_gets_a_line_an_event_and_a_pipe_or_long_gets_all_fields(
+    stub: ApiStub, trail: Trail
+) -> None:
+    trail.add("1", NOW - timedelta(minutes=9), owner="ada", state="network/prod", role="writer")
+    plain = environment(stub, TERM="dumb")
+
+    def shown(*options: str, columns: int = 80) -> list[list[str]]:
+        lines = terminal.run([HOLDFAST, "activity", "--writes", *options], plain, columns=columns)
+        return [line.split() for line in lines.splitlines()]
+
+    assert shown() == [
+        ["AGE", "EVENT", "WHO", "STATE", "DETAIL"],
+        ["9", "min", "state.written", "ada", "network/prod", "-"],
+    ]
+    piped = run(stub, "activity", "--writes").stdout
+    assert "(9 min ago)" in piped
+    assert "role=writer" in piped
+    assert run(stub, "activity", "--writes", "--long").stdout == piped
+    assert shown("--long", columns=400) == [line.split() for line in piped.splitlines()]
 
 
 def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(

@@ -290,7 +290,7 @@ def test_following_ends_with_errors_that_stay(
 
 
 def asked() -> argparse.Namespace:
-    return argparse.Namespace(json=False, limit=None, since=None)
+    return argparse.Namespace(json=False, limit=None, since=None, long=False)
 
 
 # --- its lines ----------------------------------------------------------------------------------
@@ -325,3 +325,61 @@ def test_a_line_is_one_line_in_a_pipe_and_whole_words_on_a_narrow_terminal(
     assert all(line.startswith("  ") for line in lines[1:])
     assert [line.startswith("  ") for line in lines] == [False, *[True] * (len(lines) - 1)]
     assert (len(lines) > 1) == (columns is not None)
+
+
+EVENTS = tuple(
+    {"time": time.isoformat(), "event": kind, "principal": "token:k2v9", "source_ip": "192.0.2.1", **fields}
+    for time, kind, fields in (
+        (NOW - timedelta(days=9), "lock.acquired", {"who": "bea@desk", "operation": "OperationTypeApply"}),
+        (NOW - timedelta(hours=5), "lock.force_unlocked", {"who": "bea@desk", "held_by": "token:x"}),
+        (NOW - timedelta(minutes=9), "request.refused", {"owner": "ada", "error": "locked", "reason": "-"}),
+        (NOW - timedelta(seconds=7), "state.written", {"state": "a/b", "serial": 12, "serial_before": 11}),
+        (NOW, "state.frozen", {"reason": 70 * "x"}),
+        (NOW, "sign_in.refused", {"principal": None, "subject": "arn:aws:sts::1:x"}),
+        (NOW, "states.listed", {"principal": None, "time": "at dusk"}),
+    )
+)
+
+
+def test_a_terminal_gets_an_event_with_its_age_a_name_and_one_detail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    assert (
+        command.table(EVENTS, NOW, asked())
+        == f"""\
+AGE      EVENT                WHO               STATE  DETAIL
+9 d      lock.acquired        "bea@desk"        -      apply
+5 h      lock.force_unlocked  token:k2v9        -      -
+9 min    request.refused      ada               -      locked
+7 s      state.written        token:k2v9        a/b    serial 12
+0 s      state.frozen         token:k2v9        -      {59 * "x"}…
+0 s      sign_in.refused      arn:aws:sts::1:x  -      -
+at dusk  states.listed        -                 -      -"""
+    )
+
+
+def test_an_event_that_follows_has_its_time_on_a_terminal_too(
+    logs: Logs, log: Log, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    logs.add("1", NOW - MINUTE, owner="ada", principal="token:k2v9", state="network/prod", serial="3")
+    brief, long = asked(), asked()
+    long.long = True
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupt)
+
+    printed = []
+    for args in (brief, long):
+        args.limit = 5
+        with pytest.raises(KeyboardInterrupt):
+            command.follow(log, search(), args, "", 2)
+        printed.append(capsys.readouterr().out.split())
+
+    assert printed[0][1:] == ["state.written", "ada", "network/prod", "serial", "3"]
+    assert printed[1][1:] == ["state.written", "ada", "(token:k2v9)", "network/prod", "serial=3"]
+    assert printed[0][0] == printed[1][0]

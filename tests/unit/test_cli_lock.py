@@ -75,6 +75,41 @@ def test_frozen_patterns_are_listed_beside_the_locks(stub: ApiStub) -> None:
     assert [one.get("pattern") for one in found] == [None, "network/*", "*/eu"]
 
 
+def test_a_terminal_shows_who_holds_a_lock_and_how_long_and_the_id_only_with_long(stub: ApiStub) -> None:
+    frozen = freeze(reason="key ceremony", id="b" * 32, by="token:x") | {"since": ago(days=2)}
+    frozen |= {"id": f"frozen: key ceremony [{'b' * 32}]"}
+    listed = (
+        page(
+            "locks",
+            {"name": "a", **frozen},
+            {"name": "b", **lock(since=ago(minutes=25), owner="bea@example.com")},
+            {"name": "c", **lock(since=ago(minutes=9), operation="OperationTypePlan")},
+        ),
+        frozen_patterns("network/*"),
+        HEALTH,
+    )
+    stub.reply(*listed)
+    plain = environment(stub, TERM="dumb")
+
+    assert (
+        terminal.run([HOLDFAST, "lock", "list"], plain, columns=80)
+        == """\
+STATE      HELD    BY               FOR
+a          2 d     token:x          frozen: key ceremony
+b          25 min  bea@example.com  apply
+c          9 min   "bob@desk"       plan
+network/*  2 min   bea@example.com  frozen: incident 4711
+"""
+    )
+    stub.reply(*listed)
+    piped = output(stub, "lock", "list")
+    stub.reply(*listed)
+    assert output(stub, "lock", "list", "--long") == piped
+    stub.reply(*listed)
+    long = terminal.run([HOLDFAST, "lock", "list", "--long"], plain, columns=400)
+    assert [line.split() for line in long.splitlines()] == [line.split() for line in piped.splitlines()]
+
+
 def test_only_old_locks_are_shown_if_that_is_asked(stub: ApiStub) -> None:
     old, young = lock(since=ago(minutes=61)), lock(since=ago(minutes=59))
     stub.reply(page("locks", {"name": "old", **old}, {"name": "young", **young}), frozen_patterns("x/*"))

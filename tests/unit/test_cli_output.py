@@ -48,6 +48,36 @@ def test_progress_is_shown_after_two_seconds_and_leaves_nothing(
     assert terminal.getvalue() == "\r\x1b[K2 of 9\r\x1b[K4 of 9\r\x1b[K"
 
 
+def test_progress_has_a_rate_and_the_time_that_is_left_if_the_total_is_known(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(Progress, "show", lambda _, text: shown.append(text))
+
+    progress = Progress()
+    for seconds, done, total in (
+        (3.0, 10, 1000),  # no rate yet
+        (10.0, 110, 1000),
+        (20.0, 310, 650),
+        (200.0, 410, None),
+        (1.0, 1, 4),  # another count
+        (60.0, 2, 4),
+        (60.0, 4, 4),
+    ):
+        clock[0] += seconds
+        progress.count(done, total, "states searched")
+
+    assert shown == [
+        "[--------------------] 10 of 1000 states searched",
+        "[##------------------] 110 of 1000 states searched, 10 a second, about 89 s left",
+        "[#########-----------] 310 of 650 states searched, 10 a second, about 34 s left",
+        "410 states searched, 2 a second",
+        "[#####---------------] 1 of 4 states searched",
+        "[##########----------] 2 of 4 states searched, 1 a minute, about 2 min left",
+        "[####################] 4 of 4 states searched, 2 a minute, about 0 s left",
+    ]
+
+
 def test_progress_of_what_is_quick_or_not_watched_is_silent(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
@@ -175,6 +205,45 @@ def test_a_table_fits_the_terminal_and_breaks_neither_an_id_nor_a_command(
     assert table(HEADINGS, rows) == laid
 
 
+EVENTS = (
+    ("5 min", "state.written", "bea@example.com", "payments/api/prod", "serial 14"),
+    ("9 d", "session.created", "ada", "", "network"),
+    ("9 d", "lock.broken", "ada", "a/b", "runner was killed"),
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "laid"),
+    [
+        (
+            80,
+            """\
+AGE    EVENT            WHO              STATE              DETAIL
+5 min  state.written    bea@example.com  payments/api/prod  serial 14
+9 d    session.created  ada              -                  network
+9 d    lock.broken      ada              a/b                runner was killed""",
+        ),
+        (
+            60,
+            """\
+AGE    EVENT            WHO              STATE  DETAIL
+5 min  state.written    bea@example.com  payments/api/prod
+       serial 14
+9 d    session.created  ada              network
+9 d    lock.broken      ada              a/b  runner was
+       killed""",
+        ),
+    ],
+)
+def test_a_row_takes_one_line_if_it_fits_itself(
+    monkeypatch: pytest.MonkeyPatch, columns: int, laid: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "stdout", Terminal())
+
+    assert output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), EVENTS) == laid
+
+
 def test_an_age_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "34")
     time_ = datetime(2027, 2, 19, 15, 44, 5, tzinfo=UTC)
@@ -185,6 +254,8 @@ def test_an_age_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         shown = wrapped(f"by {output.word(time_, now)}", stream=Terminal())
         assert shown.splitlines() == ["by 2027-02-19T15:44:05Z", age]
+        alone = output.ago(time_, now)
+        assert wrapped(f"{22 * 'x'} and {alone}, so", stream=Terminal()).splitlines()[1:] == [f"{alone}, so"]
 
 
 def test_a_terminal_that_reports_no_columns_has_80(monkeypatch: pytest.MonkeyPatch) -> None:

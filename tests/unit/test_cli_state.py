@@ -80,6 +80,49 @@ def test_rows_of_locked_and_frozen_states_have_a_colour_on_a_terminal(stub: ApiS
     assert "\x1b" not in output(stub, "state", "list", TERM="xterm")
 
 
+FAR = f"network/{100 * 'x'}"
+"""A name that is wider than the terminal."""
+BRIEF = f"""\
+STATE         SIZE   MODIFIED  LOCK
+app           812 B  2 h ago   -
+{FAR}
+              900 B  3 d ago   -
+network/eu    4 MB   1 d ago   locked 25 min, bea@example.com
+network/prod  4 MB   40 d ago  frozen, ends in 3 h: key ceremony, ask security
+                               on-call bef…
+new           -      -         locked 2 d, "bob@desk"
+past          1 B    1 d ago   freeze ended 4 h ago: incident 4711
+"""
+
+
+def test_a_terminal_gets_ages_and_names_and_a_pipe_or_long_gets_ids_and_times(stub: ApiStub) -> None:
+    reason = "key ceremony, ask security on-call before anything else"
+    ended = freeze(until=ago(hours=4), ended=True)
+    listed = page(
+        "states",
+        item("app", 812, modified=ago(hours=2)),
+        item(FAR, 900, modified=ago(days=3)),
+        item("network/eu", 4_000_001, lock=lock(since=ago(minutes=25), owner="bea@example.com")),
+        item(
+            "network/prod",
+            4_000_000,
+            modified=ago(days=40),
+            lock=freeze(until=ago(hours=-3, minutes=-5), reason=reason),
+        ),
+        item("new", None, modified=None, lock=lock(since=ago(days=2))),
+        item("past", 1, lock=ended),
+    )
+    stub.reply(listed)
+    plain = environment(stub, TERM="dumb")
+
+    assert terminal.run([HOLDFAST, "state", "list"], plain, columns=80) == BRIEF
+    piped = output(stub, "state", "list")
+    assert "token:k2v9x0q7m3c1d8f5a6b4" in piped
+    assert output(stub, "state", "list", "--long") == piped
+    long = terminal.run([HOLDFAST, "state", "list", "--long"], plain, columns=400)
+    assert [line.split() for line in long.splitlines()] == [line.split() for line in piped.splitlines()]
+
+
 @pytest.mark.parametrize(
     ("options", "query", "names"),
     [
@@ -179,6 +222,38 @@ def test_history_tells_of_each_version_who_wrote_it_and_whether_it_counts(stub: 
     assert "never acknowledged" in rows[1]
     assert rows[2].startswith("-       2026-11-20T13:00:00Z (")
     assert re.search(r"ago\)  deleted +marker  ", rows[2])
+
+
+def test_history_on_a_terminal_has_serials_and_names_and_with_long_also_ids(stub: ApiStub) -> None:
+    stub.reply(
+        page(
+            "versions",
+            version("v-15", 15, ago(minutes=2), current=True, operation="restore", owner="ada@example.com")
+            | {"restored_from": "v-13", "reason": "wrong subnets"},
+            version("v-14", 14, ago(hours=2), status="never_acknowledged"),
+            version("v-13", 13, ago(days=1), operation="state-push", who="token:k2v9x0q7m3c1d8f5a6b4"),
+            version("v-12", 12, ago(days=2), restored_from="v-1", operation="restore", who=None),
+            deleted("marker", ago(days=3)),
+        )
+    )
+    plain = environment(stub, TERM="dumb")
+
+    assert (
+        terminal.run([HOLDFAST, "state", "history", NAME], plain, columns=90)
+        == """\
+SERIAL  WRITTEN    WHAT     BY                          NOTE
+15      2 min ago  restore  ada@example.com             current, restored from serial 13:
+                                                        wrong subnets
+14      2 h ago    apply    "bob@desk"                  never acknowledged
+13      1 d ago    push     token:k2v9x0q7m3c1d8f5a6b4  -
+12      2 d ago    restore  token:k2v9x0q7m3c1d8f5a6b4  restored
+-       3 d ago    deleted  -                           -
+"""
+    )
+    piped = output(stub, "state", "history", NAME)
+    assert output(stub, "state", "history", NAME, "--long") == piped
+    long = terminal.run([HOLDFAST, "state", "history", NAME, "--long"], plain, columns=400)
+    assert [line.split() for line in long.splitlines()] == [line.split() for line in piped.splitlines()]
 
 
 def test_history_has_the_newest_twenty_or_all(stub: ApiStub) -> None:

@@ -1,8 +1,10 @@
 """The command shows the differences between two versions of a state."""
 
 import io
+import json
 import re
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -66,13 +68,15 @@ DOCUMENT = document(
 )
 
 
-def on_terminal(monkeypatch: pytest.MonkeyPatch, shown: Json, *, columns: int = 60) -> str:
+def on_terminal(
+    monkeypatch: pytest.MonkeyPatch, shown: Json, *, columns: int = 60, now: datetime | None = None
+) -> str:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     with monkeypatch.context() as terminal:
         terminal.setattr(sys, "stdout", Terminal())
-        return text(shown)
+        return text(shown, now)
 
 
 def test_a_pipe_gets_every_difference_in_a_line_of_its_own() -> None:
@@ -103,7 +107,9 @@ Resources: 1 added, 2 removed, 3 moved, 4 replaced, 5 changed. Outputs: 6 change
     )
 
 
-def test_a_terminal_gets_the_same_in_its_width_with_coloured_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_long_a_terminal_gets_the_same_in_its_width_with_coloured_signs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shown = on_terminal(monkeypatch, DOCUMENT)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
 
@@ -111,6 +117,181 @@ def test_a_terminal_gets_the_same_in_its_width_with_coloured_signs(monkeypatch: 
     assert "\x1b[31m-\x1b[0m" in shown
     assert max(map(len, plain.splitlines())) <= 60
     assert plain.split() == text(DOCUMENT).split()
+
+
+# --- brief, on a terminal ------------------------------------------------------------------------
+
+NOW = datetime(2026, 11, 20, 16, 30, tzinfo=UTC)
+
+
+def brief(monkeypatch: pytest.MonkeyPatch, shown: Json, *, columns: int = 60) -> list[str]:
+    """Return the lines between the head and the summary, on a terminal without colours."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with monkeypatch.context() as terminal:
+        terminal.setattr(sys, "stdout", Terminal())
+        head, _, *lines = text(shown, NOW).splitlines()
+    assert head.startswith("network/prod: serial 11 → 12, written 2 h ago")
+    return lines[: lines.index("Resources: 1 added, 2 removed, 3 moved, 4 replaced, 5") - 1]
+
+
+def test_on_a_terminal_a_resource_has_a_sign_and_values_have_lines_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert brief(monkeypatch, DOCUMENT) == [
+        "+  aws_instance.a",
+        '    id  + "x"',
+        "-  aws_instance.b",
+        "→  aws_instance.c, moved from aws_instance.d",
+        "-+ aws_instance.e, replaced",
+        '    id  - "1"',
+        '        + "2"',
+        "~  aws_instance.f, now tainted",
+        '    tags["env"]  - "dev"',
+        '                 + "prod"',
+        "    password     (sensitive, changed)",
+        '    old          - "y"',
+        "~  aws_instance.g, no longer tainted",
+        "",
+        "Outputs:",
+        "    url  - 1",
+        "         + 2",
+        "    key  (sensitive, added)",
+    ]
+
+
+def test_on_a_terminal_it_has_colours_and_names_the_writer_and_no_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = document(resource("a.b", "changed", differing("changed", "1", "2", path="x")))
+    shown["to"] |= {"principal": "token:k2v9", "owner": "Ada"}
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with monkeypatch.context() as terminal:
+        terminal.setattr(sys, "stdout", Terminal())
+        printed = text(shown, NOW)
+
+    assert printed.startswith("network/prod: serial 11 → 12, written 2 h ago by Ada\n\n")
+    assert "\x1b[33m~\x1b[0m  a.b\n    x  \x1b[31m- 1\x1b[0m\n       \x1b[32m+ 2\x1b[0m\n" in printed
+    assert "token:k2v9" not in printed
+    assert "v1" not in printed
+
+
+def test_without_values_an_attribute_has_a_word_if_it_was_not_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attributes = [
+        differing("changed", path="ami"),
+        differing("added", path="b" * 40),
+        differing("removed", path="c"),
+        differing("changed", path="d", sensitive=True),
+    ]
+    shown = document(
+        resource("a.b", "changed", *attributes),
+        outputs=(differing("changed", name="key", sensitive=True, now_sensitive=True),),
+    )
+
+    assert brief(monkeypatch, shown) == [
+        "~  a.b",
+        "    ami",
+        f"    {'b' * 40}",
+        "      (added)",
+        "    c    (removed)",
+        "    d    (sensitive, changed)",
+        "",
+        "Outputs:",
+        "    key  (sensitive, changed, now sensitive)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        (
+            '{"a": ["s3:Get"], "z": [1, 2, 3]}',
+            '{"a": ["s3:Get", "s3:Put"], "z": [1, 2, 3]}',
+            [
+                "        {",
+                '          "a": [',
+                '      -     "s3:Get"',
+                '      +     "s3:Get",',
+                '      +     "s3:Put"',
+                "          ],",
+                '          "z": [',
+            ],
+        ),
+        ("one\ntwo\n", "one\nTwo\n", ["        one", "      - two", "      + Two"]),
+        (
+            "\n".join("abcdefghijklmn"),
+            "\n".join("Abcdefghijklmo"),
+            [
+                "      - a",
+                "      + A",
+                "        b",
+                "        c",
+                "        …",
+                "        l",
+                "        m",
+                "      - n",
+                "      + o",
+            ],
+        ),
+        # What differs in its text alone is shown as it is.
+        ('{"a": 1}', '{"a":1}', ['      - "{\\"a\\": 1}"', '      + "{\\"a\\":1}"']),
+        ("{a", "{b", ['      - "{a"', '      + "{b"']),
+        (9999 * "[", "x", [f'      - "{119 * "["}…', "        (10,001 characters)", '      + "x"']),
+    ],
+)
+def test_on_a_terminal_json_in_a_string_and_lines_are_compared(
+    monkeypatch: pytest.MonkeyPatch, before: str, after: str, lines: list[str]
+) -> None:
+    change = differing("changed", json.dumps(before), json.dumps(after), path="p" * 31)
+    head, path, *shown = brief(monkeypatch, document(resource("a.b", "changed", change)))
+
+    assert (head, path) == ("~  a.b", f"    {'p' * 31}")
+    assert shown == lines
+
+
+def test_a_value_that_is_new_is_not_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = differing("added", None, json.dumps('{"a": [1, 2]}'), path="p")
+
+    assert brief(monkeypatch, document(resource("a.b", "changed", change))) == [
+        "~  a.b",
+        '    p  + "{\\"a\\": [1, 2]}"',
+    ]
+
+
+def test_on_a_terminal_resources_that_differ_alike_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def web(address: str, after: str) -> Json:
+        return resource(address, "changed", differing("changed", '"1"', after, path="ami"))
+
+    shown = document(
+        *(resource(f"aws_subnet.private[{number}]", "added") for number in range(6, 18)),
+        web('module.web["a"].aws_instance.web[0]', '"2"'),
+        web('module.web["b"].aws_instance.web[0]', '"2"'),
+        web('module.web["c"].aws_instance.web[0]', '"3"'),
+        resource("aws_subnet.private", "added"),
+        resource("x.y[0]", "moved", moved_from="x.z[0]"),
+        resource("x.y[1]", "moved", moved_from="x.z[1]"),
+    )
+
+    assert brief(monkeypatch, shown) == [
+        "+  aws_subnet.private[6] and 11 alike: [7], [8], [9], [10],",
+        "     [11], [12], [13], [14] and 3 more",
+        '~  module.web["a"].aws_instance.web[0] and 1 alike:',
+        '     ["b"].aws_instance.web[0]',
+        '    ami  - "1"',
+        '         + "2"',
+        '~  module.web["c"].aws_instance.web[0]',
+        '    ami  - "1"',
+        '         + "3"',
+        "+  aws_subnet.private",
+        "→  x.y[0], moved from x.z[0]",
+        "→  x.y[1], moved from x.z[1]",
+    ]
+
+
+# --- what both forms say -------------------------------------------------------------------------
 
 
 def test_without_values_it_says_how_to_see_them() -> None:
@@ -177,7 +358,7 @@ def test_nothing_that_others_wrote_controls_the_terminal(monkeypatch: pytest.Mon
         name=evil,
     )
 
-    for printed in (text(shown), on_terminal(monkeypatch, shown)):
+    for printed in (text(shown), on_terminal(monkeypatch, shown), on_terminal(monkeypatch, shown, now=NOW)):
         assert not {"\x1b[2J", "\u202e", "\x9b", "\ud800"} & set(
             re.findall(r"\x1b\[2J|[^\x00-\x7f→]", printed)
         )
@@ -270,3 +451,17 @@ def test_a_setting_that_is_wrong_or_missing_is_no_difference(
 ) -> None:
     assert run(stub, "state", "diff", NAME, **environment).returncode == 2
     assert run(stub, "state", "diff", NAME, "--exit-code", **environment).returncode == 1
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {},
+        {**document(), "to": None},
+        {**document(), "to": {"serial": 1, "time": "at dusk"}},
+        document({}),
+        document(resource("a", "changed", {"path": "x", "change": "changed"})),
+        document(resources=3),
+    ],
+)
+def test_so_is_one_that_lacks_what_a_terminal_shows(shown: Json) -> None:
+    with pytest.raises(CommandError, match="another version"):
+        text(shown, NOW)

@@ -15,6 +15,7 @@ from holdfast_cli.api.state_texts import size
 from holdfast_cli.commands import state_resources
 from holdfast_cli.main import main
 from holdfast_cli.terminal.output import Progress
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import HOLDFAST
 from tests.support.management import NAME, answer, environment, failure, output, refusal, run
@@ -253,6 +254,46 @@ def test_matches_are_a_table_and_states_that_were_not_searched_are_named(stub: A
     ]
 
 
+def test_a_terminal_shows_the_hits_of_a_state_below_its_name_and_counts_those_beyond_six_lines(
+    stub: ApiStub,
+) -> None:
+    many = [WEB | {"address": f"aws_instance.web[{number}]", "tainted": False} for number in range(7)]
+    stub.reply(
+        found(
+            match("network/dns", *many, matches=102),
+            match("app", *many),
+            match("six", *many[:6]),
+            match(NAME, WEB),
+        )
+    )
+    plain = environment(stub, TERM="dumb")
+
+    shown = terminal.run([HOLDFAST, "state", "find", "web"], plain, columns=60)
+
+    first = [f"  aws_instance.web[{number}]" for number in range(5)]
+    assert shown.splitlines() == [
+        "network/dns: 102 resources",
+        *first,
+        "  and 97 more: `holdfast state resources network/dns`",
+        "app: 7 resources",
+        *first,
+        "  and 2 more: --long shows them",
+        "six: 6 resources",
+        *first,
+        "  aws_instance.web[5]",
+        f"{NAME}: 1 resource",
+        "  aws_instance.web  (tainted)",
+    ]
+    piped = run(stub, "state", "find", "web")
+    assert run(stub, "state", "find", "web", "--long").stdout == piped.stdout
+    long = terminal.run([HOLDFAST, "state", "find", "web", "--long"], plain, columns=400)
+    table, _, told = long.rpartition("holdfast:")
+    assert [line.split() for line in table.splitlines()] == [
+        line.split() for line in piped.stdout.splitlines()
+    ]
+    assert told in piped.stderr
+
+
 def test_json_has_matches_and_what_was_not_searched(stub: ApiStub) -> None:
     skipped = {"name": "big", "why": "too_large", "size": 17_000_000}
     stub.reply(found(match("a", WEB), next_="more"), found(match("b", DB), skipped=[skipped]))
@@ -292,18 +333,21 @@ def test_an_older_api_says_that_it_lacks_the_route(stub: ApiStub) -> None:
     assert "deploy the team's stack again" in failure(stub, "state", "find", "web")
 
 
+SEARCHED = "states searched"
+
+
 def test_progress_says_how_many_states_of_how_many_were_searched(
     stub: ApiStub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stub.reply(found(searched=34, left=None, next_="a"), found(searched=66, left=712, next_="b"), found())
     for name, value in environment(stub).items():
         monkeypatch.setenv(name, value)
-    shown: list[str] = []
-    monkeypatch.setattr(Progress, "show", lambda _, text: shown.append(text))
+    shown: list[tuple[int, int | None, str]] = []
+    monkeypatch.setattr(Progress, "count", lambda _, *counted: shown.append(counted))
 
     assert main(["state", "find", "web"]) == 0
 
-    assert shown == ["34 states searched", "100 of 812 states searched", "102 of 102 states searched"]
+    assert shown == [(34, None, SEARCHED), (100, 812, SEARCHED), (102, 102, SEARCHED)]
     assert "102 searched states" in capsys.readouterr().out
 
 

@@ -19,6 +19,8 @@ from holdfast.identity import tokens, trust
 from holdfast.identity.authentication import Authenticated
 from holdfast.identity.credentials import TokenCredentials
 from holdfast.identity.tokens import Token, authenticate
+from holdfast_cli.commands.token import _table
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import HOLDFAST, REGION, Aws, bucket, unread
 from tests.support.free_port import free_port
@@ -26,11 +28,12 @@ from tests.support.s3_fault_proxy import Fault
 
 CREATE = ("token", "create", "--role", "writer", "--scope", "network/*")
 SEVERAL = ("--grant", "writer:apps/*", "--grant", "outputs:network/*")
+NOW = datetime.now(UTC)
 EXAMPLE: dict[str, Any] = {
     "grants": [Grant(Role.WRITER, ("network/*",))],
     "description": "",
     "created_by": "ada",
-    "now": datetime.now(UTC),
+    "now": NOW,
     "expires": None,
 }
 ENDLESS = ("  holdfast audit --writes --follow --limit 10",)
@@ -74,6 +77,27 @@ def deployed(account: Aws, stub: ApiStub, version: str = "0.3.0+1a2b3c") -> Aws:
     return account
 
 
+@pytest.mark.parametrize(
+    ("changed", "columns"),
+    [
+        ({}, []),
+        ({"owner": "ada", "description": "ada"}, ["FOR"]),
+        ({"owner": "ada", "description": "nightly"}, ["FOR", "DESCRIPTION"]),
+        ({"networks": ("192.0.2.0/24",)}, ["FROM"]),
+        ({"expires": NOW}, ["STATUS"]),
+    ],
+)
+def test_a_brief_list_has_no_column_that_says_nothing(changed: dict[str, Any], columns: list[str]) -> None:
+    one = Token("k2v9x0q7m3c1d8f5a6b4", "", EXAMPLE["grants"], "", NOW, "x")
+    shown = [replace(one, **changed)]
+
+    brief, long = (_table(shown, NOW, brief=is_brief).splitlines()[0].split() for is_brief in (True, False))
+
+    every = ["ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", "FROM", "DESCRIPTION"]
+    assert brief == [name for name in every if name in ("ID", "ROLE", "SCOPE", "EXPIRES", *columns)]
+    assert long == [name for name in every if name != "FROM" or "FROM" in columns]
+
+
 def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: ApiStub) -> None:
     aws = deployed(account, stub)
 
@@ -87,6 +111,15 @@ def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: Ap
     assert token.grants == (Grant(Role.WRITER, ("apps/*", "shared")), Grant(Role.OUTPUTS, ("network/*",)))
     [_, line] = aws.output("token", "list").splitlines()
     assert line.split()[:3] == [token.id, "writer,outputs", "writer:apps/*,writer:shared,outputs:network/*"]
+    assert aws.output("token", "list", "--long") == aws.output("token", "list")
+    on_terminal = [
+        " ".join(terminal.run([HOLDFAST, "token", "list", *long], aws.environment, columns=300).split())
+        for long in ((), ("--long",))
+    ]
+    times = r"\d{4}-\d\d-\d\dT"
+    assert [bool(re.search(times, text)) for text in on_terminal] == [False, True]
+    assert re.search(r"^ID ROLE SCOPE EXPIRES .* outputs:network/\* in \d+ d$", on_terminal[0])
+    assert " STATUS FOR DESCRIPTION " in on_terminal[1]
     shown = aws.output("token", "show", token.id)
     assert "  role         writer, outputs\n" in shown
     assert "  scope        writer:apps/*, writer:shared, outputs:network/*\n" in shown
@@ -249,7 +282,7 @@ credential_process = /nonexistent/sign-in
 Failure = tuple[int, tuple[str, ...], tuple[str, ...], Mapping[str, str | None], tuple[str, ...]]
 """The exit code, teams that have a stack, the command, its variables, and words of its line."""
 FAILURES: dict[str, Failure] = {
-    "several teams": (1, ("platform", "payments"), CREATE, {}, ("payments, platform", "--team")),
+    "several teams": (2, ("platform", "payments"), CREATE, {}, ("payments, platform", "--team")),
     "a team without a stack": (
         *(1, ("platform",), (*CREATE, "--team", "payments"), {}),
         ("Holdfast-payments", REGION, "npx cdk deploy"),
