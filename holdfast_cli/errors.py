@@ -1,5 +1,7 @@
 """The errors of the command, each with the line that it prints."""
 
+from collections.abc import Sequence
+
 
 class CommandError(Exception):
     """The command failed; the message is one line with advice."""
@@ -16,9 +18,17 @@ class UnavailableError(CommandError):
 
 
 class UsageError(CommandError):
-    """The options contradict each other, or break a rule about several options."""
+    """The options contradict each other, break a rule about several options, or lack a setting."""
 
     exit_code = 2
+
+
+class NotSetUpError(UsageError):
+    """Nothing is set up yet; `steps` are lines that say what to type, in order."""
+
+    def __init__(self, line: str, steps: Sequence[str]) -> None:
+        super().__init__(line)
+        self.steps = steps
 
 
 class NotStartedError(CommandError):

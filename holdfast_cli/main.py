@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast_cli.commands.table import parser
-from holdfast_cli.errors import CommandError, OutputClosedError, UsageError, with_notes
+from holdfast_cli.errors import CommandError, NotSetUpError, OutputClosedError, UsageError, with_notes
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.parser import hidden
 
@@ -43,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as failure:
         words = sys.argv[1:] if argv is None else argv
         if isinstance(failure, UsageError):
-            output.complain(hidden(f"{failure}", words))
+            steps = failure.steps if isinstance(failure, NotSetUpError) else ()
+            output.complain(hidden(f"{failure}", words), steps)
         else:
             output.complain(hidden(f"{failure}", words, longest=None))
         return failure.exit_code

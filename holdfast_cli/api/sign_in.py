@@ -9,10 +9,17 @@ from urllib.parse import urlsplit
 from holdfast.networks import LOOPBACK
 from holdfast_cli.api.management import HOW_TO_SIGN_IN, Api
 from holdfast_cli.config import cloud_config, rules, settings
-from holdfast_cli.errors import UsageError
+from holdfast_cli.errors import NotSetUpError, UsageError
 
 _TOKEN: Final = "TF_TOKEN_"  # noqa: S105 the beginning of variables' names
 _STATES: Final = "/states/"
+_FIRST_STEPS: Final = (
+    "1. holdfast configure          asks for the API's address, from `cdk deploy`",
+    '2. eval "$(holdfast login)"    signs you in with AWS credentials',
+    "3. holdfast doctor             checks both",
+    "or, on this machine after `make up`:  . .local/terraform.env",
+)
+"""The steps of a person who has no address of an API."""
 
 
 def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api:
@@ -71,19 +78,17 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
             return rules.address(f"https://{hosts[0]}")
         except ArgumentTypeError as error:
             raise UsageError(f"{cloud_config.token_variable(hosts[0])}: {error}") from error
-    several = f" There are tokens for several hosts: {', '.join(hosts)}." if hosts else ""
-    team = (
-        " HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these commands do "
-        "not use."
-        if environment.get("HOLDFAST_TEAM")
-        else ""
-    )
-    raise UsageError(
-        "Nothing tells the API's address: `holdfast login` and `holdfast token create` print the export of "
-        "HOLDFAST_ADDRESS; or name it with --address or a profile (`holdfast configure --address URL`). "
-        "TF_HTTP_ADDRESS and a single TF_TOKEN_… of Holdfast tell it too; `make up` and `cdk deploy` print "
-        f"it.{several}{team}"
-    )
+    if hosts:
+        raise UsageError(
+            f"There are tokens for several hosts: {', '.join(hosts)}. Name the API with --address, "
+            "HOLDFAST_ADDRESS or a profile (`holdfast configure`)."
+        )
+    if environment.get("HOLDFAST_TEAM"):
+        raise UsageError(
+            "HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these commands "
+            "do not use. `holdfast login` finds it, and exports the API's address."
+        )
+    raise NotSetUpError("Nothing names your team's API yet. Type, in this order:", _FIRST_STEPS)
 
 
 def _tokens(environment: Mapping[str, str]) -> dict[str, tuple[str, str]]:

@@ -31,6 +31,7 @@ from tests.support.management import (
     output,
     page,
     refusal,
+    run,
     state,
 )
 
@@ -118,9 +119,8 @@ def test_an_address_with_a_port_has_the_token_of_its_stand_in() -> None:
 @pytest.mark.parametrize(
     ("typed", "environment", "said"),
     [
-        ({}, CREDENTIALS, ("--address", "HOLDFAST_ADDRESS", "holdfast configure", "TF_HTTP_ADDRESS")),
-        ({}, CREDENTIALS | {"HOLDFAST_TEAM": "payments"}, ("HOLDFAST_TEAM is not enough", "export of")),
-        ({}, {**OF_A, "TF_TOKEN_b_example_com": BEARER}, ("a.example.com, b.example.com",)),
+        ({}, CREDENTIALS | {"HOLDFAST_TEAM": "payments"}, ("HOLDFAST_TEAM is not enough", "holdfast login")),
+        ({}, {**OF_A, "TF_TOKEN_b_example_com": BEARER}, ("a.example.com, b.example.com", "--address")),
         ({"address": A}, {}, ("holdfast login", "TF_HTTP_USERNAME", "TF_TOKEN_a_example_com")),
         ({"address": A}, {"TF_TOKEN_b_example_com": BEARER}, ("TF_TOKEN_a_example_com",)),
         ({"address": A}, {"TF_HTTP_USERNAME": ID}, ("TF_HTTP_PASSWORD is not set",)),
@@ -137,6 +137,25 @@ def test_what_is_missing_is_said_with_all_ways_to_give_it(
 
     assert [part for part in said if part not in str(raised.value)] == []
     assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "typed", [["state", "list"], ["lock", "list"], ["activity"], ["whoami"], ["import", "plan", "s3://b"]]
+)
+def test_a_first_run_without_any_address_says_what_to_type_in_order(typed: list[str]) -> None:
+    done = run(None, *typed, AWS_REGION="eu-central-1")
+
+    head, *steps = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert head == "holdfast: Nothing names your team's API yet. Type, in this order:"
+    assert [step.split("  ")[1] for step in steps] == [
+        "1. holdfast configure",
+        '2. eval "$(holdfast login)"',
+        "3. holdfast doctor",
+        "or, on this machine after `make up`:",
+    ]
+    assert steps[-1].endswith("  . .local/terraform.env")
+    assert max(map(len, steps)) < 80
 
 
 def test_a_command_without_credentials_is_wrong_usage_and_asks_nobody(stub: ApiStub) -> None:
