@@ -62,7 +62,7 @@ later. A freeze is a lock: Terraform and OpenTofu print the reason at the next p
 or apply, and no force-unlock through the API removes it. One whose time has come is
 lifted by the next command that acquires the lock. A state that is locked is not
 frozen: the freeze of a pattern holds only when none is left, which the command says.
-What is frozen already counts as done with a pattern, which can be repeated. Takes
+What is frozen already counts as done with a pattern, which can be repeated. Needs
 the role maintainer.""",
     """\
   holdfast state freeze network/prod --reason 'incident 4711'
@@ -234,7 +234,7 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
     "lift the freeze of a state",
     """\
 Lift the freeze of a state, or the freeze of a pattern with all that it froze. Other
-freezes and locks stay; the command names these freezes. Takes the role maintainer.""",
+freezes and locks stay; the command names these freezes. Needs the role maintainer.""",
     """\
   holdfast state unfreeze network/prod
   holdfast state unfreeze 'network/*'

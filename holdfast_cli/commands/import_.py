@@ -59,7 +59,7 @@ def _of_source(name: str, metavar: str, text: str) -> Option:
     """\
 List the states of a source, name them, and print a plan. A comment says what was
 found: the serial, or why a state has no name: then the exit code is 1. Change the names
-in the file. Reads both places and changes nothing. Takes the role reader. Objects of a
+in the file. Reads both places and changes nothing. Needs the role reader. Objects of a
 bucket are left out if they are no states and their keys do not end with .tfstate, and
 so are errored.tfstate and *.backup. A name that is not valid, or that another state
 has, becomes the nearest free name.
@@ -209,7 +209,7 @@ def _step(
 Copy every state byte for byte, under the locks of both places, and read it back. A
 version that an import wrote is replaced by a newer one of the source; what others
 wrote is never replaced. Repeat it as often as you like, also after it was killed: the
-journal PLAN.journal says which locks are to be released. Takes the role writer.""",
+journal PLAN.journal says which locks are to be released. Needs the role writer.""",
     """\
   holdfast import run move.toml
   holdfast import run move.toml --wait 10m
@@ -230,7 +230,7 @@ def _run(args: argparse.Namespace, run: Run) -> None:
     "compare both places",
     """\
 Compare every state in both places, and name those that were written in the source
-after their import. Changes nothing. Takes the role reader.""",
+after their import. Changes nothing. Needs the role reader.""",
     """\
   holdfast import check move.toml
   holdfast import check move.toml --json
@@ -247,7 +247,7 @@ def _check(args: argparse.Namespace, run: Run) -> None:
 Acquire the source's locks with a text that says where the states are now, compare
 every state once more, and keep the locks. A state that was written after its import
 stays open. Nothing is closed while a state of the plan is not imported. `holdfast
-import reopen` undoes it. Takes the role reader.""",
+import reopen` undoes it. Needs the role reader.""",
     """\
   holdfast import close move.toml
   holdfast import close move.toml --bucket-policy

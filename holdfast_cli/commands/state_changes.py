@@ -38,7 +38,7 @@ Write the content of an earlier version again, as a new version with the next
 serial, under a lock. No version is lost, so that a restore can be undone by
 another. Infrastructure does not go back with the state: run `terraform plan`
 afterwards. Restoring what is current changes nothing. With --frozen the lock is your
-own freeze, which stays, so that nobody can write in between. Takes the role
+own freeze, which stays, so that nobody can write in between. Needs the role
 maintainer.
 
 {version_reference.HELP}
@@ -62,7 +62,7 @@ A version that was never acknowledged is restored only by its ID.""",
         "--frozen",
         type=rules.freeze_id,
         metavar="ID",
-        help="the ID of your own freeze, which `holdfast lock list` shows in brackets",
+        help="the ID of your own freeze, which `holdfast lock list --long` shows in brackets",
     ),
     arguments.API,
     arguments.as_json(),
@@ -128,7 +128,7 @@ def _restore(args: argparse.Namespace) -> None:
     """\
 Delete a state, after the name was typed to confirm it. Its versions stay, and
 `holdfast state undelete` brings it back. Infrastructure stays as it is. A state that
-changed since it was shown is not deleted. Takes the role maintainer.""",
+changed since it was shown is not deleted. Needs the role maintainer.""",
     """\
   holdfast state delete network/old
   holdfast state delete network/old --yes --reason 'moved to network/new'
@@ -172,7 +172,7 @@ def _delete(args: argparse.Namespace) -> None:
     "restore a deleted state",
     """\
 Write the newest version of a deleted state again, under a lock. A state that is
-not deleted stays as it is. Takes the role maintainer.""",
+not deleted stays as it is. Needs the role maintainer.""",
     """\
   holdfast state list --deleted
   holdfast state undelete network/prod
@@ -204,7 +204,7 @@ def _undelete(args: argparse.Namespace) -> None:
     "declare the name of a new state",
     """\
 Declare a name, for a team that takes no names of new states which nobody has
-declared. No state is written: the first apply does that. Takes the role writer.""",
+declared. No state is written: the first apply does that. Needs the role writer.""",
     """\
   holdfast state declare network/staging
   holdfast state declare network/staging --json
@@ -231,7 +231,7 @@ def _declare(args: argparse.Namespace) -> None:
     """\
 Delete the record of a name that has no state: a typing error, or a workspace that
 nobody needs, whose tags go with it. It holds the lock of the name meanwhile, so
-that no first apply is cut off. A name with a state stays. Takes the role
+that no first apply is cut off. A name with a state stays. Needs the role
 maintainer.""",
     """\
   holdfast state list --declared

@@ -6,30 +6,37 @@ from keyword import iskeyword
 from typing import Final
 
 import holdfast
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.parser import HIDDEN, Parser
+
+_LOOK: Final = "look and undo"
+_SET_UP: Final = "set up"
+_MOVE: Final = "move states in"
+_OPERATE: Final = "for operators, with AWS credentials"
 
 COMMANDS: Final = {
-    "init": "write the files of a deployment into an empty folder",
-    "configure": "write a profile: address, team and region",
-    "login": "sign in with AWS credentials or an ID token",
-    "run": "sign in, and run a program with the session",
-    "credentials-helper": "answer Terraform, which asks for a host's token",
-    "whoami": "show your principal, role and scope",
-    "backend-config": "print a backend block for a state",
-    "state": "list states, show their history, go back, freeze",
-    "lock": "show locks, and break the lock of a killed client",
-    "import": "move many states in from another backend",
-    "activity": "show the audit events of the states in your scope",
-    "console": "open the console in a browser, signed in",
-    "token": "create, show, update, rotate and revoke access tokens",
-    "trust": "let CI jobs and people sign in without a stored secret",
-    "watch": "show what needs somebody, and enable the hourly probe",
-    "audit": "show the events of the team's audit log",
-    "recover": "use the replica of a state bucket in another region",
-    "doctor": "find problems of a setup, and show what to do",
-    "completion": "print a script that completes commands in a shell",
+    "state": (_LOOK, "list states, show their history, go back, freeze"),
+    "lock": (_LOOK, "show locks, and break the lock of a killed client"),
+    "activity": (_LOOK, "show the audit events of the states in your scope"),
+    "console": (_LOOK, "open the console in a browser, signed in"),
+    "init": (_SET_UP, "write the files of a deployment into an empty folder"),
+    "configure": (_SET_UP, "write a profile: address, team and region"),
+    "login": (_SET_UP, "sign in with AWS credentials or an ID token"),
+    "run": (_SET_UP, "sign in, and run a program with the session"),
+    "whoami": (_SET_UP, "show your principal, role and scope"),
+    "backend-config": (_SET_UP, "print a backend block for a state"),
+    "doctor": (_SET_UP, "find problems of a setup, and show what to do"),
+    "completion": (_SET_UP, "print a script that completes commands in a shell"),
+    "credentials-helper": (HIDDEN, "answer Terraform, which asks for a host's token"),
+    "import": (_MOVE, "move many states in from another backend"),
+    "token": (_OPERATE, "create, show, update, rotate and revoke access tokens"),
+    "trust": (_OPERATE, "let CI jobs and people sign in without a stored secret"),
+    "watch": (_OPERATE, "show what needs somebody, and enable the hourly probe"),
+    "audit": (_OPERATE, "show the events of the team's audit log"),
+    "recover": (_OPERATE, "use the replica of a state bucket in another region"),
 }
-"""Command -> its line of help. A command's module has the same name, with `_` for `-`, and a `COMMAND`.
+"""Command -> its group in the help, or `HIDDEN`, and its line there.
+
+A command's module has the same name, with `_` for `-`, and a `COMMAND`.
 
 A name that is a keyword of Python has a `_` at its end."""
 
@@ -39,20 +46,12 @@ def parser() -> Parser:
     top = Parser(
         prog="holdfast",
         description="Terraform and OpenTofu state in S3: locked, fenced, with its history.",
-        epilog="""\
-examples:
-  holdfast token create --role writer --scope 'network/*'
-  holdfast backend-config network/prod > backend.tf
-  holdfast backend-config network/prod --tfbackend > prod.tfbackend
-  holdfast state history network/prod
-  holdfast lock list
-  holdfast trust list
-""",
+        epilog='Start: `holdfast configure`, then `eval "$(holdfast login)"`, then `holdfast state list`.',
     )
     top.add_argument("--version", action="version", version=f"holdfast {holdfast.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, line in COMMANDS.items():
-        commands.add_parser(name, help=line, fill=partial(_fill, module(name)))
+    for name, (group, line) in COMMANDS.items():
+        commands.add_parser(name, help=line, fill=partial(_fill, module(name)), group=group)
     return top
 
 

@@ -133,7 +133,7 @@ def _absent(base: str, state: StateName, headers: Mapping[str, str]) -> Finding:
     return problem(
         "api.state",
         f"The state {state} was deleted{when}: a plan would create every resource anew.",
-        f"`holdfast state undelete {state} --address {shlex.quote(base)}` brings it back; it takes the role "
+        f"`holdfast state undelete {state} --address {shlex.quote(base)}` brings it back; it needs the role "
         "maintainer.",
     )
 

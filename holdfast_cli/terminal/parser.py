@@ -24,6 +24,9 @@ _BEGINNING: Final = 12
 _SIMILAR: Final = 0.62
 """The least similarity of a word that is suggested, as `difflib` measures it: reason and json have 0.6."""
 
+HIDDEN: Final = "hidden"
+"""The group of a command that no list of commands shows, because only programs call it."""
+
 _Groups = list[tuple[argparse.Action | None, list[str]]]
 
 
@@ -34,12 +37,15 @@ class Parser(argparse.ArgumentParser):
     it hides a misspelled required option. This parser checks the options of its own level first.
     """
 
-    def __init__(self, fill: Callable[["Parser"], None] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, fill: Callable[["Parser"], None] | None = None, group: str = "commands", **settings: Any
+    ) -> None:
         """Create a parser. With `fill`, which adds options and commands, it has no content before `load`.
 
+        `group` is the heading above the command in the help of its parent; `HIDDEN` leaves it out there.
         `renamed` has the new name of each command and option of this level that had another name before.
         """
-        self._fill, self._settings = fill, settings
+        self._fill, self.group, self._settings = fill, group, settings
         self._words: Sequence[str] = ()
         self.renamed: dict[str, str] = {}
         if fill is None:
@@ -68,6 +74,38 @@ class Parser(argparse.ArgumentParser):
         if unexpected:
             self.error(f"there is an argument too many{_shown(unexpected[0], ': {}')}")
         return parsed, unexpected
+
+    def format_help(self) -> str:
+        """Return the help, with the commands of this group below their headings; argparse calls this."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        commands, listed = self.commands(), self._listed()
+        for heading, entries in listed.items():
+            formatter.start_section(heading)
+            formatter.add_arguments(entries)
+            formatter.end_section()
+        for section in self._action_groups:
+            formatter.start_section(section.title)
+            formatter.add_text(section.description)
+            formatter.add_arguments(
+                action
+                for action in section._group_actions  # noqa: SLF001 argparse has no other name for them
+                if not (commands and action.choices is commands)
+            )
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+    def _listed(self) -> dict[str, list[argparse.Action]]:
+        """Return heading -> entries of the help, for the commands of this group that are not `HIDDEN`."""
+        listed: dict[str, list[argparse.Action]] = {}
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 the type has no other name
+                for entry in action._choices_actions:  # noqa: SLF001 argparse has no other name for them
+                    if (heading := action.choices[entry.dest].group) != HIDDEN:
+                        listed.setdefault(heading, []).append(entry)
+        return listed
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and the error, without words that may be a misplaced secret; exit with 2."""
@@ -205,7 +243,8 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{shown} is not one of {', '.join(action.choices)}.{hint}")
         self._refuse_renamed(value)
         hint = _hint(value, [*action.choices, *self._option_string_actions])
-        hint = hint or f" The commands are {', '.join(action.choices)}."
+        known = (name for name, command in self.commands().items() if command.group != HIDDEN)
+        hint = hint or f" The commands are {', '.join(known)}."
         self.error(f"there is no {_shown(value, 'command {}') or 'such command'}.{hint}")
 
 

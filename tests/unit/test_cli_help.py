@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast_cli.commands.table import parser
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.terminal.parser import HIDDEN, Parser
 
 
 def helps(command: Parser) -> Iterator[tuple[Parser, str]]:
@@ -27,6 +27,35 @@ def test_every_help_is_as_wide_as_the_terminal(columns: int, monkeypatch: pytest
         if len(line) >= columns
     ]
     assert wide == []
+
+
+def test_each_command_is_below_the_heading_that_it_declares_and_a_program_s_command_below_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    top = parser()
+    listed = [part.splitlines() for part in top.format_help().split("\n\n")]
+    headings = {lines[0].removesuffix(":"): [line.split()[0] for line in lines[1:]] for lines in listed}
+
+    declared: dict[str, list[str]] = {}
+    for name, command in top.commands().items():
+        declared.setdefault(command.group, []).append(name)
+    assert declared.pop(HIDDEN) == ["credentials-helper"]
+    assert {heading: headings[heading] for heading in declared} == declared
+    assert "commands" not in declared  # the heading of a command that declares none
+    assert "state" in next(iter(declared.values()))
+
+
+def test_the_first_page_ends_with_what_to_type_first() -> None:
+    shown = " ".join(parser().format_help().split("Start: ")[-1].split())
+
+    assert shown == '`holdfast configure`, then `eval "$(holdfast login)"`, then `holdfast state list`.'
+
+
+def test_no_help_says_that_a_command_takes_a_role() -> None:
+    takes = [command.prog for command, text in helps(parser()) if "akes the role" in " ".join(text.split())]
+
+    assert takes == []
 
 
 def test_a_broken_example_is_the_same_for_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_missing_command_prints_those_that_there_are(
 
     prog = f"holdfast {line}".rstrip()
     assert printed.startswith(f"usage: {prog} [-h]")
-    assert f"\n    {command} " in printed
+    assert f"\n  {command} " in printed
     assert last == f"{prog}: error: name a command"
 
 

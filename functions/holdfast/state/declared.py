@@ -98,7 +98,7 @@ def _listed(work: Work, keys: Keys, beginning: str) -> set[str]:
 def _not_declared(name: StateName, similar: list[str]) -> NotDeclared:
     declare = f"holdfast state declare {name}"
     near = f" (nearest: {', '.join(similar)})" if similar else ""
-    then = f"Check the name, or declare it with '{declare}', which takes the role 'writer'."
+    then = f"Check the name, or declare it with '{declare}', which needs the role 'writer'."
     holder = LockInfo(
         {
             # Most clients show this field alone.
