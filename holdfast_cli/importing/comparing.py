@@ -3,9 +3,8 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from holdfast.api import v1
 from holdfast.errors import InvalidState
 from holdfast.state import document
 from holdfast.state.document import Revision
@@ -13,6 +12,9 @@ from holdfast_cli.api.state_texts import moment, writer
 from holdfast_cli.errors import CommandError
 from holdfast_cli.importing.journal import Imported
 from holdfast_cli.importing.source import Source
+
+if TYPE_CHECKING:
+    from holdfast.api import v1
 
 _REMOVE: Final = "remove its table from the plan"
 
@@ -72,7 +74,7 @@ class Compared:
     """Both states, and the decision about them."""
 
     old: Content
-    new: v1.StateDescription | None
+    new: "v1.StateDescription | None"
     verdict: Verdict
 
 
@@ -107,7 +109,7 @@ def read_old(source: Source, state: str) -> Content:
 
 def compare(
     old: Content,
-    new: v1.StateDescription | None,
+    new: "v1.StateDescription | None",
     imported: Imported | None,
     read_new: Callable[[], tuple[str, str]],
     find_old: Callable[[], str],
@@ -123,6 +125,8 @@ def compare(
         find_old: returns the version of the new name's history that has the source's bytes, or ''.
         is_ours: whether an import of this state wrote the current version.
     """
+    from holdfast.api import v1
+
     if new is None:
         if imported is None:
             return Absent()
@@ -153,5 +157,5 @@ def compare(
     return Differs(f"both were written: {both}. Compare them, and push the right one to both")
 
 
-def _writer(new: v1.StateDescription) -> str:
+def _writer(new: "v1.StateDescription") -> str:
     return f"{writer(new) or 'another program'} at {moment(new, 'modified') or 'an unknown time'}"

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from holdfast.api import v1
 from holdfast.cloud.names import organization_and_workspace
 from holdfast.names import StateName
 from holdfast.state.document import Revision
@@ -26,6 +25,9 @@ from holdfast_cli.api.response import Response
 from holdfast_cli.api.state_texts import lock_words
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.terminal.output import plain
+
+if TYPE_CHECKING:
+    from holdfast.api import v1
 
 OPERATION: Final = "holdfast-import"
 """The operation of an import's locks, and so of the versions that it writes to `backend "http"`."""
@@ -50,8 +52,10 @@ class NewPlace:
 
     api: Api
 
-    def describe(self, name: StateName) -> v1.StateDescription | None:
+    def describe(self, name: StateName) -> "v1.StateDescription | None":
         """Return a state; None if the name has no current version."""
+        from holdfast.api import v1
+
         try:
             found = _patiently(lambda: self.api.get(v1.StateDescription, "states", name))
         except ApiError as error:
@@ -71,6 +75,8 @@ class NewPlace:
 
     def version_with(self, name: StateName, sha256: str) -> str:
         """Return the newest version in the history of a state with this content, or ''."""
+        from holdfast.api import v1
+
         with closing(self.api.pages(v1.Version, "versions", "versions", name)) as history:
             return next((each.version for each in history if each.sha256 == sha256), "")
 
@@ -181,6 +187,8 @@ class NewPlace:
 
     def _locked(self, name: StateName, response: Response) -> CommandError:
         """Return the error for a lock that was refused; the management API tells who holds it since when."""
+        from holdfast.api import v1
+
         lock = self.api.get(v1.LockOfState, "locks", name).lock
         if lock is None and _is_of_lock(response):
             return LockedHereError(f"{name} was locked in Holdfast, by a lock that was just released")

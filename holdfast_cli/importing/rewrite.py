@@ -3,7 +3,6 @@
 A block of another source stays as it is. If people have to decide, the block stays too, and a note says why.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -200,6 +199,8 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _diff(name: str, before: str, after: str) -> Iterator[str]:
+    import difflib  # the help does without
+
     old, new = (StringIO(text, newline="\n").readlines() for text in (before, after))
     # `patch` and `git apply` read a name with spaces up to a tab.
     date = "\t" if " " in name else ""

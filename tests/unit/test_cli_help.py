@@ -1,6 +1,8 @@
 """Every help fits the terminal, and its examples can be pasted."""
 
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -84,3 +86,24 @@ def test_paragraphs_are_wrapped_lists_hang_and_no_command_is_broken(
         "One line and another one,\nwhich ends. Run\n`a b c d e f g h`.\n\n"
         "words:\n  short  a meaning that is\n         long\n  code of a shell\n"
     )
+
+
+IMPORTED = """
+import sys
+from holdfast_cli.commands.table import parser
+
+def load(command):
+    command.format_help()
+    for each in command.commands().values():
+        each.load()
+        load(each)
+
+load(parser())
+print([name for name in ("botocore", "urllib3", "rich", "holdfast.api.v1", "difflib") if name in sys.modules])
+"""
+
+
+def test_no_help_waits_for_a_module_that_only_a_request_needs() -> None:
+    found = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+
+    assert found.stdout == "[]\n"
