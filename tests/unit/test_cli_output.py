@@ -10,12 +10,15 @@ from typing import TextIO
 
 import pytest
 
-from holdfast_cli.bucket import stack, tokens
+from holdfast_cli.bucket import audit, stack, tokens
 from holdfast_cli.errors import CommandError
+from holdfast_cli.importing import many
 from holdfast_cli.main import main
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.output import Progress, coloured, listed, table, wrapped
 from tests.support.terminal import Terminal
+from tests.unit import test_doctor_objects
+from tests.unit.test_cli_audit_log import Logs, MovedClock
 
 API = "https://api.example.com"
 Rows = Sequence[Sequence[str | Sequence[str]]]
@@ -76,6 +79,37 @@ def test_progress_has_a_rate_and_the_time_that_is_left_if_the_total_is_known(
         "[##########----------] 2 of 4 states searched, 1 a minute, about 2 min left",
         "[####################] 4 of 4 states searched, 2 a minute, about 0 s left",
     ]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int | None]]:
+    """What is shown as progress: how many things are done, and of how many."""
+    shown: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(Progress, "count", lambda _, done, total, __: shown.append((done, total)))
+    return shown
+
+
+def test_an_import_shows_how_many_states_of_how_many_are_done(counted: list[tuple[int, int | None]]) -> None:
+    assert many.for_each(["a", "b", "c"], str.upper, "imported") == ["A", "B", "C"]
+    assert counted == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_doctor_shows_how_many_objects_of_how_many_it_looked_at(
+    counted: list[tuple[int, int | None]],
+) -> None:
+    test_doctor_objects.found({"a": {}, "b": {}})
+
+    assert counted == [(1, 2), (2, 2)]
+
+
+def test_the_audit_log_shows_how_many_events_were_read(counted: list[tuple[int, int | None]]) -> None:
+    logs = Logs()
+    for number in range(3):
+        logs.add(f"{number}", datetime(2026, 11, 22, 12, number, tzinfo=UTC))
+    log = audit.Log(logs, "payments", "eu-central-1", MovedClock())
+    log.read(audit.Search({}, datetime(2026, 11, 1, tzinfo=UTC)), Progress())
+
+    assert counted == [(0, None), (2, None), (3, None)]
 
 
 def test_progress_of_what_is_quick_or_not_watched_is_silent(

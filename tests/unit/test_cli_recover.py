@@ -1,11 +1,13 @@
 """`holdfast recover` as it is typed, against moto's server over HTTP."""
 
 import json
+import re
 
 import pytest
 
 from holdfast import team as names
-from tests.support.cli_account import Aws, bucket
+from tests.support import terminal
+from tests.support.cli_account import HOLDFAST, Aws, bucket
 from tests.support.documents import lock_info, state
 
 ACCOUNT = "123456789012"
@@ -90,6 +92,12 @@ def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
         "The lock later of network/prod stays: S3 does not say that it is a copy. If its holder is gone, run "
         "`holdfast lock break network/prod`.",
     ]
+
+
+def test_a_terminal_has_the_age_of_a_lock_that_is_removed(left: Aws) -> None:
+    shown = terminal.run([HOLDFAST, *RECOVER, "--yes"], left.environment, columns=120)
+
+    assert re.search(r"^network/prod  \d+ \w+ ago +another program  ada@laptop   one$", shown, re.MULTILINE)
 
 
 def test_what_had_not_been_copied_is_named_and_ends_with_1(left: Aws) -> None:
