@@ -98,7 +98,9 @@ NOTED_REASON: Final = option(
 
 
 LONG: Final = option(
-    "--long", action="store_true", help="IDs and exact times on a terminal too, as elsewhere"
+    "--long",
+    action="store_true",
+    help="on a terminal all that a pipe gets: IDs, exact times, nothing folded",
 )
 """An option for a list that is brief on a terminal."""
 

@@ -307,7 +307,7 @@ def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table for a terminal in which a row takes one line, if it fits itself.
 
     If the table is wider than the terminal, only its first columns are padded: each row then has its other
-    cells behind them, without those that are empty.
+    cells behind them.
     """
     from rich.cells import cell_len, set_cell_size
 
@@ -320,8 +320,7 @@ def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     laid = []
     for cells in texts:
         first = [set_cell_size(cell, width) for cell, width in zip(cells[:padded], widths, strict=False)]
-        rest = [cell for cell in cells[padded:] if cell != "-"]
-        laid.append(wrapped(_GAP.join([*first, *rest]).rstrip(), hanging=widths[0] + len(_GAP)))
+        laid.append(wrapped(_GAP.join([*first, *cells[padded:]]).rstrip(), hanging=widths[0] + len(_GAP)))
     return "\n".join(laid)
 
 

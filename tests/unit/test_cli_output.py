@@ -83,7 +83,7 @@ def test_progress_has_a_rate_and_the_time_that_is_left_if_the_total_is_known(
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int | None]]:
-    """What is shown as progress: how many things are done, and of how many."""
+    """The numbers of each shown progress: how many things are done, and of how many."""
     shown: list[tuple[int, int | None]] = []
     monkeypatch.setattr(Progress, "count", lambda _, done, total, __: shown.append((done, total)))
     return shown
@@ -263,7 +263,7 @@ AGE    EVENT            WHO              STATE              DETAIL
 AGE    EVENT            WHO              STATE  DETAIL
 5 min  state.written    bea@example.com  payments/api/prod
        serial 14
-9 d    session.created  ada              network
+9 d    session.created  ada              -  network
 9 d    lock.broken      ada              a/b  runner was
        killed""",
         ),
