@@ -134,8 +134,8 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
-        This lifts the freeze of <b>{name}</b>, by {say.frozenBy(lock)}, since <Age at={lock.since} />: <q>{reason}</q>.
-        Then clients may change the state again. Other freezes and locks stay.
+        This lifts the freeze of <b>{name}</b>, by {say.identity(say.lockedBy(lock))}, since <Age at={lock.since} />:{" "}
+        <q>{reason}</q>. Then clients may change the state again. Other freezes and locks stay.
       </p>
     </Remove>
   );
@@ -189,8 +189,8 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
       seen={seen.version}>
       <p>
         This writes the content of {say.versionWords(version)}, written <Age at={version.time} /> by{" "}
-        {say.writer(version)}, again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is current, written{" "}
-        {seen.modified && <Age at={seen.modified} />} by {say.writer(seen)}.
+        {say.identity(version)}, again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is current,
+        written {seen.modified && <Age at={seen.modified} />} by {say.identity(seen)}.
       </p>
       <p>
         No version is lost: another restore undoes this. Infrastructure does not go back with the state: run{" "}

@@ -7,8 +7,8 @@ import { counted } from "./format";
 import { usePages, useQuery } from "./load";
 import type { Query } from "./route";
 import { type Event, fields, selected, text, whose } from "./trail";
-import { Age, Button, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
-import { detail, named } from "./words";
+import { Age, Button, By, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
+import { detail } from "./words";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
@@ -63,7 +63,7 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
           columns={{
             Time: (event) => <Age at={text(event, "time")} />,
             Event: (event) => text(event, "event"),
-            Who: (event) => named(whose(event), text(event, "owner")),
+            Who: (event) => <By of={{ principal: whose(event), owner: text(event, "owner") }} />,
             State: ({ state }) => typeof state === "string" && <StateLink name={state} />,
             Details: (event) => <Details event={event} />,
           }}

@@ -7,8 +7,8 @@ import { now } from "./clock";
 import { ages, counted, exactly, when } from "./format";
 import { useLoaded } from "./load";
 import { may, mayBreak, useMe } from "./me";
-import { Age, Button, Empty, Shown, StateLink, Status, Table } from "./ui";
-import { lockWords, named } from "./words";
+import { Age, Button, By, Empty, Shown, StateLink, Status, Table } from "./ui";
+import { lockedBy, lockWords, operationWords, person } from "./words";
 
 type Listed = Schemas["ListedLock"];
 
@@ -16,7 +16,7 @@ type Listed = Schemas["ListedLock"];
 export function LockBadge({ lock }: { lock: Schemas["Lock"] }) {
   const { freeze, since } = lock;
   const told = freeze
-    ? `${freeze.reason} (${freeze.by ?? "unknown"}, since ${exactly(freeze.since)})`
+    ? `${freeze.reason} (${person(lockedBy(lock))}, since ${exactly(freeze.since)})`
     : `${lockWords(lock)}, since ${exactly(since)}`;
   const text = freeze ? `frozen ${ages(freeze.since, now())}` : `locked ${ages(since, now())}`;
   return (
@@ -43,7 +43,7 @@ export function LocksPage() {
   const lists = ([all, patterns]: Awaited<ReturnType<typeof load>>) => {
     const oldest = all.toSorted((a, b) => (a.since < b.since ? -1 : 1));
     const held = oldest.filter(({ freeze }) => !freeze);
-    const states = oldest.flatMap((lock) => (lock.freeze ? { ...lock.freeze, lock } : []));
+    const states = oldest.flatMap((lock) => (lock.freeze ? { ...lock.freeze, owner: null, lock } : []));
     const frozen = [...states, ...patterns.map((one) => ({ ...one, lock: undefined, ended: false }))];
     return (
       <>
@@ -55,9 +55,8 @@ export function LocksPage() {
             columns={{
               State,
               Since: ({ since }) => <Age at={since} />,
-              Principal: ({ principal, owner }) => named(principal, owner),
-              "Client says": ({ who, principal }) => (who === principal ? "" : who),
-              Operation: ({ operation, info }) => [operation, info && <small>{info}</small>],
+              By: (lock) => <By of={lock} />,
+              Operation: ({ operation, info }) => [operationWords(operation), info && <small>{info}</small>],
               "": (lock) => mayBreak(me, lock.name, lock) && act("Break", lock),
             }}
           />
@@ -72,7 +71,7 @@ export function LocksPage() {
             columns={{
               "State or pattern": (one) => (one.lock ? State(one.lock) : <code>{one.pattern}</code>),
               Since: ({ since }) => since && <Age at={since} />,
-              By: ({ by }) => by ?? "unknown",
+              By: ({ by, owner, lock }) => <By of={lock ? lockedBy(lock) : { principal: by, owner }} />,
               Until: ({ until, ended }) => (ended ? "ended " : "") + (until ? when(until) : "somebody unfreezes it"),
               Reason: ({ reason }) => reason,
               "": ({ lock }) => lock && may(me, "freeze", lock.name) && act("Unfreeze", lock),

@@ -9,7 +9,7 @@ import { useLoaded, usePages } from "./load";
 import { type Action, may, mayBreak, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { grouped, points, summary } from "./shape";
-import { Age, Button, Empty, Facts, For, Shown, Size, Status, Table } from "./ui";
+import { Age, Button, By, Empty, Facts, For, Shown, Size, Status, Table } from "./ui";
 import * as say from "./words";
 
 type State = Schemas["StateDescription"];
@@ -104,18 +104,19 @@ function LockOf({ state: { name, lock }, again }: { state: State; again: () => v
 
 function factsOf(state: State): Record<string, ComponentChildren> {
   const { resources, modified } = state;
-  const kinds = resources && { resource: resources.managed, "data source": resources.data, output: resources.outputs };
+  const numbers = resources && {
+    resource: resources.managed,
+    "data source": resources.data,
+    output: resources.outputs,
+  };
+  const kinds = Object.entries(numbers ?? {}).filter(([, many]) => many > 0);
   return {
     Serial: state.serial,
     Written: modified && <Age at={modified} />,
-    By: say.writer(state),
-    Operation: state.operation,
+    By: <By of={state} />,
+    Operation: say.operationWords(state.operation),
     Status: say.statusWords(state.status),
-    Holds:
-      kinds &&
-      Object.entries(kinds)
-        .map(([kind, many]) => counted(many, kind))
-        .join(", "),
+    Content: numbers && (kinds.map(([kind, many]) => counted(many, kind)).join(", ") || "nothing"),
     Size: <Size bytes={state.size} />,
     Client: state.terraform_version,
     Lineage: state.lineage,

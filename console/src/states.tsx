@@ -10,14 +10,13 @@ import { failure } from "./problems";
 import { href, type Query } from "./route";
 import { inView, matching, ORDERS, ordered, type State } from "./rows";
 import { onSession } from "./session";
-import { Age, Button, Choice, Empty, Shown, Size, StateLink, Status, Tick } from "./ui";
-import { named } from "./words";
+import { Age, Button, By, Choice, Empty, Shown, Size, StateLink, Status, Tick } from "./ui";
 
 const EVERY = 10; // seconds between two readings of the list
 const MARGIN = 12; // rows that are drawn above and below the view
 const AT_ONCE = 2; // requests for those who wrote the rows in view: each may read a whole state
 
-type Writer = Pick<Schemas["StateDescription"], "principal" | "owner">;
+type Writer = Pick<Schemas["StateDescription"], "principal" | "owner" | "who">;
 
 /** What was read last, so that coming back to the list shows it at once. It is one session's. */
 let kept: Kept<State[]> = { at: 0 };
@@ -180,7 +179,7 @@ function useWriters(seen: State[]): (state: State) => ComponentChildren {
   }, [seen.map(key).join("\n")]);
   return (state) => {
     const writer = writers.get(key(state));
-    if (writer) return named(writer.principal, writer.owner);
+    if (writer) return <By of={writer} />;
     return <span class="faint">{writer === undefined && state.modified ? "…" : "–"}</span>;
   };
 }

@@ -9,6 +9,7 @@ import type { Loaded } from "./load";
 import { type Action, may, rolesWith, useMe } from "./me";
 import { words } from "./problems";
 import { href } from "./route";
+import { identity, person } from "./words";
 
 /** What was loaded. Before that, that it is loading; a failure stands above what was read before it, if that exists. */
 export function Shown<T>(props: { of: Loaded<T>; what: string; show: (data: T) => ComponentChildren }) {
@@ -63,6 +64,9 @@ export const Age = ({ at }: { at: string }) => (
 
 export const Size = ({ bytes: count }: { bytes: number | null }) =>
   count === null ? <span class="faint">–</span> : <span title={`${count} bytes`}>{bytes(count)}</span>;
+
+/** Who did something, by name; all that is known of them on hover. */
+export const By = ({ of }: { of: Parameters<typeof person>[0] }) => <span title={identity(of)}>{person(of)}</span>;
 
 export const StateLink = ({ name }: { name: string }) => <a href={href({ page: "state", name })}>{name}</a>;
 

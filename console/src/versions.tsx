@@ -7,7 +7,7 @@ import { useLoaded, usePages } from "./load";
 import { may, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { href } from "./route";
-import { Age, Button, Empty, entered, For, Shown, Size, Submit, Table } from "./ui";
+import { Age, Button, By, Empty, entered, For, Shown, Size, Submit, Table } from "./ui";
 import * as say from "./words";
 
 type Version = Schemas["Version"];
@@ -67,7 +67,11 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
       <>
         <Age at={version.time} />
         {version.size !== null && [", ", <Size key="size" bytes={version.size} />]}
-        {!version.delete_marker && <small>{[say.writer(version), version.operation].filter(Boolean).join(", ")}</small>}
+        {!version.delete_marker && (
+          <small>
+            <By of={version} /> {version.operation && `· ${say.operationWords(version.operation)}`}
+          </small>
+        )}
       </>
     ),
     ...(compares && { Compare: (version: Version) => !version.delete_marker && pick(version) }),
@@ -117,7 +121,7 @@ function Differences({ found }: { found: Schemas["Differences"] }) {
   const side = ({ serial, time, size, terraform_version: client }: Schemas["Side"]) => (
     <>
       <b>{`serial ${serial}`}</b>, written <Age at={time} />, <Size bytes={size} />
-      {client && `, by client ${client}`}
+      {client && `, by ${say.clientWords(client)}`}
     </>
   );
   return (

@@ -10,35 +10,55 @@ type State = Schemas["StateDescription"];
 export const named = (principal: string | null, owner?: string | null) =>
   owner && principal ? `${owner} (${principal})` : (principal ?? "another program");
 
+type By = { principal: string | null; owner?: string | null | undefined; who?: string | null | undefined };
+
+/**
+ * Whom people call by name: the owner of the credentials, else the user and machine of the client, else the principal.
+ * What a client says of itself is in quotes. `identity` tells the rest.
+ */
+export function person({ principal, owner, who }: By): string {
+  const said = who && who !== principal ? claimed(who) : null;
+  return (principal && owner) || said || principal || "another program";
+}
+
 /** What a client says of itself, in quotes and on one line, so that it cannot pass for who it is. */
 const claimed = (text: string) => JSON.stringify(text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?"));
 
 /** A value of an event, in quotes if it could pass for several fields, as in the command. */
 export const detail = (text: string) => (text.includes(" ") && text.includes("=") ? claimed(text) : text);
 
-/** A principal, and apart what its client says of itself if that differs. */
-const provedAndClaimed = (principal: string | null, owner: string | null, who: string | null) =>
+/** All that is known of who it was: the principal, and apart what its client says of itself if that differs. */
+export const identity = ({ principal, owner, who }: By): string =>
   named(principal, owner) + (who && who !== principal ? ` (client says ${claimed(who)})` : "");
 
-/** Who wrote a version, and apart what their client says. */
-export function writer({ principal, owner, who }: Pick<Version, "principal" | "owner" | "who">): string {
-  return provedAndClaimed(principal, owner, who);
+/** Who holds a lock, or who froze the state. */
+export const lockedBy = (lock: Lock): By => (lock.freeze?.by ? { principal: lock.freeze.by, owner: lock.owner } : lock);
+
+const OPERATIONS = new Map([
+  ["OperationTypeApply", "apply"],
+  ["OperationTypePlan", "plan"],
+  ["OperationTypeRefresh", "refresh"],
+  ["state-push", "push"],
+]);
+
+/** What a client did, in Terraform's words for people; another text as the client says it. */
+export const operationWords = (operation: string | null): string => OPERATIONS.get(operation ?? "") ?? operation ?? "";
+
+/** The same within a sentence, where a text that is not one word is quoted. */
+export function inSentence(operation: string): string {
+  const words = operationWords(operation);
+  return /^[\w-]+$/.test(words) ? words : claimed(words);
 }
 
-/** Who holds a lock, and apart what their client says. */
-export function holder({ who, principal, owner }: Pick<Lock, "who" | "principal" | "owner">): string {
-  return provedAndClaimed(principal, owner, who);
-}
-
-export function frozenBy(lock: Lock): string {
-  return lock.freeze?.by ? named(lock.freeze.by, lock.owner) : holder(lock);
-}
+/** The version of Terraform or OpenTofu: a state does not say which of them wrote it. */
+export const clientWords = (version: string | null) => version && `client ${version}`;
 
 /** What the lock is, without its time. */
 export function lockWords(lock: Lock): string {
   const { freeze } = lock;
-  if (!freeze) return `locked by ${holder(lock)}${lock.operation ? ` for ${claimed(lock.operation)}` : ""}`;
-  return freeze.ended ? `no longer frozen: ${freeze.reason}` : `frozen by ${frozenBy(lock)}: ${freeze.reason}`;
+  const by = identity(lockedBy(lock));
+  if (!freeze) return `locked by ${by}${lock.operation ? ` for ${inSentence(lock.operation)}` : ""}`;
+  return freeze.ended ? `no longer frozen: ${freeze.reason}` : `frozen by ${by}: ${freeze.reason}`;
 }
 
 const STATUS: Record<string, string> = {
@@ -79,7 +99,7 @@ export function counts(summary: Record<string, unknown>): string {
 export function remover(events: readonly Record<string, unknown>[], id: string): string {
   const isRemoval = ({ event }: Record<string, unknown>) => /released|unlocked|unfrozen/.test(String(event));
   const first = events.find((event) => isRemoval(event) && (event.freeze ?? event.lock_id) === id);
-  if (first) return `${named(String(first.principal), first.owner as string | null)} removed it`;
+  if (first) return `${person({ principal: String(first.principal), owner: first.owner as string | null })} removed it`;
   return "its holder released it, or an earlier try of yours or somebody else removed it";
 }
 
@@ -105,7 +125,7 @@ function meanwhile(now?: State, seen?: string): string | undefined {
   if (!now || now.version === seen) return undefined;
   if (!now.version) return "Meanwhile somebody deleted the state.";
   const { serial, version, operation } = now;
-  return `Meanwhile ${writer(now)} wrote ${versionWords({ serial, version })}${operation ? ` (${operation})` : ""}.`;
+  return `Meanwhile ${person(now)} wrote ${versionWords({ serial, version })}${operation ? ` (${inSentence(operation)})` : ""}.`;
 }
 
 /** Why a reason cannot be sent; empty if it can. The words are the command's. */

@@ -29,26 +29,42 @@ const now = (more: object = {}) => ({ ...STATE, ...more }) as unknown as Schemas
 
 test("Writers and holders are named as the command names them", () => {
   equal(
-    say.writer({ principal: "token:b", owner: "bea", who: "bea@laptop" }),
+    say.identity({ principal: "token:b", owner: "bea", who: "bea@laptop" }),
     'bea (token:b) (client says "bea@laptop")',
   );
-  equal(say.writer({ principal: "token:b", owner: null, who: "bea@laptop" }), 'token:b (client says "bea@laptop")');
-  equal(say.writer({ principal: null, owner: null, who: null }), "another program");
-  equal(say.holder({ ...LOCK, owner: "bea" }), 'bea (token:b) (client says "bea@laptop")');
-  equal(say.holder({ who: "", principal: null, owner: null }), "another program");
-  equal(say.lockWords(LOCK), 'locked by token:b (client says "bea@laptop") for "apply"');
+  equal(say.identity({ principal: "token:b", owner: null, who: "bea@laptop" }), 'token:b (client says "bea@laptop")');
+  equal(say.identity({ principal: null, owner: null, who: null }), "another program");
+  equal(say.identity({ ...LOCK, owner: "bea" }), 'bea (token:b) (client says "bea@laptop")');
+  equal(say.identity({ who: "", principal: null, owner: null }), "another program");
+  equal(say.lockWords(LOCK), 'locked by token:b (client says "bea@laptop") for apply');
   equal(say.lockWords({ ...LOCK, freeze: FREEZE }), "frozen by token:c: audit");
   equal(say.lockWords({ ...LOCK, freeze: { ...FREEZE, ended: true } }), "no longer frozen: audit");
+});
+
+test("People are called by name: the owner, else what the client says, in quotes, else the principal", () => {
+  equal(say.person({ principal: "token:b", owner: "bea", who: "bea@laptop" }), "bea");
+  equal(say.person({ principal: "token:b", owner: null, who: "bea@laptop" }), '"bea@laptop"');
+  equal(say.person({ principal: "token:b", owner: "", who: "token:b" }), "token:b");
+  equal(say.person({ principal: "token:b", who: 'olga" by ops\n\u202e' }), '"olga\\" by ops??"');
+  equal(say.person({ principal: null, owner: "bea", who: "" }), "another program");
+  deepEqual(say.lockedBy({ ...LOCK, owner: "bea", freeze: FREEZE }), { principal: "token:c", owner: "bea" });
+});
+
+test("An operation is Terraform's word for people, and never a name of this program", () => {
+  const known = ["OperationTypeApply", "OperationTypePlan", "state-push", "restore", "constructor"];
+  deepEqual(known.map(say.operationWords), ["apply", "plan", "push", "restore", "constructor"]);
+  equal(say.operationWords(null), "");
+  deepEqual(["OperationTypeApply", "by ops"].map(say.inSentence), ["apply", '"by ops"']);
 });
 
 test("A client that imitates a principal is told apart from it", () => {
   const who = 'ops" by Olga (token:ops)\n\u202e';
   const said = '(client says "ops\\" by Olga (token:ops)??")';
-  equal(say.holder({ who, principal: "token:b", owner: "bea" }), `bea (token:b) ${said}`);
-  equal(say.holder({ who, principal: null, owner: null }), `another program ${said}`);
-  equal(say.writer({ who, principal: "token:b", owner: null }), `token:b ${said}`);
+  equal(say.identity({ who, principal: "token:b", owner: "bea" }), `bea (token:b) ${said}`);
+  equal(say.identity({ who, principal: null, owner: null }), `another program ${said}`);
+  equal(say.identity({ who, principal: "token:b", owner: null }), `token:b ${said}`);
   equal(say.lockWords({ ...LOCK, who, operation: who }), `locked by token:b ${said} for ${said.slice(13, -1)}`);
-  equal(say.holder({ who: "token:b", principal: "token:b", owner: null }), "token:b");
+  equal(say.identity({ who: "token:b", principal: "token:b", owner: null }), "token:b");
   equal(say.detail("ada held_by=token:ops"), '"ada held_by=token:ops"');
   equal(say.detail("an incident"), "an incident");
 });
@@ -57,7 +73,7 @@ test("A refusal says what somebody else did, and that nothing happened", () => {
   const refusal = (code: string, more?: object) => say.refusal(code, "As the API says.", "Nothing.", now(more), "v1");
   equal(refusal("base_changed"), "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.");
   equal(refusal("base_changed", { version: null }).startsWith("Meanwhile somebody deleted the state."), true);
-  equal(refusal("lock_not_matched").includes('locked by token:b (client says "bea@laptop") for "apply".'), true);
+  equal(refusal("lock_not_matched").includes('locked by token:b (client says "bea@laptop") for apply.'), true);
   equal(
     refusal("lock_not_matched", { lock: null }),
     "Meanwhile this changed. Nobody holds the lock any more. Nothing.",
@@ -73,7 +89,7 @@ test("Who was faster is told as the audit trail says it", () => {
     { event: "lock.force_unlocked", lock_id: "1", principal: "token:c", owner: "cleo" },
     { event: "state.unfrozen", freeze: "f", principal: "token:d", owner: null },
   ];
-  equal(say.remover(events, "1"), "cleo (token:c) removed it");
+  equal(say.remover(events, "1"), "cleo removed it");
   equal(say.remover(events, "f"), "token:d removed it");
   equal(say.remover(events, "2"), "its holder released it, or an earlier try of yours or somebody else removed it");
 });
