@@ -13,7 +13,7 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(HERE, "..");
 const LARGEST = 40 * 1024; // bytes of all files together, compressed
 const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
-const SOURCES = { app: `${HERE}/src/main.tsx`, "sign-in": `${HERE}/src/hand-over.tsx`, style: `${HERE}/style.css` };
+const SOURCES = { app: `${HERE}/src/main.tsx`, style: `${HERE}/style.css` };
 const SHARED = { bundle: true, charset: "utf8", target: "es2022", jsx: "automatic", jsxImportSource: "preact" };
 const SMALL = { minify: true, legalComments: "none", write: false };
 
@@ -28,7 +28,7 @@ async function site(to) {
   }
   const page = readFileSync(join(HERE, "index.html"), "utf8").replace("style.css", hashed["style.css"]);
   files["index.html"] = Buffer.from(page.replace("app.js", hashed["app.js"]));
-  files["sign-in.html"] = Buffer.from(page.replace("app.js", hashed["sign-in.js"]));
+  files["sign-in.html"] = files["index.html"]; // with other headers
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
   const listed = {};

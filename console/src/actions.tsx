@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { get, type Schemas, send } from "./api";
+import { follow, get, type Schemas, send } from "./api";
 import { now } from "./clock";
-import { when } from "./format";
+import { counted, when } from "./format";
 import { may, useMe } from "./me";
 import { failure, words } from "./problems";
 import { Age, Button, Choice, Dialog, entered, Field, Submit } from "./ui";
@@ -22,6 +22,8 @@ const ENDS = { 1: "in 1 hour", 8: "in 8 hours", 24: "in 1 day", 168: "in 7 days"
 type Asking<D> = Shared & {
   title: string;
   verb: string;
+  /** Whether it takes something away that no other action brings back. */
+  loses?: boolean;
   make: (given: Entered) => D;
   send: (document: D) => Promise<string>;
   /** What did not happen if the API refuses it, and which version was current when the person was asked. */
@@ -40,7 +42,8 @@ function Ask<D>(props: Asking<D>) {
   const sent = useRef<D | null>(null); // until it is known what came of it
   const submit = async (event: Event) => {
     const given = entered(event);
-    const missing = sent.current === null && given.reason !== undefined ? say.reasonProblem(given.reason) : "";
+    const missing =
+      sent.current === null ? say.reasonProblem(given.reason ?? given.why ?? "", given.reason === undefined) : "";
     setProblem(missing);
     if (missing || busy) return;
     setBusy(true);
@@ -53,7 +56,7 @@ function Ask<D>(props: Asking<D>) {
       const { title, advice } = words(error);
       if (error.status >= 400 && error.status < 500 && error.status !== 429) {
         sent.current = null;
-        const state = await get<State>(`states/${props.name}`).catch(() => undefined);
+        const state = props.name ? await get<State>(`states/${props.name}`).catch(() => undefined) : undefined;
         setProblem(props.look?.(state) ?? say.refusal(error.code, error.message, props.undone, state, props.seen));
         props.onDone();
       } else {
@@ -79,7 +82,7 @@ function Ask<D>(props: Asking<D>) {
             {problem}
           </p>
           <p class="actions">
-            <Submit class="main danger" disabled={busy}>
+            <Submit class={props.loses ? "main danger" : "main"} disabled={busy}>
               {busy ? "Sending …" : sent.current ? "Try again" : props.verb}
             </Submit>
             {close}
@@ -94,35 +97,61 @@ const Reason = ({ hint }: { hint: string }) => (
   <Field label="Reason" name="reason" hint={`One line, ${hint}.`} maxLength={200} autofocus />
 );
 
-type Removal = Shared & { title: string; verb: string; children: ComponentChildren };
+/** A reason that may be left out. */
+const Why = () => (
+  <Field label="Reason (optional)" name="why" hint="One line, which the audit trail shows." maxLength={200} />
+);
+
+type Removal = Shared & { title: string; verb: string; loses?: boolean; children: ComponentChildren };
 
 /** Removes exactly the lock or freeze that was seen, and says who was faster where the audit trail says so. */
 function Remove(props: Removal & { route: string; query: { id: string; version?: string }; done: string }) {
   const { name, route, query, done } = props;
   const mayLook = may(useMe(), "read_activity");
-  const remove = async () => {
-    const path = `${route}/${name}?${new URLSearchParams(query)}`;
+  const make = ({ why }: Entered) => (why ? { ...query, reason: why } : query);
+  const remove = async (wanted: Record<string, string>) => {
+    const path = `${route}/${name}?${new URLSearchParams(wanted)}`;
     if ((await send<Schemas["Removed"]>("DELETE", path)).removed) return done;
     const trail = mayLook && (await get<Schemas["Activity"]>("activity", { state: name }).catch(() => undefined));
     return `It was gone already: ${say.remover(trail ? trail.events : [], query.id)}.`;
   };
-  return <Ask {...props} make={() => query} send={remove} undone="Nothing was removed." />;
+  return <Ask {...props} make={make} send={remove} undone="Nothing was removed." />;
 }
 
 /** Removes exactly the lock that was seen. */
 export function BreakLock({ lock, ...shared }: OfLock) {
   const { id, version } = lock;
   const { name } = shared;
-  const done = `The lock of ${name} is removed. ${LOOK}`;
-  const title = `Break the lock of ${name}`;
+  const of = { route: "locks", query: { id, version }, done: `The lock of ${name} is removed. ${LOOK}` };
   return (
-    <Remove {...shared} title={title} verb="Break the lock" route="locks" query={{ id, version }} done={done}>
+    <Remove {...shared} {...of} title={`Break the lock of ${name}`} verb="Break the lock" loses>
       <p>
         This removes the lock <code>{id}</code> of <b>{name}</b>, which is {say.lockWords(lock)}, since{" "}
         <Age at={lock.since} />. A client that still works under it cannot write any more. Another lock stays.
       </p>
       <p>{LOOK}</p>
+      <Why />
     </Remove>
+  );
+}
+
+/** Brings a deleted state back, by undoing exactly the deletion that was seen. A retry knows its own first try. */
+export function Undelete({ marker, ...shared }: Shared & { marker: string }) {
+  const { name } = shared;
+  const make = ({ why }: Entered) => (why ? { marker, reason: why } : { marker });
+  const undelete = async (wanted: Schemas["Undelete"]) => {
+    const { serial } = await send<Schemas["Undeleted"]>("POST", `undelete/${name}`, wanted);
+    return `${name} is back, with serial ${serial}. Run terraform plan to see what the infrastructure lacks.`;
+  };
+  const title = `Undelete ${name}`;
+  return (
+    <Ask {...shared} title={title} verb="Undelete" make={make} send={undelete} undone="Nothing was brought back.">
+      <p>
+        This writes the newest version of <b>{name}</b> again. Its history stays. Infrastructure does not come back with
+        the state: run <code>terraform plan</code> afterwards.
+      </p>
+      <Why />
+    </Ask>
   );
 }
 
@@ -157,6 +186,71 @@ export function Freeze(shared: Shared) {
       </p>
       <Reason hint="for everybody who meets the freeze" />
       <Choice label="It ends" name="end" of={ENDS} value="never" />
+    </Ask>
+  );
+}
+
+/** Freezes all states that match a pattern, also those that are created later. */
+export function FreezePattern(shared: Omit<Shared, "name">) {
+  const make = ({ pattern = "", reason = "", end }: Entered) => {
+    return { pattern, reason, until: say.until(end, now()), id: say.commandId() };
+  };
+  const freeze = async (wanted: Schemas["FreezePattern"]) => {
+    const frozen = new Set<string>();
+    const others = new Set<string>();
+    const put = (cursor?: string) =>
+      send<Schemas["FrozenPattern"]>("PUT", "freezes", cursor ? { ...wanted, cursor } : wanted);
+    let placed: Schemas["PatternFreeze"] | undefined;
+    for await (const page of follow(put)) {
+      placed = page.freeze;
+      for (const name of page.frozen) frozen.add(name);
+      for (const name of page.names) others.add(name);
+    }
+    // What had a lock then is frozen now if the lock was released meanwhile. It is frozen as the pattern is.
+    const { reason, until, id } = placed ?? wanted;
+    const left: string[] = [];
+    for (const name of others) {
+      const refused = await send("PUT", `freeze/${name}`, { reason, until, id }).then(() => undefined, failure);
+      if (!refused || refused.code === "frozen") frozen.add(name);
+      else if ([404, 409, 423].includes(refused.status)) left.push(name);
+      else throw refused;
+    }
+    return say.frozenPattern(wanted, placed, frozen.size, left);
+  };
+  return (
+    <Ask {...shared} name="" title="Freeze a pattern" verb="Freeze" make={make} send={freeze} undone="">
+      <p>
+        Nobody can change a state that matches then, nor create one. States that somebody has locked are not frozen: the
+        page names them afterwards.
+      </p>
+      <Field label="Pattern" name="pattern" placeholder="network/*" autofocus />
+      <Field label="Reason" name="reason" maxLength={200} hint="One line, for everybody who meets the freeze." />
+      <Choice label="It ends" name="end" of={ENDS} value="never" />
+    </Ask>
+  );
+}
+
+/** Lifts exactly the freeze of a pattern that was seen, with all that it froze. */
+export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { freeze: Schemas["PatternFreeze"] }) {
+  const { pattern, id, reason } = freeze;
+  const lift = async () => {
+    let unfrozen = 0;
+    const covered: string[] = [];
+    const remove = (cursor?: string) =>
+      send<Schemas["LiftedPattern"]>("DELETE", `freezes?${new URLSearchParams(cursor ? { id, cursor } : { id })}`);
+    for await (const page of follow(remove)) {
+      unfrozen += page.unfrozen.length;
+      covered.push(...page.covered.map((state) => `${state.name} (by ${state.freeze.pattern})`));
+    }
+    const still = covered.length ? ` Another frozen pattern covers ${covered.join(", ")}.` : "";
+    return `${pattern} is not frozen any more, with ${counted(unfrozen, "state")}.${still}`;
+  };
+  return (
+    <Ask {...shared} name="" title={`Unfreeze ${pattern}`} verb="Unfreeze" make={() => id} send={lift} undone="">
+      <p>
+        This lifts the freeze of <b>{pattern}</b>, by {say.identity({ principal: freeze.by, owner: freeze.owner })}:{" "}
+        <q>{reason}</q>, and of every state that it froze. Other freezes and locks stay.
+      </p>
     </Ask>
   );
 }

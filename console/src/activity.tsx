@@ -28,7 +28,7 @@ export function ActivityPage(props: { query: Query }) {
           <Field label="State" name="state" defaultValue={state} placeholder="any" />
           <Field label="Principal" name="principal" defaultValue={principal} placeholder="anybody" />
           <Choice label="Events" name="kind" value={kind} of={KINDS} />
-          <Choice label="Of" name="hours" value={hours} of={HOURS} />
+          <Choice label="In" name="hours" value={hours} of={HOURS} />
           <Button onClick={() => setTurn(turn + 1)}>Refresh</Button>
         </form>
         <Events key={JSON.stringify([query, turn])} {...{ state, principal, kind, hours }} />

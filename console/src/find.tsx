@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { type Schemas, send } from "./api";
 import { bytes, counted } from "./format";
 import { useLoaded } from "./load";
+import { href } from "./route";
 import { onSession } from "./session";
 import { Choice, Empty, entered, Field, For, Shown, StateLink, Submit } from "./ui";
 
@@ -11,7 +12,9 @@ type Page = Schemas["FoundPage"];
 
 const PAUSE = 1000; // milliseconds from one request to the next: the API accepts one a second
 const NOTHING: Page = { states: [], skipped: [], searched: 0, left: null, next: null };
-const KINDS = { address: "A part of its address", type: "Its whole type", id: "Its whole ID, ARN or self link" };
+const FEW = 5; // resources of a state that are shown at first
+const KINDS = { address: "address", type: "type", id: "ID" };
+const WORDS = { address: "A part of its address", type: "Its whole type", id: "Its whole ID, ARN or self link" };
 const WHY = {
   too_large: "too large",
   encrypted: "encrypted by its client",
@@ -28,6 +31,12 @@ onSession(() => {
   last = undefined;
 });
 
+/** Opens the page and searches for resources by a part of their address. */
+export function lookFor(word: string): void {
+  last = { by: "address", word, prefix: "", turn: 1, found: NOTHING, isWhole: false };
+  location.hash = href({ page: "find" });
+}
+
 export function FindPage() {
   const [by, setBy] = useState<By>(last?.by ?? "address");
   const [search, setSearch] = useState(last);
@@ -41,9 +50,9 @@ export function FindPage() {
     <>
       <h1>Find a resource</h1>
       <For action="read" what="The search">
-        <form class="form" onSubmit={start}>
+        <form class="asked" onSubmit={start}>
           <Choice label="Find by" name="by" value={by} of={KINDS} onChange={(chosen) => setBy(chosen as By)} />
-          <Field label={KINDS[by]} name="word" defaultValue={earlier} required pattern=".*\S.*" maxLength={1000} />
+          <Field label={WORDS[by]} name="word" defaultValue={earlier} required pattern=".*\S.*" maxLength={1000} />
           <Field
             label="Only in states whose names begin with (optional)"
             name="prefix"
@@ -88,6 +97,16 @@ function Found({ search }: { search: Search }) {
   return <Shown of={searching} what="states" show={show} />;
 }
 
+const Addresses = ({ resources }: { resources: Page["states"][number]["resources"] }) => (
+  <ul>
+    {resources.map(({ address, deposed }) => (
+      <li key={address + deposed}>
+        <code>{address}</code>
+      </li>
+    ))}
+  </ul>
+);
+
 function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
   const { states, skipped, searched, left } = page;
   const all = searched + (left ?? 0);
@@ -95,9 +114,12 @@ function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
   return (
     <>
       <p role="status">
-        {left !== null && `${searched.toLocaleString("en")} of `}
-        {`${counted(all, "state")} searched${isSearching ? " so far" : ""}. `}
-        {`${counted(matches, "resource")} found in ${counted(states.length, "state")}.`}
+        <b>{`${counted(matches, "resource")} in ${counted(states.length, "state")}`}</b>
+        <span class="faint">
+          {" · "}
+          {left !== null && `${searched.toLocaleString("en")} of `}
+          {`${counted(all, "state")} searched${isSearching ? " so far …" : ""}`}
+        </span>
       </p>
       {isSearching && <progress aria-label="Searched" max={left === null ? undefined : all} value={searched} />}
       {!page.next && !states.length && (
@@ -108,15 +130,15 @@ function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
       <ul class="found">
         {states.map(({ name, matches: count, resources }) => (
           <li key={name}>
-            <StateLink name={name} />
-            <ul>
-              {resources.map(({ address, deposed }) => (
-                <li key={address + deposed}>
-                  <code>{address}</code>
-                </li>
-              ))}
-              {count > resources.length && <li>{`and ${counted(count - resources.length, "other")}`}</li>}
-            </ul>
+            <StateLink name={name} /> <small>{counted(count, "resource")}</small>
+            <Addresses resources={resources.slice(0, FEW)} />
+            {resources.length > FEW && (
+              <details>
+                <summary>{`${(count - FEW).toLocaleString("en")} more`}</summary>
+                <Addresses resources={resources.slice(FEW)} />
+                {count > resources.length && <p class="faint">{`and ${counted(count - resources.length, "other")}`}</p>}
+              </details>
+            )}
           </li>
         ))}
       </ul>

@@ -1,7 +1,6 @@
 // Takes over the session that `holdfast console` hands out: one message of the page that opened this one. That page is
 // a file, whose origin anybody can have; so this one asks whose session it is before it uses it.
 
-import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { when } from "./format";
 import { session, signIn } from "./session";
@@ -20,7 +19,7 @@ function offered(data: unknown): Offered | null {
   return { token, principal, until: typeof until === "string" ? until : null };
 }
 
-function HandOver() {
+function Offer() {
   const [offer, setOffer] = useState<Offered>();
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
@@ -34,6 +33,7 @@ function HandOver() {
       if (!found) return;
       waiting.abort();
       setOffer(found);
+      opener.postMessage({ holdfast: "taken" }, "*"); // now it may close: the message was there before
     };
     const giveUp = () => {
       if (!waiting.signal.aborted) setProblem("Nothing was handed over. Run holdfast console again.");
@@ -85,10 +85,10 @@ function HandOver() {
   );
 }
 
-render(
+/** The page `sign-in.html`. It is not the console's index, because its headers let it see who opened it. */
+export const HandOver = () => (
   <main id="main" class="sign-in">
     <h1>Sign in to Holdfast</h1>
-    <HandOver />
-  </main>,
-  document.getElementById("page") as HTMLElement,
+    <Offer />
+  </main>
 );

@@ -4,6 +4,7 @@ import { ActivityPage } from "./activity";
 import { get } from "./api";
 import { now } from "./clock";
 import { FindPage } from "./find";
+import { HandOver } from "./hand-over";
 import { useEvery, useLoaded } from "./load";
 import { LocksPage } from "./locks";
 import { type Action, type Me, MeContext, may } from "./me";
@@ -11,7 +12,7 @@ import { failure } from "./problems";
 import { href, parse, type Route } from "./route";
 import { onSession, session, signOut } from "./session";
 import { SignIn } from "./sign-in";
-import { StatePage } from "./state";
+import { ConfigurationPage, StatePage } from "./state";
 import { StatesPage } from "./states";
 import { Button, Problem } from "./ui";
 import { DiffPage, HistoryPage } from "./versions";
@@ -61,9 +62,14 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
   const [, setTick] = useState(0);
   useEvery(10, () => setTick((tick) => tick + 1)); // ages are drawn anew
   const title = "name" in route ? route.name : TITLES[route.page];
+  const place = data?.team ?? "Holdfast";
   useEffect(() => {
-    document.title = `${title} · Holdfast`;
-  }, [title]);
+    document.title = `${title} · ${place}`;
+  }, [title, place]);
+  useEffect(() => {
+    addEventListener("keydown", toFilter);
+    return () => removeEventListener("keydown", toFilter);
+  }, []);
   const at = "name" in route ? "states" : route.page;
   const minutes = Math.ceil((Date.parse(until ?? "9999-12-31") - now()) / 60_000);
   const grants = data?.grants ?? [];
@@ -75,8 +81,13 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
       </Button>
       <header class="bar">
         <a class="brand" href="#/">
-          Holdfast
+          <Anchor /> <span>Holdfast</span>
         </a>
+        {data && (
+          <span class="team" title={`Team ${data.team} in the AWS account ${data.account}`}>
+            {data.team} <small>{data.account}</small>
+          </span>
+        )}
         <nav aria-label="Pages">
           {NAVIGATION.filter((page) => isOffered(NEEDED[page])).map((page) => (
             <a key={page} href={href({ page })} aria-current={at === page ? "page" : undefined}>
@@ -108,9 +119,29 @@ function Safe({ children }: { children: ComponentChildren }): ComponentChildren 
   return error ? <Problem error={failure(error)} again={again} /> : children;
 }
 
+/** The mark of Holdfast, as `index.html` has it for the tab. */
+const Anchor = () => (
+  <svg viewBox="0 0 16 16" aria-hidden="true">
+    <path d="M8 6v8M3 9c0 3 2 5 5 5s5-2 5-5M5 8h6M8 2a2 2 0 1 0 0 4 2 2 0 0 0 0-4" />
+  </svg>
+);
+
+/** A slash leads to the filter of the page, or to that of the states, unless somebody types it. */
+function toFilter(event: KeyboardEvent): void {
+  const { key, ctrlKey, metaKey, altKey, target } = event;
+  const isTyped = target instanceof Element && target.closest("input, select, textarea, dialog");
+  if (key !== "/" || ctrlKey || metaKey || altKey || isTyped) return;
+  event.preventDefault();
+  const filter = () => document.querySelector<HTMLInputElement>("main input[type=search]");
+  const focus = () => filter()?.focus();
+  if (!filter()) location.hash = href({ page: "states" });
+  setTimeout(focus, filter() ? 0 : 100); // a new page takes the focus first
+}
+
 function Page({ route }: { route: Route }) {
   if (route.page === "states") return <StatesPage query={route.query ?? {}} />;
   if (route.page === "state") return <StatePage name={route.name} />;
+  if (route.page === "configuration") return <ConfigurationPage name={route.name} />;
   if (route.page === "history") return <HistoryPage name={route.name} />;
   if (route.page === "diff") return <DiffPage {...route} />;
   if (route.page === "locks") return <LocksPage />;
@@ -124,4 +155,5 @@ function Page({ route }: { route: Route }) {
   );
 }
 
-render(<App />, document.getElementById("page") as HTMLElement);
+const isHandOver = location.pathname.endsWith("/sign-in.html");
+render(isHandOver ? <HandOver /> : <App />, document.getElementById("page") as HTMLElement);

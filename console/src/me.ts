@@ -26,8 +26,9 @@ export function may(me: Me | null, action: Action, name?: string): boolean {
   return name === undefined ? scope.length > 0 : scope.some((pattern) => covers(pattern, name));
 }
 
-/** Returns the roles that allow an action, the least first. */
-export const rolesWith = (me: Me, action: Action): string[] => allowed(me, action)?.roles ?? [];
+/** Returns the roles that allow an action, the least first, for a sentence. */
+export const rolesFor = (me: Me, action: Action): string =>
+  new Intl.ListFormat("en-GB", { type: "disjunction" }).format(allowed(me, action)?.roles ?? []);
 
 /** Returns whether the page offers a caller to remove a lock: any, or their own. */
 export const mayBreak = (me: Me | null, name: string, { principal }: Schemas["Lock"]): boolean =>

@@ -1,21 +1,41 @@
 // What the pages of one state share.
 
+import { may, useMe } from "./me";
 import { href } from "./route";
-import { Tick } from "./ui";
+import { Copy, Tick } from "./ui";
 
-/** The head of each page of a state. */
-export function Head({ name, page }: { name: string; page: "state" | "history" | "diff" }) {
-  const link = (to: "state" | "history", text: string) => (
+type View = "state" | "history" | "configuration";
+
+/** The head of each page of a state. Each part of its name leads to the states that begin with it. */
+export function Head({ name, page }: { name: string; page: View | "diff" }) {
+  const me = useMe();
+  const segments = name.split("/");
+  const link = (to: View, text: string) => (
     <a href={href({ page: to, name })} aria-current={page === to ? "page" : undefined}>
       {text}
     </a>
   );
   return (
     <>
-      <h1>{name}</h1>
+      <div class="title">
+        <h1>
+          {segments.slice(0, -1).map((segment, at) => {
+            const q = `${segments.slice(0, at + 1).join("/")}/`;
+            return (
+              <a key={q} href={href({ page: "states", query: { q } })}>
+                {`${segment}/`}
+              </a>
+            );
+          })}
+          {segments.at(-1)}
+        </h1>
+        <Copy text={name} what="the name" />
+      </div>
       <nav class="views" aria-label="Pages of the state">
         {link("state", "Now")}
         {link("history", "History")}
+        {may(me, "read_activity", name) && <a href={href({ page: "activity", query: { state: name } })}>Activity</a>}
+        {link("configuration", "Configuration")}
       </nav>
     </>
   );

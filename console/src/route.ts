@@ -2,7 +2,7 @@
 
 export type Route =
   | { page: "states" | "activity"; query?: Query }
-  | { page: "state" | "history"; name: string }
+  | { page: "state" | "history" | "configuration"; name: string }
   | { page: "diff"; name: string; from: string; to: string }
   | { page: "locks" | "find" | "unknown" };
 export type Query = Record<string, string | undefined>;
@@ -20,7 +20,8 @@ export function parse(hash: string): Route {
   const name = segments.slice(0, end < 0 ? undefined : end).join("/");
   const [view, from, to, ...more] = end < 0 ? ["state"] : segments.slice(end + 1);
   if (first !== "states" || !NAME.test(name) || more.length) return { page: "unknown" };
-  if ((view === "state" && end < 0) || (view === "history" && from === undefined)) return { page: view, name };
+  if (view === "state" && end < 0) return { page: view, name };
+  if ((view === "history" || view === "configuration") && from === undefined) return { page: view, name };
   return view === "diff" && from && to ? { page: view, name, from, to } : { page: "unknown" };
 }
 
@@ -32,7 +33,7 @@ export function href(route: Route): string {
   }
   const state = `#/states/${route.name}`; // a name has no letter that must be encoded
   if (route.page === "diff") return `${state}/-/diff/${[route.from, route.to].map(encodeURIComponent).join("/")}`;
-  return route.page === "history" ? `${state}/-/history` : state;
+  return route.page === "state" ? state : `${state}/-/${route.page}`;
 }
 
 function decoded(segment: string): string {

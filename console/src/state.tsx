@@ -1,48 +1,124 @@
-// What a state is now. Its history and its differences are in versions.tsx.
+// What a state is now, or that it is deleted. Its history and its differences are in versions.tsx.
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { BreakLock, Freeze, Unfreeze } from "./actions";
-import { get, type Schemas } from "./api";
+import { BreakLock, Freeze, Undelete, Unfreeze } from "./actions";
+import { get, raw, type Schemas } from "./api";
+import { apiAddress, backendBlock, outputsBlock } from "./backend";
 import { bytes, counted, exactly } from "./format";
 import { useLoaded, usePages } from "./load";
 import { type Action, may, mayBreak, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
+import { failure, words } from "./problems";
+import { href } from "./route";
 import { grouped, points, summary } from "./shape";
-import { Age, Button, By, Empty, Facts, For, Shown, Size, Status, Table } from "./ui";
+import { text } from "./trail";
+import { Age, Button, By, Copy, Empty, Facts, For, Shown, Size, Status, Table } from "./ui";
 import * as say from "./words";
 
 type State = Schemas["StateDescription"];
+type Item = Schemas["StateItem"];
+type Lock = Schemas["Lock"];
 
 const EVERY = 10; // seconds between two looks at whether the state changed
+const WHOLE = 6_291_456; // bytes that a response of the API can have: a larger state would be a redirect to S3
 
-/** A state now, read anew when the list of states says that it changed. */
+/** A state now, read anew when the list of states says that it changed; or when it was deleted. */
 export function StatePage({ name }: { name: string }) {
-  const seen = useRef<State>(undefined);
+  const seen = useRef<State | Item>(undefined);
   const read = async (signal: AbortSignal) => {
-    if (!seen.current || (await isChanged(seen.current, signal)))
-      seen.current = await get<State>(`states/${name}`, {}, signal);
+    if (!seen.current || (await isChanged(seen.current, signal))) seen.current = await stateOrDeleted(name, signal);
     return seen.current;
   };
-  const state = useLoaded(read, [], EVERY);
+  const state = useLoaded<State | Item>(read, [], EVERY);
+  // A dialog is about what the person saw, and stays open whatever the page shows meanwhile.
+  const [asked, ask] = useState<Asked>();
+  const shared = { name, onClose: () => ask(undefined), onDone: state.again };
+  const show = (data: State | Item) =>
+    "deleted" in data ? <Deleted item={data} ask={ask} /> : <Now state={data} ask={ask} />;
   return (
     <>
       <Head name={name} page="state" />
-      <Shown of={state} what="the state" show={(data) => <Now state={data} again={state.again} />} />
+      <Shown of={state} what="the state" show={show} />
+      {asked === "freeze" && <Freeze {...shared} />}
+      {typeof asked === "object" && "marker" in asked && <Undelete {...shared} {...asked} />}
+      {typeof asked === "object" && "freeze" in asked && <Removal {...shared} lock={asked} />}
     </>
   );
 }
 
+/** What a dialog is about: the lock or freeze to remove, the deletion to undo, or a freeze to come. */
+type Asked = Lock | { marker: string } | "freeze";
+type Asks = { ask: (asked: Asked) => void };
+
+const Removal = (props: Parameters<typeof BreakLock>[0]) =>
+  props.lock.freeze ? <Unfreeze {...props} /> : <BreakLock {...props} />;
+
+/** Reads a state, or its item in the list of deleted ones; raises `ApiError` if it is in neither. */
+async function stateOrDeleted(name: string, signal: AbortSignal): Promise<State | Item> {
+  const found = await get<State>(`states/${name}`, {}, signal).catch(failure);
+  if (!(found instanceof Error) && found.version) return found;
+  if (found instanceof Error && found.status !== 404) throw found;
+  const deleted = await itemOf(name, signal, "true");
+  if (deleted) return deleted;
+  if (found instanceof Error) throw found;
+  return found;
+}
+
+async function itemOf(name: string, signal: AbortSignal, deleted?: string): Promise<Item | undefined> {
+  // The name itself comes before all that begin with it, but for those that continue with a sign before the dot.
+  const { states } = await get<Schemas["StatePage"]>("states", { prefix: name, deleted }, signal);
+  return states.find((one) => one.name === name);
+}
+
 /** Looks whether a state changed. The list reads no content: to look often costs little. */
-async function isChanged({ name, version, modified, lock }: State, signal: AbortSignal): Promise<boolean> {
+async function isChanged(seen: State | Item, signal: AbortSignal): Promise<boolean> {
+  if ("deleted" in seen) return Boolean((await itemOf(seen.name, signal))?.modified);
+  const { name, version, modified, lock } = seen;
   const { states, next } = await get<Schemas["StatePage"]>("states", { prefix: name }, signal);
   const item = states.find((one) => one.name === name);
   if (!item) return !next && (version ?? lock) !== null;
   return item.modified !== modified || item.lock?.version !== lock?.version;
 }
 
-function Now({ state, again }: { state: State; again: () => void }) {
-  const { name, version, encrypted } = state;
+/** What is left of a deleted state: when that was, who did it, and what brings it back. */
+function Deleted({ item: { name, modified, lock }, ask }: Asks & { item: Item }) {
+  const me = useMe();
+  const mayUndelete = may(me, "undelete", name);
+  const found = useLoaded(
+    async (signal) => {
+      const [history, trail] = await Promise.all([
+        may(me, "read_history", name) ? get<Schemas["VersionPage"]>(`versions/${name}`, {}, signal) : null,
+        may(me, "read_activity", name) ? get<Schemas["Activity"]>("activity", { state: name }, signal) : null,
+      ]);
+      const deletion = trail?.events.find((event) => text(event, "event") === "state.deleted");
+      return { marker: history?.versions.find(({ delete_marker }) => delete_marker)?.version, deletion };
+    },
+    [me],
+  );
+  const { deletion, marker } = found.data ?? {};
+  const by = deletion && { principal: text(deletion, "principal") || null, owner: text(deletion, "owner") };
+  return (
+    <>
+      {lock && <LockOf {...{ name, lock, ask }} />}
+      <Empty title="This state is deleted">
+        Deleted {modified && <Age at={modified} />}
+        {by && [" by ", <By key="by" of={by} />]}
+        {deletion && text(deletion, "reason") && `: ${text(deletion, "reason")}`}. Its earlier versions are in{" "}
+        <a href={href({ page: "history", name })}>its history</a>.
+      </Empty>
+      {marker && mayUndelete && <Button onClick={() => ask({ marker })}>Undelete …</Button>}
+      {me && !mayUndelete && (
+        <For action="undelete" name={name} what="To bring it back">
+          {null}
+        </For>
+      )}
+    </>
+  );
+}
+
+function Now({ state, ask }: Asks & { state: State }) {
+  const { name, version, encrypted, lock } = state;
   const part = (title: string, action: Action, children: ComponentChildren) => (
     <section>
       <h2>{title}</h2>
@@ -54,8 +130,12 @@ function Now({ state, again }: { state: State; again: () => void }) {
   const missing = state.record ? "The name is declared: the first apply may write it." : "Only its lock exists.";
   return (
     <>
-      <LockOf {...{ state, again }} />
+      {lock && <LockOf {...{ name, lock, ask }} />}
       {!version && <Empty title="There is no state of this name now">{missing}</Empty>}
+      <div class="actions">
+        {version && <Summary state={state} />}
+        <Bar state={state} ask={ask} />
+      </div>
       {version && (
         <div class="now">
           <Facts facts={factsOf(state)} />
@@ -73,55 +153,138 @@ function Now({ state, again }: { state: State; again: () => void }) {
   );
 }
 
-function LockOf({ state: { name, lock }, again }: { state: State; again: () => void }) {
-  const me = useMe();
-  // A dialog is about the lock that the person saw, whatever the page shows meanwhile.
-  const [asked, setAsked] = useState<{ lock: State["lock"] }>();
-  const shared = { name, onClose: () => setAsked(undefined), onDone: again };
-  const mayChange = lock && !lock.freeze ? mayBreak(me, name, lock) : may(me, "freeze", name);
-  const Remove = asked?.lock?.freeze ? Unfreeze : BreakLock;
+/** What people look for first, in one line. */
+function Summary({ state }: { state: State }) {
+  const { resources, modified, serial, size, terraform_version } = state;
+  const numbers = { resource: resources?.managed, "data source": resources?.data, output: resources?.outputs };
+  const counts = Object.entries(numbers).map(([kind, many]) => many && counted(many, kind));
+  const facts = [
+    serial !== null && `serial ${serial}`,
+    ...counts,
+    <Size key="size" bytes={size} />,
+    say.clientWords(terraform_version),
+    modified && <Age key="age" at={modified} />,
+  ].filter(Boolean);
   return (
-    <section class={lock ? "notice" : "empty"} aria-label="Lock">
-      {lock ? (
-        <p>
-          {`This state is ${say.lockWords(lock)}, since `}
-          <Age at={lock.since} />
-          {lock.freeze?.until && `, until ${exactly(lock.freeze.until)}`}
-          {!lock.freeze && <small>{` lock ID ${[lock.id, lock.info].filter(Boolean).join(", ")}`}</small>}
+    <p class="summary">
+      {facts.map((fact, at) => [at > 0 && " · ", fact])} by <By of={state} />
+    </p>
+  );
+}
+
+/** What can be done with a state, but for its lock. */
+function Bar({ state, ask }: Asks & { state: State }) {
+  const { name, version, size, lock } = state;
+  const me = useMe();
+  return (
+    <div class="actions">
+      <Copy text={backendBlock(apiAddress(), name)} what="backend block">
+        Copy backend block
+      </Copy>
+      {version && may(me, "read", name) && (size ?? 0) <= WHOLE && <Download {...{ name, version }} />}
+      {!lock && may(me, "freeze", name) && <Button onClick={() => ask("freeze")}>Freeze …</Button>}
+    </div>
+  );
+}
+
+/** Saves the state, all of it, as a file. */
+function Download({ name, version }: { name: string; version: string }) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState("");
+  const save = async () => {
+    setBusy(true);
+    setProblem("");
+    try {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([await raw(`content/${name}`, { version })]));
+      link.download = `${name.replaceAll("/", "_")}.tfstate`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (thrown) {
+      const { title, advice } = words(failure(thrown));
+      setProblem(`${title}. ${advice} holdfast state get ${name} fetches it in a terminal.`);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <Button title="All of it, also its sensitive values" disabled={busy} onClick={save}>
+        {busy ? "Downloading …" : "Download"}
+      </Button>
+      {problem && (
+        <p class="wrong" role="alert">
+          {problem}
         </p>
-      ) : (
-        <p>Nobody holds the lock.</p>
       )}
-      {mayChange && (
-        <Button onClick={() => setAsked({ lock })}>
-          {lock ? (lock.freeze ? "Unfreeze …" : "Break the lock …") : "Freeze …"}
-        </Button>
+    </>
+  );
+}
+
+/** A lock or a freeze, and what removes it. */
+function LockOf({ name, lock, ask }: Asks & { name: string; lock: Lock }) {
+  const me = useMe();
+  const { freeze, since, id, info, operation } = lock;
+  const mayChange = freeze ? may(me, "freeze", name) : mayBreak(me, name, lock);
+  const verb = freeze ? (freeze.ended ? "No longer frozen" : "Frozen") : "Locked";
+  return (
+    <section class={freeze ? "notice cold" : "notice"} aria-label="Lock">
+      <p>
+        <strong>{verb}</strong> <Age at={since} /> by <By of={say.lockedBy(lock)} />
+        {!freeze && operation && ` for ${say.inSentence(operation)}`}
+        {freeze?.until && `, until ${exactly(freeze.until)}`}
+        {freeze && `: ${freeze.reason}`}
+      </p>
+      {!freeze && (
+        <p>
+          <small>
+            lock ID <code>{id}</code> <Copy text={id} what="the lock ID" /> {info}
+          </small>
+        </p>
       )}
-      {asked && (asked.lock ? <Remove {...shared} lock={asked.lock} /> : <Freeze {...shared} />)}
+      {mayChange && <Button onClick={() => ask(lock)}>{freeze ? "Unfreeze …" : "Break the lock …"}</Button>}
     </section>
   );
 }
 
 function factsOf(state: State): Record<string, ComponentChildren> {
-  const { resources, modified } = state;
-  const numbers = resources && {
-    resource: resources.managed,
-    "data source": resources.data,
-    output: resources.outputs,
-  };
-  const kinds = Object.entries(numbers ?? {}).filter(([, many]) => many > 0);
+  const copied = (text: string | null, what: string) =>
+    text && (
+      <>
+        <code>{text}</code> <Copy text={text} what={what} />
+      </>
+    );
   return {
-    Serial: state.serial,
-    Written: modified && <Age at={modified} />,
-    By: <By of={state} />,
+    "Written by": say.identity(state),
     Operation: say.operationWords(state.operation),
     Status: say.statusWords(state.status),
-    Content: numbers && (kinds.map(([kind, many]) => counted(many, kind)).join(", ") || "nothing"),
-    Size: <Size bytes={state.size} />,
-    Client: state.terraform_version,
-    Lineage: state.lineage,
-    Version: state.version,
+    Lineage: copied(state.lineage, "the lineage"),
+    Version: copied(state.version, "the version ID"),
   };
+}
+
+/** How configurations reach a state, and its outputs. */
+export function ConfigurationPage({ name }: { name: string }) {
+  const blocks = {
+    "Keep this state here": backendBlock(apiAddress(), name),
+    "Read its outputs in another configuration": outputsBlock(apiAddress(), name),
+  };
+  return (
+    <>
+      <Head name={name} page="configuration" />
+      {Object.entries(blocks).map(([title, block]) => (
+        <section key={title} class="block">
+          <h2>{title}</h2>
+          <Copy text={block} what={`block: ${title}`}>
+            Copy
+          </Copy>
+          <pre>{block}</pre>
+        </section>
+      ))}
+      <p class="faint">
+        <code>{`holdfast backend-config ${name}`}</code> prints the same, and other forms of it.
+      </p>
+    </>
+  );
 }
 
 function Sizes({ name }: { name: string }) {

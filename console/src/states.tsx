@@ -3,43 +3,67 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, list, type Schemas } from "./api";
+import { now } from "./clock";
+import { lookFor } from "./find";
 import { counted } from "./format";
 import { type Kept, type Load, useLoaded, useQuery } from "./load";
 import { LockBadge } from "./locks";
+import { may, useMe } from "./me";
 import { failure } from "./problems";
-import { href, type Query } from "./route";
-import { inView, matching, ORDERS, ordered, type State } from "./rows";
+import type { Query } from "./route";
+import { groupOf, inGroups, inView, matching, NEEDS, ordered, orderOf, places, type Row, type State } from "./rows";
 import { onSession } from "./session";
-import { Age, Button, By, Choice, Empty, Shown, Size, StateLink, Status, Tick } from "./ui";
+import { Age, Button, By, Empty, Shown, Size, StateLink, Status } from "./ui";
 
 const EVERY = 10; // seconds between two readings of the list
 const MARGIN = 12; // rows that are drawn above and below the view
 const AT_ONCE = 2; // requests for those who wrote the rows in view: each may read a whole state
 
 type Writer = Pick<Schemas["StateDescription"], "principal" | "owner" | "who">;
+type Deleted = { states: State[]; isWhole: boolean };
 
 /** What was read last, so that coming back to the list shows it at once. It is one session's. */
 let kept: Kept<State[]> = { at: 0 };
+let keptDeleted: Kept<Deleted> = { at: 0 };
 let writers = new Map<string, Writer | null>();
+/** The groups that somebody opened or folded. */
+let opened = new Map<string, boolean>();
 onSession(() => {
   kept = { at: 0 };
+  keptDeleted = { at: 0 };
   writers = new Map();
+  opened = new Map();
 });
 
 export function StatesPage(props: { query: Query }) {
   const [query, change] = useQuery("states", props.query);
-  const { q: typed = "", by = "name", locked = "" } = query;
+  const { q: typed = "", by = "name", only = "" } = query;
   const read: Load<State[]> = (signal, show) => list("states", signal, kept.at ? undefined : show);
   const states = useLoaded(read, [], EVERY, kept);
-  const all = useMemo(() => ordered(states.data ?? [], by, locked !== ""), [states.data, by, locked]);
+  const wantsDeleted = only === "deleted";
+  const deleted = useDeleted(wantsDeleted);
+  const [turn, setTurn] = useState(0);
+  const all = useMemo(() => {
+    const needs = Object.hasOwn(NEEDS, only) ? NEEDS[only as keyof typeof NEEDS] : undefined;
+    const chosen = wantsDeleted ? deleted.data?.states : states.data;
+    return ordered(needs ? (chosen ?? []).filter((state) => needs(state, now())) : (chosen ?? []), by);
+  }, [states.data, deleted.data, by, only]);
   const shown = useMemo(() => matching(all, typed), [all, typed]);
+  const rows = useMemo(() => {
+    const isFlat = orderOf(by).by !== "name" || new Set(shown.map(({ name }) => groupOf(name))).size < 2;
+    return isFlat ? shown.map((state) => ({ state })) : inGroups(shown, opened, typed.trim() !== "");
+  }, [shown, by, typed, turn]);
+  const fold = (group: string, isOpen: boolean) => {
+    opened.set(group, isOpen);
+    setTurn(turn + 1);
+  };
   const table = () => {
-    if (shown.length) return <States states={shown} />;
-    if (!all.length) return <NoStates />;
+    if (shown.length) return <States rows={rows} by={by} sort={(order) => change({ by: order })} fold={fold} />;
+    if (all.length) return <NoMatch typed={typed} showAll={() => change({ q: "" })} />;
+    if (!only) return <NoStates />;
     return (
-      <Empty title={`No state matches “${typed}”`}>
-        <Button onClick={() => change({ q: "" })}>Show all states</Button> or{" "}
-        <a href={href({ page: "find" })}>look for a resource</a>.
+      <Empty title="No such state now">
+        <Button onClick={() => change({ only: "" })}>Show all states</Button>
       </Empty>
     );
   };
@@ -50,67 +74,172 @@ export function StatesPage(props: { query: Query }) {
         <input
           type="search"
           aria-label="Filter the states by letters of their names"
-          placeholder="Filter by letters"
+          aria-keyshortcuts="/"
+          placeholder="Filter by name: press /"
           autocomplete="off"
           spellcheck={false}
           value={typed}
           onInput={(event) => change({ q: event.currentTarget.value })}
           onKeyDown={move}
         />
-        <Tick label="Locked first" checked={locked !== ""} onChange={(is) => change({ locked: is ? "1" : "" })} />
-        <Choice label="Order" name="order" of={ORDERS} value={by} onChange={(order) => change({ by: order })} />
+        <Needs states={states.data ?? []} deleted={deleted.data} only={only} choose={(to) => change({ only: to })} />
         <Status>
           {shown.length < all.length && `${shown.length.toLocaleString("en")} of `}
           {counted(all.length, "state")}
           {kept.at ? "" : " so far …"}
         </Status>
       </search>
-      <Shown of={states} what="states" show={table} />
+      {wantsDeleted ? (
+        <Shown of={deleted} what="deleted states" show={table} />
+      ) : (
+        <Shown of={states} what="states" show={table} />
+      )}
     </>
   );
 }
 
-/** The table: it moves with the page, so that it can be searched, scrolled and printed like any. */
-function States({ states }: { states: State[] }) {
-  const table = useRef<HTMLTableElement>(null);
-  const { from, to, height, isPrinted } = useView(table, states.length);
-  const first = isPrinted ? 0 : Math.max(0, from - MARGIN);
-  const last = isPrinted ? states.length : Math.min(states.length, to + MARGIN);
-  const writerOf = useWriters(states.slice(from, to));
+/** Reads the deleted states: all of them if they are shown, else the first page, which tells whether there are any. */
+function useDeleted(isShown: boolean) {
+  const read: Load<Deleted> = async (signal) => {
+    if (isShown) return { states: await list<State>("states", signal, undefined, { deleted: "true" }), isWhole: true };
+    const { states, next } = await get<Schemas["StatePage"]>("states", { deleted: "true" }, signal);
+    return { states, isWhole: next === null };
+  };
+  return useLoaded(read, [isShown], 0, keptDeleted);
+}
+
+type Choosing = { states: State[]; deleted: Deleted | undefined; only: string; choose: (only: string) => void };
+
+/** What needs somebody: each shows those states alone, and all again. */
+function Needs({ states, deleted, only, choose }: Choosing) {
+  const count = (need: keyof typeof NEEDS) => states.filter((state) => NEEDS[need](state, now())).length;
+  const gone = deleted?.states.length ?? 0;
+  const counts = {
+    old: [count("old"), `${counted(count("old"), "lock")} older than 1 h`],
+    frozen: [count("frozen"), `${count("frozen").toLocaleString("en")} frozen`],
+    deleted: [gone, `${gone.toLocaleString("en")}${deleted?.isWhole ? "" : "+"} deleted`],
+  } as const;
+  const chosen = (need: string) => only === need;
   return (
-    <table ref={table} class="states" aria-rowcount={states.length + 1} onKeyDown={move}>
+    <div class="needs">
+      {Object.entries(counts).map(
+        ([need, [many, words]]) =>
+          (many > 0 || chosen(need)) && (
+            <Button
+              key={need}
+              class={need}
+              aria-pressed={chosen(need)}
+              onClick={() => choose(chosen(need) ? "" : need)}>
+              {words}
+            </Button>
+          ),
+      )}
+    </div>
+  );
+}
+
+type Sorting = { by: string; sort: (by: string) => void };
+
+/** The head of a column, which sorts by it, and the other way if it does already. */
+function Sort({ of, by, sort, children }: Sorting & { of: string; children: string }) {
+  const order = orderOf(by);
+  const isChosen = order.by === of;
+  const turned = isChosen && !by.startsWith("-") ? `-${of}` : of;
+  return (
+    <th class={of} aria-sort={isChosen ? (order.descends ? "descending" : "ascending") : undefined}>
+      <Button onClick={() => sort(turned)}>{children}</Button>
+    </th>
+  );
+}
+
+type Listing = Sorting & { rows: Row[]; fold: (group: string, isOpen: boolean) => void };
+
+/** The table: it moves with the page, so that it can be searched, scrolled and printed like any. */
+function States({ rows, fold, ...sorting }: Listing) {
+  const table = useRef<HTMLTableElement>(null);
+  const { from, to, tops, isPrinted } = useView(table, rows);
+  const end = tops.at(-1) ?? 0;
+  const first = isPrinted ? 0 : Math.max(0, from - MARGIN);
+  const last = isPrinted ? rows.length : Math.min(rows.length, to + MARGIN);
+  const writerOf = useWriters(rows.slice(from, to).flatMap((row) => ("state" in row ? row.state : [])));
+  return (
+    <table ref={table} class="states" aria-rowcount={rows.length + 1} onKeyDown={move}>
       <thead>
         <tr aria-rowindex={1}>
-          <th>State</th>
-          <th class="size">Size</th>
-          <th class="modified">Last write</th>
-          <th class="lock">Lock</th>
+          <Sort of="name" {...sorting}>
+            State
+          </Sort>
+          <Sort of="size" {...sorting}>
+            Size
+          </Sort>
+          <Sort of="modified" {...sorting}>
+            Last write
+          </Sort>
+          <Sort of="lock" {...sorting}>
+            Lock
+          </Sort>
           <th class="by">By</th>
         </tr>
       </thead>
-      <Space height={first * height} />
+      <Space height={tops[first] ?? 0} />
       <tbody>
-        {states.slice(first, last).map((state, at) => {
-          const modified = state.modified ? <Age at={state.modified} /> : <span class="faint">never written</span>;
-          const size = <Size bytes={state.size} />;
-          return (
-            <tr key={state.name} class="state" aria-rowindex={first + at + 2}>
-              <td class="name" title={state.name}>
-                <StateLink name={state.name} />
-                <small class="narrow">
-                  {modified} · {size}
-                </small>
-              </td>
-              <td class="size">{size}</td>
-              <td class="modified">{modified}</td>
-              <td class="lock">{state.lock && <LockBadge lock={state.lock} />}</td>
-              <td class="by">{writerOf(state)}</td>
-            </tr>
-          );
+        {rows.slice(first, last).map((row, at) => {
+          const index = first + at + 2;
+          if ("group" in row) return <GroupRow key={row.group} {...row} index={index} fold={fold} />;
+          return <StateRow key={row.state.name} {...row} index={index} writer={writerOf(row.state)} />;
         })}
       </tbody>
-      <Space height={(states.length - last) * height} />
+      <Space height={end - (tops[last] ?? end)} />
     </table>
+  );
+}
+
+type Grouped = Extract<Row, { group: string }> & { index: number; fold: Listing["fold"] };
+
+const GroupRow = ({ group, count, isOpen, index, fold }: Grouped) => (
+  <tr class="state group" aria-rowindex={index}>
+    <td class="name">
+      <Button aria-expanded={isOpen} onClick={() => fold(group, !isOpen)}>
+        {group} <small>{count.toLocaleString("en")}</small>
+      </Button>
+    </td>
+    <td class="size" />
+    <td class="modified" />
+    <td class="lock" />
+    <td class="by" />
+  </tr>
+);
+
+type Listed = Extract<Row, { state: State }> & { index: number; writer: ComponentChildren };
+
+function StateRow({ state, inGroup, index, writer }: Listed) {
+  const { name, lock, deleted } = state;
+  const at = state.modified && <Age at={state.modified} inTable />;
+  const modified = at ? deleted ? <>deleted {at}</> : at : <span class="faint">never written</span>;
+  const size = <Size bytes={state.size} />;
+  return (
+    <tr class={inGroup ? "state in-group" : "state"} aria-rowindex={index}>
+      <td class="name" title={name}>
+        <StateLink name={name} />
+        <small class="narrow">
+          {modified} {state.size !== null && ["· ", size]}
+        </small>
+      </td>
+      <td class="size">{size}</td>
+      <td class="modified">{modified}</td>
+      <td class="lock">{lock && <LockBadge lock={lock} />}</td>
+      <td class="by">{writer}</td>
+    </tr>
+  );
+}
+
+function NoMatch({ typed, showAll }: { typed: string; showAll: () => void }) {
+  const mayFind = may(useMe(), "read");
+  return (
+    <Empty title={`No state matches “${typed}”`}>
+      <Button onClick={showAll}>Show all states</Button>{" "}
+      {mayFind && <Button onClick={() => lookFor(typed)}>{`Find resources named “${typed}”`}</Button>}
+    </Empty>
   );
 }
 
@@ -128,19 +257,23 @@ const NoStates = () => (
   </Empty>
 );
 
-/** Returns which rows are in view, the height of one, and whether all have to be drawn for paper. */
-function useView(table: RefObject<HTMLTableElement | null>, count: number) {
-  const [view, setView] = useState({ from: 0, to: 60, height: 40 });
+/** Returns which rows are in view, where each begins, and whether all have to be drawn for paper. */
+function useView(table: RefObject<HTMLTableElement | null>, rows: Row[]) {
+  const [heights, setHeights] = useState({ state: 40, group: 40 });
+  const [view, setView] = useState({ from: 0, to: 60 });
   const [isPrinted, setPrinted] = useState(false);
+  const tops = useMemo(() => places(rows, heights.state, heights.group), [rows, heights]);
   const look = () => {
     const top = table.current?.tBodies[0]?.getBoundingClientRect().top ?? 0;
-    const height = table.current?.querySelector("tr.state")?.getBoundingClientRect().height || 40;
-    const [from, to] = inView(count, top, innerHeight, height);
-    setView((before) =>
-      before.from === from && before.to === to && before.height === height ? before : { from, to, height },
-    );
+    const tall = (row: string, before: number) =>
+      table.current?.querySelector(row)?.getBoundingClientRect().height || before;
+    const state = tall("tr.state:not(.group)", heights.state);
+    const group = tall("tr.group", heights.group);
+    if (state !== heights.state || group !== heights.group) setHeights({ state, group });
+    const [from, to] = inView(tops, top, innerHeight);
+    setView((before) => (before.from === from && before.to === to ? before : { from, to }));
   };
-  useLayoutEffect(look, [count]);
+  useLayoutEffect(look, [tops]);
   useEffect(() => {
     const abort = new AbortController();
     addEventListener("scroll", look, { passive: true, signal: abort.signal });
@@ -148,8 +281,8 @@ function useView(table: RefObject<HTMLTableElement | null>, count: number) {
     addEventListener("beforeprint", () => setPrinted(true), abort);
     addEventListener("afterprint", () => setPrinted(false), abort);
     return () => abort.abort();
-  }, [count]);
-  return { ...view, isPrinted };
+  }, [tops]);
+  return { ...view, tops, isPrinted };
 }
 
 /** Asks who wrote the rows in view once they stay there, a few at a time. */
@@ -157,7 +290,7 @@ function useWriters(seen: State[]): (state: State) => ComponentChildren {
   const [, setTurn] = useState(0);
   const key = (state: State) => `${state.name} ${state.modified}`;
   useEffect(() => {
-    const left = seen.filter((state) => state.modified !== null && !writers.has(key(state)));
+    const left = seen.filter((state) => state.modified !== null && !state.deleted && !writers.has(key(state)));
     if (!left.length || !matchMedia("(min-width: 52rem)").matches) return;
     const abort = new AbortController();
     const ask = async () => {
@@ -180,7 +313,7 @@ function useWriters(seen: State[]): (state: State) => ComponentChildren {
   return (state) => {
     const writer = writers.get(key(state));
     if (writer) return <By of={writer} />;
-    return <span class="faint">{writer === undefined && state.modified ? "…" : "–"}</span>;
+    return <span class="faint">{writer === undefined && state.modified && !state.deleted ? "…" : "–"}</span>;
   };
 }
 

@@ -1,12 +1,12 @@
 // What all pages are made of.
 
 import type { ComponentChildren, ComponentProps } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { now } from "./clock";
 import { ages, bytes, exactly } from "./format";
 import type { Loaded } from "./load";
-import { type Action, may, rolesWith, useMe } from "./me";
+import { type Action, may, rolesFor, useMe } from "./me";
 import { words } from "./problems";
 import { href } from "./route";
 import { identity, person } from "./words";
@@ -55,12 +55,21 @@ export const Status = ({ children }: { children: ComponentChildren }) => (
   </p>
 );
 
-/** How long ago something was, with the exact time on hover and for screen readers. */
-export const Age = ({ at }: { at: string }) => (
-  <time dateTime={at} title={exactly(at)}>
-    {`${ages(at, now())} ago`}
-  </time>
-);
+/** How long ago something was; the exact time on hover, for screen readers, and in its place after a click. */
+export function Age({ at, inTable }: { at: string; inTable?: boolean }) {
+  const [isExact, setExact] = useState(false);
+  const [exact, age] = [exactly(at), `${ages(at, now())} ago`];
+  return (
+    <Button
+      class={isExact ? "age exact" : "age"}
+      title={exact}
+      aria-label={`${age}, ${exact}`}
+      tabIndex={inTable ? -1 : undefined}
+      onClick={() => setExact(!isExact)}>
+      <time dateTime={at}>{isExact ? exact : age}</time>
+    </Button>
+  );
+}
 
 export const Size = ({ bytes: count }: { bytes: number | null }) =>
   count === null ? <span class="faint">–</span> : <span title={`${count} bytes`}>{bytes(count)}</span>;
@@ -69,6 +78,43 @@ export const Size = ({ bytes: count }: { bytes: number | null }) =>
 export const By = ({ of }: { of: Parameters<typeof person>[0] }) => <span title={identity(of)}>{person(of)}</span>;
 
 export const StateLink = ({ name }: { name: string }) => <a href={href({ page: "state", name })}>{name}</a>;
+
+/** A small button that copies a text; where the browser refuses that, it shows the text to be copied by hand. */
+export function Copy({ text, what, children }: { text: string; what: string; children?: string }) {
+  const [came, setCame] = useState<"copied" | "refused">();
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setCame("copied");
+    } catch {
+      setCame("refused");
+    }
+  };
+  useEffect(() => {
+    const timer = came === "copied" && setTimeout(() => setCame(undefined), 2000);
+    return () => clearTimeout(timer || undefined);
+  }, [came]);
+  return (
+    <>
+      <Button class={children ? undefined : "copy"} title={`Copy ${what}`} aria-label={`Copy ${what}`} onClick={copy}>
+        <svg viewBox="0 0 16 16" aria-hidden="true">
+          <path d={came === "copied" ? "m3 8.5 3.5 3.5L13 5" : "M5.5 5.5h7v8h-7zM10 5.5v-3H3v8h2.5"} />
+        </svg>
+        {children}
+      </Button>
+      <span class="unseen" role="status">
+        {came === "copied" && `Copied ${what}.`}
+      </span>
+      {came === "refused" && (
+        <Dialog title={`Copy ${what}`} busy={false} onClose={() => setCame(undefined)}>
+          <p>The browser did not allow it. Mark the text and copy it yourself.</p>
+          <pre>{text}</pre>
+          <Button onClick={() => setCame(undefined)}>Close</Button>
+        </Dialog>
+      )}
+    </>
+  );
+}
 
 export const Button = (props: ComponentProps<"button">) => <button type="button" {...props} />;
 
@@ -164,8 +210,9 @@ export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) =
 export function For(props: { action: Action; name?: string; what: string; children: ComponentChildren }) {
   const me = useMe();
   if (!me || may(me, props.action, props.name)) return <>{me && props.children}</>;
-  const roles = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(rolesWith(me, props.action));
-  return <p class="faint">{`${props.what} needs the role ${roles} for ${props.name ?? "a state"}.`}</p>;
+  return (
+    <p class="faint">{`${props.what} needs the role ${rolesFor(me, props.action)} for ${props.name ?? "a state"}.`}</p>
+  );
 }
 
 /** A modal dialog. Escape calls `onClose`, but not while it is busy: what came of that is still to be told. */

@@ -1,6 +1,7 @@
 // The sentences about states, versions and locks. Times are not in here: <Age> shows them.
 
 import type { Schemas } from "./api";
+import { counted } from "./format";
 
 type Lock = Schemas["Lock"];
 type Version = Schemas["Version"];
@@ -128,9 +129,26 @@ function meanwhile(now?: State, seen?: string): string | undefined {
   return `Meanwhile ${person(now)} wrote ${versionWords({ serial, version })}${operation ? ` (${inSentence(operation)})` : ""}.`;
 }
 
-/** Why a reason cannot be sent; empty if it can. The words are the command's. */
-export function reasonProblem(reason: string): string {
-  if (!reason.trim()) return "Give a reason: clients and the audit trail show it.";
+/** What came of the freeze of a pattern: who had frozen it before, and which states it does not hold yet. */
+export function frozenPattern(
+  { pattern, id }: Schemas["FreezePattern"],
+  placed: Schemas["PatternFreeze"] | undefined,
+  frozen: number,
+  left: readonly string[],
+): string {
+  const { by, owner, reason } = placed ?? { by: "somebody", owner: null, reason: "" };
+  const isOurs = !placed || placed.id === id;
+  const done = isOurs
+    ? `${pattern} is frozen, with ${counted(frozen, "state")}.`
+    : `${pattern} was frozen already by ${person({ principal: by, owner })}: ${reason}.`;
+  if (!left.length) return `${done} It holds, also for states that are created later.`;
+  const are = left.length === 1 ? "is locked and not" : "are locked and not";
+  return `${done} ${left.join(", ")} ${are} frozen: freeze the pattern again when the locks are released.`;
+}
+
+/** Why a reason cannot be sent; empty if it can, and if it is `optional` also where there is none. */
+export function reasonProblem(reason: string, optional = false): string {
+  if (!reason.trim()) return optional ? "" : "Give a reason: clients and the audit trail show it.";
   const isSecret = /holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$/;
   return isSecret.test(reason) ? "This has the form of a secret. Others will read the reason." : "";
 }

@@ -1,4 +1,5 @@
 import "./browser";
+import "./backend";
 import "./format";
 import "./pages";
 import "./route";

@@ -8,6 +8,7 @@ const ROUTES: [string, Route][] = [
   ["#/states/network/prod", { page: "state", name: "network/prod" }],
   ["#/states/network/history", { page: "state", name: "network/history" }],
   ["#/states/network/prod/-/history", { page: "history", name: "network/prod" }],
+  ["#/states/network/prod/-/configuration", { page: "configuration", name: "network/prod" }],
   ["#/states/a/-/diff/x%2Fy/z", { page: "diff", name: "a", from: "x/y", to: "z" }],
   ["#/locks", { page: "locks" }],
   ["#/activity?state=a", { page: "activity", query: { state: "a" } }],

@@ -1,8 +1,8 @@
 import { deepEqual, equal } from "node:assert/strict";
 import test from "node:test";
 import PATTERNS from "../../tests/support/patterns.json";
-import { covers, type Me, may, mayBreak, rolesWith } from "../src/me";
-import { inView, matching, ordered, type State } from "../src/rows";
+import { covers, type Me, may, mayBreak, rolesFor } from "../src/me";
+import { inGroups, inView, matching, NEEDS, ordered, orderOf, places, type Row, type State } from "../src/rows";
 
 const state = (name: string, size: number | null = 1, since?: string): State =>
   ({ name, size, modified: null, deleted: false, lock: since ? { since } : null }) as State;
@@ -16,20 +16,55 @@ test("A filter takes every word, anywhere in the name, in small or capital lette
   equal(matching(STATES, ".*").length, 0);
 });
 
-test("States are ordered by name, size or last write, those without a value last, and locked ones on top", () => {
-  equal(names(ordered(STATES, "name", false)), "a/dev a/prod b/Prod c");
-  equal(names(ordered(STATES, "size", false)), "a/dev b/Prod c a/prod");
-  equal(names(ordered(STATES, "name", true)), "a/dev a/prod b/Prod c");
-  equal(names(ordered([...STATES, state("d", 7)], "size", true)), "a/dev a/prod d b/Prod c");
+test("A head sorts states one way and the other; those without a value come last, equal ones by name", () => {
+  equal(names(ordered(STATES, "name")), "a/dev a/prod b/Prod c");
+  equal(names(ordered(STATES, "-name")), "c b/Prod a/prod a/dev");
+  equal(names(ordered(STATES, "size")), "a/dev b/Prod c a/prod");
+  equal(names(ordered(STATES, "-size")), "b/Prod c a/dev a/prod");
+  equal(names(ordered(STATES, "lock")), "a/dev a/prod b/Prod c");
+  equal(names(ordered(STATES, "-lock")), "a/prod a/dev b/Prod c");
   const written = STATES.map((one, at) => ({ ...one, modified: at ? `2026-11-2${at}T12:00:00Z` : null }));
-  equal(names(ordered(written, "modified", false)), "c a/dev a/prod b/Prod");
+  equal(names(ordered(written, "modified")), "c a/dev a/prod b/Prod");
+  equal(names(ordered(written, "-modified")), "a/prod a/dev c b/Prod");
+});
+
+test("What an address says about the order is a head's, or by name", () => {
+  deepEqual(orderOf("modified"), { by: "modified", descends: true });
+  deepEqual(orderOf("-modified"), { by: "modified", descends: false });
+  for (const text of ["", "constructor", "-", "__proto__"]) deepEqual(orderOf(text), { by: "name", descends: false });
+});
+
+test("States that need somebody are old locks and freezes", () => {
+  const at = Date.parse("2026-11-20T14:00:00Z");
+  const frozen = { ...state("f", 1, "2026-01-01T00:00:00Z") };
+  frozen.lock = { ...frozen.lock, freeze: { id: "f" } } as State["lock"];
+  const all = [state("old", 1, "2026-11-20T12:59:59Z"), state("young", 1, "2026-11-20T13:00:01Z"), frozen, state("a")];
+  equal(names(all.filter((one) => NEEDS.old(one, at))), "old");
+  equal(names(all.filter(NEEDS.locked)), "old young");
+  equal(names(all.filter(NEEDS.frozen)), "f");
+});
+
+test("States are in groups by the first segment, large groups folded until somebody opens them", () => {
+  const shown = (rows: Row[]) => rows.map((row) => ("group" in row ? `${row.group}${row.count}` : row.state.name));
+  const many = Array.from({ length: 26 }, (_, number) => state(`m/${number}`));
+  const all = [...ordered(STATES, "name"), ...many];
+  deepEqual(shown(inGroups(all, new Map(), false)), ["c", "a/2", "a/dev", "a/prod", "b/1", "b/Prod", "m/26"]);
+  equal(inGroups(all, new Map([["m/", true]]), false).length, 33);
+  deepEqual(shown(inGroups(all, new Map([["a/", false]]), false)).slice(0, 3), ["c", "a/2", "b/1"]);
+  equal(inGroups(all, new Map([["a/", false]]), true).length, 33);
 });
 
 test("The rows in view are those between its edges", () => {
-  deepEqual(inView(5000, 100, 1000, 40), [0, 23]);
-  deepEqual(inView(5000, -4000, 1000, 40), [100, 125]);
-  deepEqual(inView(10, -40_000, 1000, 40), [10, 10]);
-  deepEqual(inView(0, 0, 1000, 40), [0, 0]);
+  const rows = (count: number): Row[] => Array.from({ length: count }, () => ({ state: state("a") }));
+  const many = places(rows(5000), 40, 30);
+  deepEqual(inView(many, 100, 1000), [0, 23]);
+  deepEqual(inView(many, -4000, 1000), [100, 125]);
+  deepEqual(inView(many, -4001, 1000), [100, 126]);
+  deepEqual(inView(places(rows(10), 40, 30), -40_000, 1000), [10, 10]);
+  deepEqual(inView(places([], 40, 30), 0, 1000), [0, 0]);
+  const headed: Row[] = [{ group: "a/", count: 2, isOpen: true }, ...rows(2)];
+  deepEqual(places(headed, 40, 30), [0, 30, 70, 110]);
+  deepEqual(inView(places(headed, 40, 30), -30, 40), [1, 2]);
 });
 
 test("A pattern of a scope covers as the API says", () => {
@@ -46,7 +81,7 @@ test("An action is allowed where the API says, and a lock may be broken where an
   const me = { principal: "token:a", may: actions } as unknown as Me;
   deepEqual([may(me, "force_unlock", "app/dev"), may(me, "force_unlock", "web/dev")], [true, false]);
   deepEqual([may(me, "unlock"), may(me, "freeze"), may(me, "read"), may(null, "unlock")], [true, false, false, false]);
-  deepEqual([rolesWith(me, "force_unlock"), rolesWith(me, "read")], [["cook", "chef"], []]);
+  deepEqual([rolesFor(me, "force_unlock"), rolesFor(me, "read")], ["cook or chef", ""]);
   deepEqual([mayBreak(me, "app/dev", { ...own, principal: "x" }), mayBreak(me, "web/dev", own)], [true, true]);
   deepEqual([mayBreak(me, "web/dev", { ...own, principal: "x" }), mayBreak(me, "dns", own)], [false, false]);
 });

@@ -1,8 +1,10 @@
 """Every page of the console: text is never markup, axe finds no fault, and a long list stays usable."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -39,14 +41,21 @@ def test_text_of_others_is_never_markup(
     info = documents.lock_info(who=MARKUP, operation=MARKUP)
     assert strict.client("writer").lock(state, info).status == 200
     console = new_console("maintainer")
-    by = strict.token("maintainer").username
+    gone = f"{state}-gone"
+    strict.write(gone, documents.state())
+    seen = {"version": strict.versions(gone)[-1].id, "reason": MARKUP}
+    told = json.dumps(seen).encode()
+    assert strict.client("maintainer").request("POST", f"/manage/v1/delete/{gone}", told).status == 200
     for place, actions, shown in (
         ("#/", [], state),
         (f"#/?q={MARKUP}", [], f"No state matches “{MARKUP}”"),
         ("#/locks", [f"Break {state}"], f'(client says "{MARKUP}") for "{MARKUP}"'),
         (f"#/states/{state}", [], f'terraform_data.one["{MARKUP}"]'),
         (f"#/states/{state}", ["Show values"], f'"2{MARKUP}'),
-        (f"#/states/{frozen}", ["Unfreeze"], f"frozen by token:{by}: {MARKUP}"),
+        (f"#/states/{state}", [], f'for "{MARKUP}"'),
+        (f"#/states/{frozen}", ["Unfreeze"], f": {MARKUP}"),
+        (f"#/states/{gone}", [], f": {MARKUP}"),
+        (f"#/states/{state}/-/configuration", [], 'backend "http"'),
         (f"#/states/{state}/-/history", ["Compare", "Show values"], f'"{MARKUP}" → "2{MARKUP}"'),
         (f"#/activity?state={frozen}", [], f'reason="{MARKUP}"'),
         (f"#/{MARKUP}", [], "The address may be incomplete"),
@@ -58,8 +67,12 @@ def test_text_of_others_is_never_markup(
 
 @pytest.mark.parametrize(("width", "colors"), [(360, "dark"), (1440, "light")])
 def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
-    strict: Team, new_console: NewConsole, width: int, colors: str
+    strict: Team, state: str, new_console: NewConsole, width: int, colors: str
 ) -> None:
+    gone = f"{state}-gone"
+    strict.write(gone, documents.state())
+    told = json.dumps({"version": strict.versions(gone)[-1].id}).encode()
+    assert strict.client("maintainer").request("POST", f"/manage/v1/delete/{gone}", told).status == 200
     earlier, later = (version.id for version in strict.versions("network/prod"))
     screen = {"width": width, "height": 900}
     console = new_console(None, "sign-in.html", viewport=screen, color_scheme=colors)
@@ -73,6 +86,13 @@ def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
         ("#/", [], "network/prod"),
         ("#/states/network/prod", [], 'terraform_data.subnet["c"]'),
         ("#/states/network/prod", ["Freeze"], "It ends"),
+        ("#/states/network/prod/-/configuration", [], 'backend "http"'),
+        ("#/states/network/test", ["Break the lock"], "Reason (optional)"),
+        (f"#/states/{gone}", ["Undelete"], "Its history stays"),
+        ("#/?only=deleted", [], gone),
+        ("#/?by=modified&only=frozen", [], "shop/cart"),
+        ("#/?q=nothing-like-this", [], "Find resources named"),
+        ("#/locks", ["Freeze a pattern"], "It ends"),
         ("#/states/network/prod/-/history", [], "current"),
         (f"#/states/network/prod/-/diff/{earlier}/{later}", [], 'terraform_data.subnet["c"]'),
         ("#/locks", ["Break network/test"], "bob@laptop"),
@@ -115,11 +135,15 @@ MANY = [f"team-{number % 50:02}/service-{number:04}" for number in range(5_000)]
 
 def page_of_many(route: Route) -> None:
     """Answer with a page of 1,000 states, or that a state does not exist."""
-    path, _, cursor = route.request.url.partition("?cursor=")
-    if not path.endswith("/manage/v1/states"):
+    asked = urlsplit(route.request.url)
+    query = dict(parse_qsl(asked.query))
+    if "deleted" in query:
+        route.fulfill(json={"states": [], "next": None})
+        return
+    if not asked.path.endswith("/manage/v1/states"):
         route.fulfill(status=404, body='{"error": "no_state", "message": "The state does not exist."}')
         return
-    begin, at = int(cursor or 0), "2026-11-20T10:00:00Z"
+    begin, at = int(query.get("cursor", 0)), "2026-11-20T10:00:00Z"
     lock: dict[str, Any] = dict.fromkeys(("id", "operation", "info", "principal", "owner", "freeze"))
     lock |= {"who": "ada@laptop", "since": at, "version": "v"}
     written = {"size": 900, "modified": at, "deleted": False}
@@ -147,11 +171,13 @@ def test_a_list_of_five_thousand_states_stays_usable(new_console: NewConsole) ->
     console.shows("5,000 states")
 
     assert console.page.locator("tbody tr").count() < 200
+    console.page.get_by_role("button", name="team-07/").click()
+    expect(console.names.first).to_have_text("team-07/service-0007")
     for typed, first in (("team-07", "team-07/service-0007"), ("4999", "team-49/service-4999")):
         assert console.page.evaluate(TYPED, typed) < 1_000
         expect(console.names.first).to_have_text(first)
     console.page.get_by_role("searchbox").fill("")
-    console.page.get_by_label("Locked first").check()
+    console.button("Lock").click()
     expect(console.names.first).to_have_text("team-27/service-0077")
     console.page.keyboard.press("End")
     expect(console.names.last).to_have_text("team-49/service-4999")

@@ -1,23 +1,176 @@
 """The stories of the console: each with a real Terraform, a real API and a real browser."""
 
+import json
 import re
 
 from playwright.sync_api import Request, expect
 
-from tests.browser.conftest import LATER, MAIN, Console, NewConsole
+from holdfast import names
+from holdfast.access import Grant, Role
+from holdfast_cli.config import backend_config
+from tests.browser.conftest import LATER, MAIN, Console, NewConsole, new_token
 from tests.support import documents
 from tests.support.project import NewProject
 from tests.support.team import Team
 
 
-def test_a_state_is_found_by_a_few_letters_and_locked_ones_come_first(new_console: NewConsole) -> None:
+def test_a_state_is_found_by_a_few_letters_and_the_heads_sort(new_console: NewConsole) -> None:
     console = new_console("reader")
     console.page.get_by_role("searchbox").fill("net")
     expect(console.names).to_have_text(["network/dev", "network/prod", "network/test"])
     expect(console.page.get_by_role("row").nth(2)).to_contain_text("Ada")
-    console.page.get_by_label("Locked first").check()
+    console.button("Lock").click()
     expect(console.names).to_have_text(["network/test", "network/dev", "network/prod"])
     expect(console.page.get_by_role("row").nth(1)).to_contain_text("locked")
+    expect(console.page.get_by_role("columnheader", name="Lock")).to_have_attribute("aria-sort", "ascending")
+    console.button("Size").click()
+    expect(console.names.last).to_have_text("network/dev")
+    console.button("Size").click()
+    expect(console.names.first).to_have_text("network/dev")
+    assert "by=-size" in wait_for_address(console, "**/#/?*by=-size*")
+
+
+def wait_for_address(console: Console, pattern: str) -> str:
+    """Return the address of the page once it matches a pattern."""
+    console.page.wait_for_url(pattern)
+    return console.page.url
+
+
+def test_groups_fold_and_what_needs_somebody_is_shown_alone(
+    strict: Team, state: str, new_console: NewConsole
+) -> None:
+    strict.write(state, documents.state())
+    delete(strict, state)
+    console = new_console("reader")
+    group = console.page.get_by_role("button", name="network/")
+    expect(group).to_have_attribute("aria-expanded", "true")
+    group.click()
+    expect(console.link("network/prod")).to_have_count(0)
+    expect(console.link("shop/cart")).to_be_visible()
+    console.page.get_by_role("searchbox").fill("prod")
+    expect(console.link("network/prod")).to_be_visible()
+    console.page.get_by_role("searchbox").fill("")
+    group.click()
+    expect(console.link("network/prod")).to_be_visible()
+
+    console.page.get_by_role("button", name="frozen").click()
+    expect(console.names).to_have_text(["shop/cart"])
+    console.page.get_by_role("button", name="deleted").click()
+    expect(console.link(state)).to_be_visible()
+    expect(console.link("shop/cart")).to_have_count(0)
+    console.page.get_by_role("button", name="deleted").click()
+    expect(console.link("shop/cart")).to_be_visible()
+
+
+def delete(team: Team, state: str) -> None:
+    seen = json.dumps({"version": team.versions(state)[-1].id, "reason": "moved elsewhere"}).encode()
+    deleted = team.client("maintainer").request("POST", f"/manage/v1/delete/{state}", seen)
+    assert deleted.status == 200, deleted
+
+
+def test_a_maintainer_brings_a_deleted_state_back(strict: Team, state: str, new_console: NewConsole) -> None:
+    strict.write(state, documents.state())
+    before = strict.current(state)
+    delete(strict, state)
+    reader = new_console("reader", f"#/states/{state}")
+    reader.shows("This state is deleted", "needs the role maintainer")
+    expect(reader.button("Undelete …")).to_have_count(0)
+    expect(reader.page.get_by_role("alert")).to_have_count(0)
+
+    console = new_console("maintainer", f"#/states/{state}")
+    console.shows("This state is deleted")
+    console.button("Undelete …").click()
+    console.dialog.get_by_label("Reason").fill("still needed")
+    console.dialog.get_by_role("button", name="Undelete").click()
+
+    expect(console.dialog).to_contain_text(f"{state} is back")
+    assert strict.current(state) == before
+    console.dialog.get_by_role("button", name="Close").click()
+    console.shows("Lineage")
+
+
+def test_the_block_is_copied_that_the_command_prints(strict: Team, new_console: NewConsole) -> None:
+    rights = ["clipboard-read", "clipboard-write"]
+    console = new_console("reader", "#/states/network/prod", permissions=rights)
+    console.button("Copy backend block").click()
+    expect(console.page.get_by_text("Copied backend block.")).to_be_attached()
+
+    copied = console.page.evaluate("navigator.clipboard.readText()")
+
+    name = names.parse("network/prod")
+    assert copied == backend_config.to_hcl(strict.direct_address, name, read_only=False)
+    console.link("Configuration").click()
+    console.shows('backend "http"', 'data "terraform_remote_state" "network_prod"')
+
+
+def test_where_the_browser_forbids_to_copy_the_text_is_shown(new_console: NewConsole) -> None:
+    console = new_console("reader", "#/states/network/prod")
+    console.page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()) }")
+    console.button("Copy backend block").click()
+    expect(console.dialog).to_contain_text('backend "http"')
+
+
+def test_a_reader_downloads_the_whole_state(strict: Team, new_console: NewConsole) -> None:
+    console = new_console("reader", "#/states/network/prod")
+    with console.page.expect_download() as started:
+        console.button("Download").click()
+    assert started.value.suggested_filename == "network_prod.tfstate"
+    assert started.value.path().read_bytes() == strict.current("network/prod")
+
+
+def test_the_name_leads_to_the_states_beside_it_and_a_slash_to_the_filter(new_console: NewConsole) -> None:
+    console = new_console("reader", "#/states/network/prod")
+    expect(console.page).to_have_title("network/prod · strict")
+    console.link("network/").click()
+    expect(console.names).to_have_text(["network/dev", "network/prod", "network/test"])
+    console.link("network/prod").click()
+    console.shows("Lineage")
+    console.page.keyboard.press("/")
+    expect(console.page.get_by_role("searchbox")).to_be_focused()
+    console.page.keyboard.type("shop/")
+    expect(console.names).to_have_text(["shop/cart"])
+
+
+def test_an_age_becomes_the_exact_time_on_a_tap(new_console: NewConsole) -> None:
+    console = new_console("reader", "#/states/network/prod", timezone_id="UTC")
+    age = console.page.get_by_role("main").get_by_role("button", name="ago,").first
+    exact = age.get_attribute("title")
+    assert exact
+    assert exact.endswith("UTC")
+    age.press("Enter")
+    expect(age).to_have_text(exact)
+    age.click()
+    expect(age).to_have_text(re.compile("ago$"))
+
+
+def test_a_maintainer_freezes_a_pattern_and_lifts_it(
+    strict: Team, state: str, new_console: NewConsole
+) -> None:
+    strict.write(f"{state}/a", documents.state())
+    strict.write(f"{state}/b", documents.state())
+    held = strict.locked(f"{state}/b")
+    console = new_console("maintainer", "#/locks")
+    console.button("Freeze a pattern …").click()
+    console.dialog.get_by_label("Pattern").fill(f"{state}/*")
+    console.dialog.get_by_label("Reason").fill("release 8")
+    console.dialog.get_by_role("button", name="Freeze").click()
+
+    expect(console.dialog).to_contain_text(
+        f"{state}/* is frozen, with 1 state. {state}/b is locked and not frozen"
+    )
+    assert "release 8" in json.dumps(strict.lock(f"{state}/a"))
+    assert strict.client("writer").unlock(f"{state}/b", held).status == 200
+    console.dialog.get_by_role("button", name="Close").click()
+    other = new_console(new_token(strict, Grant(Role.READER, ("*",))), "#/locks")
+    other.shows(f"Needs the role maintainer for {state}/*")
+    expect(other.button(f"Unfreeze {state}/*")).to_have_count(0)
+
+    console.button(f"Unfreeze {state}/*").click()
+    console.dialog.get_by_role("button", name="Unfreeze").click()
+
+    expect(console.dialog).to_contain_text(f"{state}/* is not frozen any more, with 1 state.")
+    assert strict.lock(f"{state}/a") is None
+    strict.write(f"{state}/c", documents.state())
 
 
 def test_an_apply_in_another_window_appears_within_ten_seconds(
@@ -136,6 +289,7 @@ def test_a_resource_is_looked_for_in_all_states(new_console: NewConsole) -> None
 
     console.shows('terraform_data.subnet["c"]')
     assert "subnet" not in console.page.url
+    expect(console.page.get_by_text(re.compile(r"\d+ resources? in \d+ state"))).to_be_visible()
     console.link("network/prod").click()
     expect(console.page.get_by_role("heading", name="network/prod")).to_be_visible()
     sent_since: list[Request] = []
@@ -144,6 +298,15 @@ def test_a_resource_is_looked_for_in_all_states(new_console: NewConsole) -> None
     console.shows('terraform_data.subnet["c"]')
     expect(console.page.get_by_label("A part of its address")).to_have_value('subnet["c"]')
     assert [sent.url for sent in sent_since if sent.url.endswith("/find")] == []
+
+
+def test_the_list_that_finds_no_state_looks_for_a_resource(new_console: NewConsole) -> None:
+    console = new_console("reader")
+    console.page.get_by_role("searchbox").fill("terraform_data")
+    console.button("Find resources named “terraform_data”").click()
+
+    console.shows("terraform_data.vpc")
+    assert "terraform_data" not in console.page.url
 
 
 def test_all_this_goes_without_a_mouse(strict: Team, new_console: NewConsole) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast_cli.config.backend_config import check_address, quote_hcl
+from holdfast import names
+from holdfast_cli.config.backend_config import check_address, quote_hcl, to_hcl, to_outputs
 from holdfast_cli.config.cloud_config import credentials_document
 from local_aws import loopback, up
 from local_aws.home import Connection
@@ -22,6 +23,8 @@ HOLDFAST = Path(sys.executable).with_name("holdfast")
 LOCAL_ADDRESS = "http://127.0.0.1:4566/_aws/execute-api/abc123/$default"
 PACKAGED = terraforms()[-1]
 EMPTY_BLOCK = 'terraform {\n  backend "http" {}\n}\n'
+BLOCKS = Path(__file__).parents[1] / "support" / "backend_blocks.json"
+"""Addresses and names with their blocks. The console tests its own blocks with the same."""
 NO_AWS = {"HOME": "/nonexistent", "PATH": os.environ["PATH"], "AWS_EC2_METADATA_DISABLED": "true"}
 
 
@@ -35,6 +38,13 @@ def usage_error(*arguments: str) -> str:
     done = forked_command.run(["backend-config", *arguments], NO_AWS, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("case", json.loads(BLOCKS.read_text()), ids=lambda case: case["name"])
+def test_the_blocks_are_those_that_the_console_copies(case: dict[str, str]) -> None:
+    name = names.parse(case["name"])
+    assert to_hcl(case["address"], name, read_only=False) == case["backend"]
+    assert to_outputs(case["address"], name) == case["outputs"]
 
 
 class EmptyBackend(loopback.Handler):
