@@ -1,8 +1,8 @@
 """Writes the page that hands credentials over to the console in a browser, for its user alone.
 
-The page opens the console on a click. It posts the credentials to exactly the API's origin, once. So they are
-in no address, no argument of a process and no history. A page that is opened as a file has no origin of its
-own, which anybody could have; so the console asks its user whether to sign in.
+The page opens the console on a click. It posts the credentials to exactly the API's origin, once, and closes
+itself. So they are in no address, no argument of a process and no history. A page that is opened as a file
+has no origin of its own, which anybody could have; so the console asks its user whether to sign in.
 """
 
 import base64
@@ -33,6 +33,7 @@ const said = document.getElementById("said");
 let opened = null;
 document.getElementById("who").textContent = given.message.principal;
 document.getElementById("where").textContent = page.host;
+document.getElementById("warning").textContent = given.warning;
 button.disabled = false;
 button.addEventListener("click", () => {
   opened = window.open(page.href, "_blank");
@@ -46,6 +47,11 @@ window.addEventListener("message", (event) => {
   opened.postMessage(given.message, page.origin);
   forget("The console has your credentials. You can close this page.");
 });
+window.addEventListener("message", (event) => {
+  const isTaken = event.data && event.data.holdfast === "taken";
+  // Some browsers let only a person close a page that a program opened.
+  if (!given && opened && event.source === opened && isTaken) window.close();
+});
 setTimeout(() => given && forget("This page has expired. Run holdfast console again."), 120000);
 function forget(text) {
   given = null;
@@ -55,10 +61,38 @@ function forget(text) {
 """
 
 _STYLE: Final = """
-:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
-body { max-width: 34rem; margin: 4rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
-button { font: inherit; padding: 0.5rem 1rem; }
+:root {
+  color-scheme: light dark;
+  --page: light-dark(#ffffff, #14181b);
+  --text: light-dark(#1a2123, #e4e9ea);
+  --faint: light-dark(#566265, #9fadb1);
+  --accent: light-dark(#0a6767, #62cdc4);
+  --on-accent: light-dark(#ffffff, #0a1f1e);
+  --warn: light-dark(#704700, #f3c878);
+  --warn-tint: light-dark(#fdf1d8, #3b2d12);
+  font: 0.9375rem / 1.45 system-ui, sans-serif;
+  background: var(--page);
+  color: var(--text);
+}
+* { box-sizing: border-box; }
+body { max-width: 36rem; margin: auto; padding: 12vh 1rem 0; overflow-wrap: anywhere; }
+h1 { margin: 0 0 0.75rem; font-size: 1.375rem; font-weight: 620; }
+p { margin: 0.5rem 0; }
+.faint { color: var(--faint); }
+.notice {
+  margin: 1rem 0; padding: 0.75rem 1rem;
+  border-left: 3px solid var(--warn); border-radius: 0 0.375rem 0.375rem 0; background: var(--warn-tint);
+}
+.notice:empty { display: none; }
+button {
+  min-height: 2.125rem; padding: 0.25rem 0.625rem; margin: 0.5rem 0;
+  border: 1px solid var(--accent); border-radius: 0.375rem;
+  background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 600; cursor: pointer;
+}
+button:disabled { opacity: 0.6; cursor: default; }
+button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 """
+"""The colours and sizes of the console, whose files this page cannot load."""
 
 _PAGE: Final = """\
 <!doctype html>
@@ -72,8 +106,10 @@ _PAGE: Final = """\
 <style>{style}</style>
 </head>
 <body>
-<h1>Open the console</h1>
-<p>It will be opened at <strong id="where"></strong> for <strong id="who"></strong>.</p>
+<h1>Sign in to Holdfast</h1>
+<p>The console opens as <strong id="who"></strong>.</p>
+<p class="faint">It is at <span id="where"></span>.</p>
+<p id="warning" class="notice"></p>
 <p><button id="open" type="button" disabled autofocus>Open the console</button></p>
 <p id="said" role="status"></p>
 <noscript>This page needs JavaScript.</noscript>
@@ -85,11 +121,18 @@ _PAGE: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The credentials for the console, as it sends them after `Bearer`; `until` is None without an end."""
+    """The credentials for the console.
+
+    Attributes:
+        token: what the console sends after `Bearer`.
+        until: when the credentials end; None without an end.
+        warning: what the user should know before the browser gets the credentials; may be empty.
+    """
 
     token: str = field(repr=False)
     principal: str
     until: datetime | None
+    warning: str = ""
 
 
 @contextmanager
@@ -127,7 +170,11 @@ def text(address: str, given: Given, fragment: str = "") -> str:
         "principal": given.principal,
         "until": timestamp.write(given.until) if given.until else None,
     }
-    document = {"page": f"{address}/console/sign-in.html{fragment}", "message": message}
+    document = {
+        "page": f"{address}/console/sign-in.html{fragment}",
+        "message": message,
+        "warning": given.warning,
+    }
     script = f"'use strict'; let given = {_in_script(document)};{_SCRIPT}"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(_STYLE)}'; base-uri 'none'; "

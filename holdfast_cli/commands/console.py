@@ -25,7 +25,7 @@ from holdfast_cli.api.hand_over import Given
 from holdfast_cli.api.sign_in import address_in, with_credentials
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.terminal import asking, output
+from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ _SECONDS: Final = 30
 _ENDINGS: Final = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals that end the process, which must remove the page first."""
 
+
+class _Gone(argparse.Action):
+    """An option that nothing needs any more."""
+
+    def __call__(self, *_: object) -> None:
+        raise argparse.ArgumentError(self, "the command asks nothing any more: leave it out")
+
+
 COMMAND = Command()
 
 
@@ -48,11 +56,11 @@ COMMAND = Command()
 Open the console of the API in a browser, signed in: with the credentials of the
 environment, as `holdfast state` uses them, or else with a new session, as `holdfast
 login` makes it, for at most {rules.shown(_LONGEST)}. If the environment has a token, or a
-session that lasts longer, the browser would get that itself: the command asks first.
+session that lasts longer, the browser would get that itself: the page says so first.
 
 It writes a page that only you can read, opens it, and removes it after {_SECONDS} seconds.
-The page opens the console on a click and hands the credentials over. They are in no
-address, no argument of a process and no history.""",
+The page opens the console on a click, hands the credentials over and closes itself.
+They are in no address, no argument of a process and no history.""",
     """\
   holdfast console
   holdfast console network/prod
@@ -70,7 +78,7 @@ address, no argument of a process and no history.""",
     arguments.sign_in(DEFAULT_SECONDS),
     arguments.ADDRESS_OR_TEAM,
     option("--print", action="store_true", help="only print the console's address; there you paste a token"),
-    option("--yes", action="store_true", help="give the browser a token, or a long session, without asking"),
+    option("--yes", nargs=0, action=_Gone, help=argparse.SUPPRESS),
 )
 def _run(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack
@@ -131,7 +139,7 @@ def _require_browser(page: str) -> None:
 
 
 def _given(args: argparse.Namespace, chosen: "Settings", address: str) -> Given:
-    """Return the credentials for the browser, after a question unless they end within `_LONGEST`."""
+    """Return the credentials for the browser, with a warning unless they end within `_LONGEST`."""
     from holdfast.api import v1
 
     wants_new = args.oidc or args.aws_profile is not None or args.duration is not None
@@ -145,9 +153,7 @@ def _given(args: argparse.Namespace, chosen: "Settings", address: str) -> Given:
         return Given(credentials.bearer(session.id, session.secret), session.principal, session.expires)
     what, token = _read(api)
     who = api.get(v1.Principal, "whoami")
-    if not args.yes:
-        _ask(what, who, api)
-    return Given(token, who.principal, who.expires)
+    return Given(token, who.principal, who.expires, _warning(what, who, api))
 
 
 def _read(api: "Api") -> tuple[str, str]:
@@ -163,14 +169,15 @@ def _read(api: "Api") -> tuple[str, str]:
             raise CommandError(f"What {api.source} hold is no token, session or ID token.")
 
 
-def _ask(what: str, who: "v1.Principal", api: "Api") -> None:
+def _warning(what: str, who: "v1.Principal", api: "Api") -> str:
+    """Return what the page says of credentials that outlast a session for a browser; empty for others."""
     if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
-        return
+        return ""
     ends = f"lasts until {output.moment(who.expires)}" if who.expires else "does not end by itself"
-    asking.for_word(
-        f"The browser gets the {what} of {api.source} itself, which {ends}. `holdfast console --duration "
-        f"{rules.shown(_LONGEST)}` gives it a new session instead, if AWS credentials sign you in.",
-        what.split()[-1],
+    return (
+        f"The browser gets the {what} of {api.source} itself, which {ends}. Sign out when you are done. "
+        f"holdfast console --duration {rules.shown(_LONGEST)} gives it a new session instead, if AWS "
+        "credentials sign you in."
     )
 
 

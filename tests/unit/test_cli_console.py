@@ -29,7 +29,10 @@ from tests.support.cli_account import HOLDFAST
 from tests.support.management import ID, SECRET, answer, environment, failure, run
 
 GIVEN: Final = Given(
-    "session-x.holdfast_y", "oidc:x#</script><b>\u2028", datetime(2027, 2, 19, 12, tzinfo=UTC)
+    "session-x.holdfast_y",
+    "oidc:x#</script><b>\u2028",
+    datetime(2027, 2, 19, 12, tzinfo=UTC),
+    "It does not end <b>.",
 )
 API: Final = "https://api.example"
 PAGE: Final = Reply(200, b"<!doctype html>")
@@ -65,6 +68,7 @@ def ends(**span: float) -> str:
 _PLAY: Final = """
 const [script] = process.argv.slice(1);
 const elements = {}, listeners = [], opened = [], posts = [], timers = [];
+let closed = 0;
 const element = () => ({textContent: "", addEventListener(_, act) { this.click = act; }});
 const document = {
   currentScript: {remove() { document.removed = true; }},
@@ -75,6 +79,7 @@ const tab = {postMessage: (...sent) => posts.push(["tab", ...sent])};
 const window = {
   open: (...asked) => { opened.push(asked); return tab; },
   addEventListener: (_, listener) => listeners.push(listener),
+  close: () => { closed += 1; },
 };
 new Function("document", "window", "setTimeout", script)(document, window, (act) => timers.push(act));
 const origin = "https://api.example", ready = {holdfast: "ready"};
@@ -86,12 +91,18 @@ send({source: other, origin, data: ready});
 send({source: tab, origin: "https://api.example.org", data: ready});
 send({source: tab, origin: "null", data: ready});
 for (const data of [null, "ready", {}, {holdfast: "session"}]) send({source: tab, origin, data});
-const before = posts.length;
+send({source: tab, origin, data: {holdfast: "taken"}});
+const before = posts.length + closed;
 if (process.argv[2]) timers.forEach((act) => act());
 send({source: tab, origin, data: ready});
 send({source: tab, origin, data: ready});
-console.log(JSON.stringify({opened, before, posts, who: elements.who.textContent, removed: document.removed,
-                            said: elements.said.textContent}));
+const taken = {holdfast: "taken"};
+send({source: other, origin, data: taken});
+const early = closed;
+send({source: tab, origin, data: taken});
+console.log(JSON.stringify({opened, before, posts, who: elements.who.textContent,
+                            removed: document.removed, early, closed,
+                            warning: elements.warning.textContent, said: elements.said.textContent}));
 """
 
 
@@ -128,6 +139,8 @@ def test_the_page_hands_over_once_to_the_tab_that_it_opened_and_to_the_origin_of
     assert done["opened"] == [["https://api.example/team/console/sign-in.html", "_blank"]]
     assert (done["before"], done["posts"]) == (0, POSTED)
     assert (done["who"], done["removed"]) == (GIVEN.principal, True)
+    assert (done["early"], done["closed"]) == (0, 1)
+    assert done["warning"] == GIVEN.warning
     assert "close this page" in done["said"]
 
 
@@ -275,6 +288,7 @@ def test_a_session_of_an_hour_is_handed_over_as_it_is(
             "principal": "arn:ada",
             "until": until,
         },
+        "warning": "",
     }
     assert [asked.path for asked in stub.asked] == ["/console/sign-in.html", "/manage/v1/whoami"]
     assert "authorization" not in stub.asked[0].headers
@@ -308,39 +322,49 @@ def test_without_credentials_or_when_asked_to_a_new_session_of_at_most_an_hour_i
         (SESSION, 61, "the session of TF_HTTP_USERNAME and TF_HTTP_PASSWORD itself, which lasts until"),
     ],
 )
-def test_a_token_or_a_long_session_is_given_only_after_a_question(
+def test_the_page_says_that_the_browser_gets_a_token_or_a_long_session_itself(
     monkeypatch: pytest.MonkeyPatch,
     stub: ApiStub,
     opened: list[str],
-    capsys: pytest.CaptureFixture[str],
     variables: dict[str, str],
     expires: int | None,
     said: str,
 ) -> None:
     stub.reply(PAGE, whoami(expires=expires and ends(minutes=expires)))
 
-    assert console_as(monkeypatch, stub, **variables) == 2
+    assert console_as(monkeypatch, stub, **variables) == 0
 
-    refused = capsys.readouterr().err
-    assert said in refused
-    assert "`holdfast console --duration 1h` gives it a new session instead" in refused
-    assert "--yes" in refused
-    assert opened == []
-
-    stub.reply(PAGE, whoami(expires=expires and ends(minutes=expires)))
-    assert console_as(monkeypatch, stub, "--yes", **variables) == 0
-    assert SECRET in opened[0]
+    warning = given_in(opened[0])["warning"]
+    assert said in warning
+    assert "holdfast console --duration 1h gives it a new session instead" in warning
+    assert SECRET not in warning
 
 
-def test_whoever_types_the_word_goes_on_and_enter_ends_the_wait(stub: ApiStub) -> None:
+def test_the_option_of_the_question_that_is_gone_says_so(stub: ApiStub) -> None:
+    done = run(stub, "console", "--yes")
+
+    assert done.returncode == 2
+    assert "the command asks nothing any more: leave it out" in done.stderr
+    assert stub.asked == []
+
+
+def test_the_page_has_the_colours_of_the_console() -> None:
+    console_style = (Path(__file__).parents[2] / "console" / "style.css").read_text()
+    page = hand_over.text(API, GIVEN)
+    colours = re.findall(r"--[a-z-]+: light-dark\(.+?\);", page)
+
+    assert len(colours) >= 7
+    assert [colour for colour in colours if colour not in console_style] == []
+    assert "font: 0.9375rem / 1.45 system-ui, sans-serif;" in console_style
+    assert "font: 0.9375rem / 1.45 system-ui, sans-serif;" in page
+
+
+def test_enter_ends_the_wait(stub: ApiStub) -> None:
     stub.reply(PAGE, whoami())
     began = time.monotonic()
 
-    shown = terminal.run(
-        [HOLDFAST, "console"], environment(stub, BROWSER="true %s"), columns=80, typed="token\n\n"
-    )
+    shown = terminal.run([HOLDFAST, "console"], environment(stub, BROWSER="true %s"), columns=80, typed="\n")
 
-    assert "Type 'token' to go on" in " ".join(shown.split())
     assert time.monotonic() - began < 25
     [file] = re.findall(r"open (\S+) in it", " ".join(shown.split()))
     assert not Path(file).exists()
