@@ -1,4 +1,5 @@
 import "./browser";
+import "./api";
 import "./backend";
 import "./format";
 import "./pages";

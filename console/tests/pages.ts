@@ -96,8 +96,19 @@ test("Who was faster is told as the audit trail says it", () => {
 
 test("A reason is one that the command sends", () => {
   equal(say.reasonProblem("incident 4711"), "");
+  equal(say.reasonProblem(" ", true), "");
+  equal(say.reasonProblem("holdfast_0123456789abcdefghij", true) !== "", true);
   for (const reason of ["", "  ", "holdfast_0123456789abcdefghij", "eyJhbGciOi.eyJzdWIi.x", "a".repeat(40)])
     equal(say.reasonProblem(reason) !== "", true, reason);
+});
+
+test("The freeze of a pattern tells what it does not hold yet, and whose it was before", () => {
+  const wanted = { pattern: "a/*", reason: "audit", until: null, id: "1" };
+  const placed = { ...wanted, by: "token:c", owner: "cleo", since: null, liftable: true };
+  const holds = "It holds, also for states that are created later.";
+  equal(say.frozenPattern(wanted, placed, 2, []), `a/* is frozen, with 2 states. ${holds}`);
+  equal(say.frozenPattern(wanted, { ...placed, id: "2" }, 0, []), `a/* was frozen already by cleo: audit. ${holds}`);
+  equal(say.frozenPattern(wanted, placed, 1, ["a/b"]).includes("a/b is locked and not frozen"), true);
 });
 
 test("A freeze ends in whole seconds of UTC, by the API's clock", () => {
