@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { type Schemas, send } from "./api";
 import { bytes, counted } from "./format";
 import { useLoaded } from "./load";
+import { ResourceLink } from "./parts";
 import { href } from "./route";
 import { onSession } from "./session";
 import { Choice, Empty, entered, Field, For, Shown, StateLink, Submit } from "./ui";
@@ -97,11 +98,11 @@ function Found({ search }: { search: Search }) {
   return <Shown of={searching} what="states" show={show} />;
 }
 
-const Addresses = ({ resources }: { resources: Page["states"][number]["resources"] }) => (
+const Addresses = ({ name, resources }: Pick<Page["states"][number], "name" | "resources">) => (
   <ul>
     {resources.map(({ address, deposed }) => (
       <li key={address + deposed}>
-        <code>{address}</code>
+        <ResourceLink {...{ name, address }} />
       </li>
     ))}
   </ul>
@@ -131,11 +132,11 @@ function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
         {states.map(({ name, matches: count, resources }) => (
           <li key={name}>
             <StateLink name={name} /> <small>{counted(count, "resource")}</small>
-            <Addresses resources={resources.slice(0, FEW)} />
+            <Addresses name={name} resources={resources.slice(0, FEW)} />
             {resources.length > FEW && (
               <details>
                 <summary>{`${(count - FEW).toLocaleString("en")} more`}</summary>
-                <Addresses resources={resources.slice(FEW)} />
+                <Addresses name={name} resources={resources.slice(FEW)} />
                 {count > resources.length && <p class="faint">{`and ${counted(count - resources.length, "other")}`}</p>}
               </details>
             )}

@@ -7,7 +7,7 @@ import { Copy, Tick } from "./ui";
 type View = "state" | "history" | "configuration";
 
 /** The head of each page of a state. Each part of its name leads to the states that begin with it. */
-export function Head({ name, page }: { name: string; page: View | "diff" }) {
+export function Head({ name, page }: { name: string; page: View | "diff" | "resource" }) {
   const me = useMe();
   const segments = name.split("/");
   const link = (to: View, text: string) => (
@@ -49,4 +49,13 @@ type Values = { checked: boolean; onChange: (checked: boolean) => void };
 
 export const ShowValues = (props: Values) => (
   <Tick label="Show values, except those that the state marks as sensitive" {...props} />
+);
+
+type Asked = { name: string; address: string; version?: string | undefined };
+
+/** Leads to the attributes of a resource, as they are now or in a version. */
+export const ResourceLink = ({ name, address, version }: Asked) => (
+  <a href={href({ page: "resource", name, address, version })}>
+    <code>{address}</code>
+  </a>
 );

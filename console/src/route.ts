@@ -4,6 +4,7 @@ export type Route =
   | { page: "states" | "activity"; query?: Query }
   | { page: "state" | "history" | "configuration"; name: string }
   | { page: "diff"; name: string; from: string; to: string }
+  | { page: "resource"; name: string; address: string; version?: string | undefined }
   | { page: "locks" | "find" | "unknown" };
 export type Query = Record<string, string | undefined>;
 
@@ -22,6 +23,7 @@ export function parse(hash: string): Route {
   if (first !== "states" || !NAME.test(name) || more.length) return { page: "unknown" };
   if (view === "state" && end < 0) return { page: view, name };
   if ((view === "history" || view === "configuration") && from === undefined) return { page: view, name };
+  if (view === "resource" && from) return { page: view, name, address: from, ...(to && { version: to }) };
   return view === "diff" && from && to ? { page: view, name, from, to } : { page: "unknown" };
 }
 
@@ -32,8 +34,10 @@ export function href(route: Route): string {
     return path + ("query" in route ? queryOf(route.query) : "");
   }
   const state = `#/states/${route.name}`; // a name has no letter that must be encoded
-  if (route.page === "diff") return `${state}/-/diff/${[route.from, route.to].map(encodeURIComponent).join("/")}`;
-  return route.page === "state" ? state : `${state}/-/${route.page}`;
+  const at = (view: string, ...parts: string[]) => [state, "-", view, ...parts.map(encodeURIComponent)].join("/");
+  if (route.page === "diff") return at("diff", route.from, route.to);
+  if (route.page === "resource") return at("resource", route.address, ...(route.version ? [route.version] : []));
+  return route.page === "state" ? state : at(route.page);
 }
 
 function decoded(segment: string): string {

@@ -8,7 +8,7 @@ import { apiAddress, backendBlock, outputsBlock } from "./backend";
 import { bytes, counted, exactly } from "./format";
 import { useLoaded, usePages } from "./load";
 import { type Action, may, mayBreak, useMe } from "./me";
-import { Head, Hidden, ShowValues } from "./parts";
+import { Head, Hidden, ResourceLink, ShowValues } from "./parts";
 import { failure, words } from "./problems";
 import { href } from "./route";
 import { grouped, points, summary } from "./shape";
@@ -356,7 +356,7 @@ function Resources({ name }: { name: string }) {
                 <ul>
                   {resources.map(({ address, tainted, deposed }) => (
                     <li key={address + deposed}>
-                      <code>{address}</code>{" "}
+                      <ResourceLink {...{ name, address }} />{" "}
                       {tainted && <span class="badge locked">tainted: the next apply replaces it</span>}
                       {deposed && <span class="badge locked">deposed: the next apply destroys it</span>}
                     </li>

@@ -1,19 +1,40 @@
-// The history of a state, and what differs between two of its versions.
+// The history of a state. Each version says what it changed, once its row is in view.
 
 import { useState } from "preact/hooks";
 import { Restore } from "./actions";
 import { get, type Schemas } from "./api";
-import { useLoaded, usePages } from "./load";
+import { Counts } from "./diff";
+import { useInView } from "./in-view";
+import { usePages } from "./load";
 import { may, useMe } from "./me";
-import { Head, Hidden, ShowValues } from "./parts";
+import { Head } from "./parts";
+import { failure } from "./problems";
 import { href } from "./route";
-import { Age, Button, By, Empty, entered, For, Shown, Size, Submit, Table } from "./ui";
+import { onSession } from "./session";
+import { Age, Button, By, entered, For, Shown, Size, Submit, Table } from "./ui";
 import * as say from "./words";
 
 type Version = Schemas["Version"];
+type Summary = Schemas["Differences"]["summary"];
 type Asked = { version: Version; current: Version };
+/** How a version differs from the one before it, or in a word why that cannot be told. */
+type Change = { from: string; summary: Summary; isOther: boolean } | { why: string };
 
-/** The versions of a state. Two are picked to see what differs, and one is restored. */
+/** Why two versions are not compared, by the code of the API. */
+const WHY: Record<string, string> = {
+  no_such_version: "there is none before it",
+  not_allowed: "not allowed",
+  too_large: "too large",
+  unreadable_version: "not a state",
+};
+
+/** What is known of versions: it stays as it is. It is one session's. */
+let changes = new Map<string, Change>();
+onSession(() => {
+  changes = new Map();
+});
+
+/** The versions of a state, and what each changed. Two others are compared if asked, and one is restored. */
 export function HistoryPage({ name }: { name: string }) {
   const [turn, setTurn] = useState(0);
   const [asked, setAsked] = useState<Asked>();
@@ -31,6 +52,7 @@ export function HistoryPage({ name }: { name: string }) {
 
 function Versions({ name, restore }: { name: string; restore: (asked: Asked) => void }) {
   const me = useMe();
+  const [picks, setPicks] = useState(false);
   const pages = usePages<Schemas["VersionPage"]>((cursor, signal) => get(`versions/${name}`, { cursor }, signal));
   const versions = pages.data?.flatMap((page) => page.versions) ?? [];
   const contents = versions.filter((version) => !version.delete_marker);
@@ -55,6 +77,13 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
         {side}
       </label>
     ));
+  const changed = (version: Version) => {
+    const at = contents.indexOf(version);
+    if (at < 0) return null;
+    const isFirst = at + 1 === contents.length && !pages.hasMore && !pages.loading;
+    if (isFirst) return <span class="faint">the first version</span>;
+    return <Changed name={name} version={version} before={contents[at + 1]} />;
+  };
   const columns = {
     Version: (version: Version) => (
       <>
@@ -65,16 +94,23 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
     ),
     Written: (version: Version) => (
       <>
-        <Age at={version.time} />
-        {version.size !== null && [", ", <Size key="size" bytes={version.size} />]}
-        {!version.delete_marker && (
-          <small>
-            <By of={version} /> {version.operation && `· ${say.operationWords(version.operation)}`}
-          </small>
+        <Age at={version.time} inTable />{" "}
+        {version.size !== null && (
+          <span class="faint">
+            · <Size bytes={version.size} />
+          </span>
         )}
       </>
     ),
-    ...(compares && { Compare: (version: Version) => !version.delete_marker && pick(version) }),
+    By: (version: Version) =>
+      !version.delete_marker && (
+        <>
+          <By of={version} />{" "}
+          {version.operation && <span class="faint">· {say.operationWords(version.operation)}</span>}
+        </>
+      ),
+    ...(compares && { Changes: changed }),
+    ...(picks && { Compare: (version: Version) => !version.delete_marker && pick(version) }),
     "": (version: Version) =>
       mayRestore &&
       !version.delete_marker &&
@@ -86,93 +122,55 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
   };
   const table = () => (
     <form onSubmit={compare}>
-      {compares && <Submit>Compare the two versions</Submit>}
       {current?.delete_marker && (
         <p class="notice">
           The state is deleted. <code>{`holdfast state undelete ${name}`}</code> brings it back.
         </p>
       )}
       <Table rows={versions} name={({ version }) => version} columns={columns} />
+      {compares && (
+        <p class="actions">
+          <Button aria-pressed={picks} onClick={() => setPicks(!picks)}>
+            Compare others
+          </Button>
+          {picks && <Submit>Compare the two versions</Submit>}
+        </p>
+      )}
     </form>
   );
   return <Shown of={pages} what="versions" show={table} />;
 }
 
-/** What differs between two versions. */
-export function DiffPage({ name, from, to }: { name: string; from: string; to: string }) {
-  const [values, setValues] = useState(false);
-  const differences = useLoaded<Schemas["Differences"]>(
-    (signal) => get(`diff/${name}`, { from, to, values: values ? "true" : undefined }, signal),
-    [values],
-  );
-  return (
-    <>
-      <Head name={name} page="diff" />
-      <For action="read" name={name} what="What differs">
-        <ShowValues checked={values} onChange={setValues} />
-        <Shown of={differences} what="what differs" show={(found) => <Differences found={found} />} />
-      </For>
-    </>
-  );
-}
+type Compared = { name: string; version: Version; before: Version | undefined };
 
-function Differences({ found }: { found: Schemas["Differences"] }) {
-  const { resources, outputs } = found;
-  const side = ({ serial, time, size, terraform_version: client }: Schemas["Side"]) => (
-    <>
-      <b>{`serial ${serial}`}</b>, written <Age at={time} />, <Size bytes={size} />
-      {client && `, by ${say.clientWords(client)}`}
-    </>
-  );
+/** How much a version changed, with a link to what that is. */
+function Changed({ name, version, before }: Compared) {
+  const to = version.version;
+  const load = async (signal: AbortSignal): Promise<Change> => {
+    try {
+      const found = await get<Schemas["Differences"]>(`diff/${name}`, { from: before?.version, to }, signal);
+      if (found.encrypted) return { why: "encrypted" };
+      return { from: found.from.version, summary: found.summary, isOther: found.lineage_changed };
+    } catch (error) {
+      const why = WHY[failure(error).code];
+      if (!why) throw error;
+      return { why };
+    }
+  };
+  const { data, hasFailed, place } = useInView(changes, `${name} ${to}`, load);
+  const summary = data && "summary" in data ? data : undefined;
+  const why = data && "why" in data ? data.why : hasFailed && "no answer";
+  const from = before?.version ?? summary?.from;
   return (
-    <>
-      <p>
-        From {side(found.from)} to {side(found.to)}.
-      </p>
-      {found.lineage_changed && <p class="notice">The lineages differ: these are states of two histories.</p>}
-      {found.encrypted ? (
-        <Empty title="The client encrypted the state">Only serial, time and size can be compared here.</Empty>
-      ) : resources.length || outputs.length ? (
-        <p role="status">{say.counts(found.summary)}</p>
-      ) : (
-        <Empty title="Resources and outputs are the same" />
+    <span class="step" ref={place}>
+      {summary && <Counts summary={summary.summary} />}
+      {summary?.isOther && <span class="badge locked">another lineage</span>}
+      {!summary && <span class="faint">{why ? `not compared: ${why}` : "…"}</span>}
+      {from && (
+        <a href={href({ page: "diff", name, from, to })} aria-label={`What changed in ${say.versionWords(version)}`}>
+          What changed
+        </a>
       )}
-      <Changes title="Resources" changes={resources.map((one) => ({ ...one, name: say.resource(one) }))} />
-      <Changes title="Outputs" changes={outputs} />
-    </>
-  );
-}
-
-type Value = Partial<Omit<Schemas["AttributeChange"], "path">> & { name: string };
-type Change = Value & { attributes?: Schemas["AttributeChange"][] };
-
-const Changes = ({ title, changes }: { title: string; changes: Change[] }) =>
-  changes.length > 0 ? (
-    <section>
-      <h2>{title}</h2>
-      <List changes={changes} />
-    </section>
-  ) : null;
-
-const List = ({ changes }: { changes: Change[] }) => (
-  <ul class="changes">
-    {changes.map(({ attributes, ...change }) => (
-      <li key={change.name}>
-        <Changed {...change} />
-        {attributes && attributes.length > 0 && (
-          <List changes={attributes.map((one) => ({ ...one, name: one.path }))} />
-        )}
-      </li>
-    ))}
-  </ul>
-);
-
-function Changed({ name, change, before = null, after = null, sensitive }: Value) {
-  const known = [before, after].filter((value) => value !== null);
-  return (
-    <>
-      <span class={`badge ${change}`}>{change}</span> <code>{name}</code>{" "}
-      {sensitive ? <Hidden sensitive /> : <code class="faint">{say.shortened(known).join(" → ")}</code>}
-    </>
+    </span>
   );
 }

@@ -83,11 +83,17 @@ export function note(version: Version, all: readonly Version[]): string {
   return [!delete_marker && statusWords(status), origin, reason].filter(Boolean).join(": ");
 }
 
-/** A resource that differs. */
-export function resource({ address, moved_from, tainted }: Schemas["ResourceChange"]): string {
-  const moved = moved_from === null ? "" : `, moved from ${moved_from}`;
-  return address + moved + (tainted === null ? "" : tainted ? ", now tainted" : ", no longer tainted");
+/** What a resource's sign does not tell of its change. */
+export function resource({ change, moved_from, tainted, provider }: Schemas["ResourceChange"]): string {
+  const taint = tainted === null ? "" : tainted ? "now tainted: the next apply replaces it" : "no longer tainted";
+  const moved = moved_from !== null && `moved from ${moved_from}`;
+  const by = provider && `provider ${provider.before} → ${provider.after}`;
+  return [change === "replaced" && "replaced", moved, taint, by].filter(Boolean).join(", ");
 }
+
+/** Whether an output's mark changed. */
+export const marked = (isSensitive: boolean | null): string =>
+  isSensitive === null ? "" : isSensitive ? "now sensitive" : "no longer sensitive";
 
 /** How many resources and outputs differ. */
 export function counts(summary: Record<string, unknown>): string {
@@ -151,23 +157,6 @@ export function reasonProblem(reason: string, optional = false): string {
   if (!reason.trim()) return optional ? "" : "Give a reason: clients and the audit trail show it.";
   const isSecret = /holdfast_[0-9A-Za-z]{20}|session-[0-9a-z]{20}|eyJ[\w-]+\.[\w-]+\.|^[0-9A-Za-z/+]{40}$/;
   return isSecret.test(reason) ? "This has the form of a secret. Others will read the reason." : "";
-}
-
-const LONGEST = 120;
-const CONTEXT = 20;
-
-/** Values as JSON, cut to a readable length around the first difference between them. */
-export function shortened(values: readonly string[]): string[] {
-  if (values.every((value) => value.length <= LONGEST)) return [...values];
-  const [first = "", second] = values;
-  let same = 0;
-  while (second !== undefined && same < first.length && first[same] === second[same]) same += 1;
-  const start = Math.max(0, same - CONTEXT);
-  const end = start + LONGEST;
-  return values.map((value) => {
-    const shown = (start ? "…" : "") + value.slice(start, end) + (end < value.length ? "…" : "");
-    return shown === value ? shown : `${shown} (${value.length.toLocaleString("en")} characters)`;
-  });
 }
 
 /** The end of a freeze in so many hours, in the API's form; null for never. */

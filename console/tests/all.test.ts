@@ -1,7 +1,9 @@
 import "./browser";
 import "./api";
 import "./backend";
+import "./changes";
 import "./format";
+import "./lines";
 import "./pages";
 import "./route";
 import "./rows";

@@ -122,16 +122,6 @@ test("A command ID is 32 hexadecimal digits, each time others", () => {
   equal(ids.every((id) => /^[0-9a-f]{32}$/.test(id)) && ids[0] !== ids[1], true);
 });
 
-test("Long values are cut around their first difference", () => {
-  const same = "x".repeat(200);
-  deepEqual(say.shortened(['"a"', '"b"']), ['"a"', '"b"']);
-  deepEqual(say.shortened([`${same}a`, `${same}b`]), [
-    `…${"x".repeat(20)}a (201 characters)`,
-    `…${"x".repeat(20)}b (201 characters)`,
-  ]);
-  deepEqual(say.shortened([same]), [`${"x".repeat(120)}… (200 characters)`]);
-});
-
 test("A plot begins at zero, and says in words what it shows", () => {
   deepEqual(points([0, 50, 100], 106, 56), [
     [3, 53],

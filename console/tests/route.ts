@@ -10,6 +10,11 @@ const ROUTES: [string, Route][] = [
   ["#/states/network/prod/-/history", { page: "history", name: "network/prod" }],
   ["#/states/network/prod/-/configuration", { page: "configuration", name: "network/prod" }],
   ["#/states/a/-/diff/x%2Fy/z", { page: "diff", name: "a", from: "x/y", to: "z" }],
+  [
+    "#/states/a/-/resource/module.m%5B%22x%2Fy%3F%22%5D.t.n/v1",
+    { page: "resource", name: "a", address: 'module.m["x/y?"].t.n', version: "v1" },
+  ],
+  ["#/states/a/-/resource/t.n", { page: "resource", name: "a", address: "t.n" }],
   ["#/locks", { page: "locks" }],
   ["#/activity?state=a", { page: "activity", query: { state: "a" } }],
   ["#/find", { page: "find" }],
@@ -28,6 +33,9 @@ test("An address that is no page's is unknown, never a request", () => {
     "#/states/../locks",
     "#/states/a?b/-/x",
     "#/states/a/-/diff/x",
+    "#/states/a/-/resource",
+    "#/states/a/-/resource/t.n/v/x",
+    "#/states/a/-/history/x",
     "#/x",
     "#/states/%",
   ]) {

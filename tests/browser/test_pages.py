@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -20,12 +20,14 @@ MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 HOSTILE = f"""
 resource "terraform_data" "one" {{
   for_each = toset(["{MARKUP}"])
+  input    = each.key
 }}
 
 output "hostile" {{
   value = "{MARKUP}"
 }}
 """
+ADDRESS = f'terraform_data.one["{MARKUP}"]'
 RAN = "document.querySelector('img') !== null || document.querySelectorAll('script').length > 1"
 
 
@@ -50,13 +52,14 @@ def test_text_of_others_is_never_markup(
         ("#/", [], state),
         (f"#/?q={MARKUP}", [], f"No state matches “{MARKUP}”"),
         ("#/locks", [f"Break {state}"], f'(client says "{MARKUP}") for "{MARKUP}"'),
-        (f"#/states/{state}", [], f'terraform_data.one["{MARKUP}"]'),
+        (f"#/states/{state}", [], ADDRESS),
         (f"#/states/{state}", ["Show values"], f'"2{MARKUP}'),
         (f"#/states/{state}", [], f'for "{MARKUP}"'),
         (f"#/states/{frozen}", ["Unfreeze"], f": {MARKUP}"),
         (f"#/states/{gone}", [], f": {MARKUP}"),
         (f"#/states/{state}/-/configuration", [], 'backend "http"'),
-        (f"#/states/{state}/-/history", ["Compare", "Show values"], f'"{MARKUP}" → "2{MARKUP}"'),
+        (f"#/states/{state}/-/history", ["Compare others", "Compare the", "Show values"], f'"2{MARKUP}"'),
+        (f"#/states/{state}/-/resource/{quote(ADDRESS, safe='')}", ["Show values"], f'"{MARKUP}"'),
         (f"#/activity?state={frozen}", [], f'reason="{MARKUP}"'),
         (f"#/{MARKUP}", [], "The address may be incomplete"),
     ):
@@ -185,7 +188,12 @@ def test_a_list_of_five_thousand_states_stays_usable(new_console: NewConsole) ->
 
 PICTURES: Final[Sequence[tuple[str, str, Sequence[str], str]]] = (
     ("console-states.png", "#/", [], "Bob"),
-    ("console-diff.png", "#/states/network/prod/-/history", ["Compare", "Show values"], "10.1.0"),
+    (
+        "console-diff.png",
+        "#/states/network/prod/-/history",
+        ["Compare others", "Compare the", "Show values"],
+        "10.1.0",
+    ),
 )
 
 
