@@ -26,12 +26,12 @@ SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index
 _SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 """The address from which the theme would load a script; with the script the search works without a server."""
 
-_LINK: Final = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)]*\)")
+_LINK: Final = re.compile(r"""(?:\]\(|\b(?:src|srcset)=")(?!https?:|#)([^)#\s"]+)""")
 _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
 _FETCHED: Final = re.compile(
-    r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^>]*>"""
+    r"""<(?:script|link|img|source|iframe)\b[^>]*\b(?:src|srcset|href)=["']?(?:https?:)?//[^>]*>"""
 )
-_HREF: Final = re.compile(r"""<a\b[^>]*\bhref=["']?(?!\w+:|//)([^"'\s>]+)""")
+_HREF: Final = re.compile(r"""<(?:a|img|source)\b[^>]*\b(?:href|src|srcset)=["']?(?!\w+:|//)([^"'\s>]+)""")
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _NAVIGATION: Final = ("canonical", "prev", "next")
 

@@ -1,18 +1,14 @@
 """Every page of the console: text is never markup, axe finds no fault, and a long list stays usable."""
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
 from playwright.sync_api import Route, expect
 
-from holdfast.access import Grant, Role
-from tests.browser.conftest import OTHERS, NewConsole, freeze, new_token
+from tests.browser.conftest import NewConsole, freeze
 from tests.support import documents
-from tests.support.pages import DOCS
 from tests.support.project import NewProject
 from tests.support.team import Team
 
@@ -184,29 +180,3 @@ def test_a_list_of_five_thousand_states_stays_usable(new_console: NewConsole) ->
     expect(console.names.first).to_have_text("team-27/service-0077")
     console.page.keyboard.press("End")
     expect(console.names.last).to_have_text("team-49/service-4999")
-
-
-PICTURES: Final[Sequence[tuple[str, str, Sequence[str], str]]] = (
-    ("console-states.png", "#/", [], "Bob"),
-    (
-        "console-diff.png",
-        "#/states/network/prod/-/history",
-        ["Compare others", "Compare the", "Show values"],
-        "10.1.0",
-    ),
-)
-
-
-def test_the_pictures_of_the_documents_are_made(
-    strict: Team, new_console: NewConsole, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    """`--update-generated` makes them anew. They are not compared: times and IDs differ each time."""
-    ada = new_token(strict, Grant(Role.MAINTAINER, ("network/*", *OTHERS)), owner="Ada")
-    console = new_console(ada, viewport={"width": 960, "height": 480})
-    folder = DOCS / "operate" if request.config.getoption("--update-generated") else tmp_path
-    for name, place, actions, shown in PICTURES:
-        console.visit(place, actions, shown)
-        console.page.mouse.move(0, 0)
-        console.page.screenshot(path=folder / name)
-        assert (folder / name).stat().st_size < 80_000
-        assert (DOCS / "operate" / name).is_file(), "pytest tests/browser -k pictures --update-generated"

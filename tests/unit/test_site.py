@@ -41,6 +41,7 @@ def test_a_link_that_leads_nowhere_ends_the_build_with_its_place(tmp_path: Path,
         '<script src="https://example.com/a.js">',
         '<link href="//example.com/a.css" rel="stylesheet">',
         '<img alt="" src="http://example.com/a.png">',
+        '<source media="(prefers-color-scheme: dark)" srcset="https://example.com/a.png">',
     ],
 )
 def test_a_page_that_fetches_from_another_host_is_named(tmp_path: Path, tag: str) -> None:
@@ -65,3 +66,11 @@ def test_a_link_of_a_built_page_to_a_file_that_is_not_there_is_named(tmp_path: P
     (tmp_path / "a.html").write_text("".join(f'<a class="b" href="{each}">' for each in [*there, link]))
 
     assert list(site.dead(tmp_path)) == [f"a.html: {link}"]
+
+
+@pytest.mark.parametrize("tag", ['<img alt="" src="{}">', '<source media="print" srcset="{}">'])
+def test_a_picture_that_is_not_there_is_named(tmp_path: Path, tag: str) -> None:
+    (tmp_path / "a.png").touch()
+    (tmp_path / "a.html").write_text(tag.format("a.png") + tag.format("absent.png"))
+
+    assert list(site.dead(tmp_path)) == ["a.html: absent.png"]

@@ -1,0 +1,261 @@
+"""The pictures of the documents, made of the deployed stack in both colour schemes.
+
+`--update-generated` makes them anew. They are not compared, because IDs differ each time.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from holdfast import timestamp
+from holdfast.access import Grant, Role
+from tests.browser.conftest import Console, NewConsole, freeze, new_token
+from tests.support import documents, terminal, terminal_picture
+from tests.support.http_client import Credentials
+from tests.support.pages import ROOT
+from tests.support.team import HOLDFAST, Team
+
+LEDGER: Final = "payments/ledger/prod"
+AGES: Final = {
+    LEDGER: (2, 75, 26 * 60, 9 * 1440, 40 * 1440),
+    "payments/ledger/staging": (190,),
+    "payments/fraud/prod": (3 * 1440,),
+    "edge/dns/zones": (5,),
+    "edge/vpc/eu": (27 * 60,),
+    "edge/vpc/us": (34 * 1440,),
+    "platform/cluster/prod": (48,),
+    "platform/cluster/staging": (6 * 60,),
+    "platform/registry": (70 * 1440,),
+}
+"""Each state of the pictures, with the ages of its versions in minutes, the newest first."""
+LOCK_AGES: Final = {"edge/dns/zones": 4, "platform/cluster/staging": 51 * 60, "platform/registry": 20 * 60}
+WRITERS: Final = ("Ada", "Bob", "deploy of payments")
+SCOPE: Final = ("payments/*", "edge/*", "platform/*")
+COLUMNS: Final = 88
+
+
+def policy(*actions: str) -> str:
+    statement = {"Effect": "Allow", "Action": [*actions], "Resource": "arn:aws:s3:::ledger-exports/*"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def resource(
+    kind: str, name: str, *instances: Mapping[str, object], module: str = "", **more: Any
+) -> dict[str, Any]:
+    place = {"module": module} if module else {}
+    provider = 'provider["registry.terraform.io/hashicorp/aws"]'
+    described = {"mode": "managed", "type": kind, "name": name, "provider": provider, **place}
+    return {**described, "instances": [{"schema_version": 0, **more, **each} for each in instances]}
+
+
+def subnets(count: int) -> dict[str, Any]:
+    return resource(
+        "aws_subnet",
+        "private",
+        *(
+            {
+                "index_key": number,
+                "attributes": {"id": f"subnet-{number:04}", "cidr_block": f"10.0.{number}.0/24"},
+            }
+            for number in range(count)
+        ),
+    )
+
+
+def database(size: str, password: str) -> dict[str, Any]:
+    return resource(
+        "aws_db_instance",
+        "ledger",
+        {
+            "attributes": {"id": "db-ledger", "instance_class": size, "password": password},
+            "sensitive_attributes": [[{"type": "get_attr", "value": "password"}]],
+        },
+        module="module.database",
+    )
+
+
+def access(*actions: str) -> dict[str, Any]:
+    attributes = {"id": "exports", "policy": policy(*actions)}
+    return resource("aws_iam_policy", "exports", {"attributes": attributes}, module="module.access")
+
+
+def role(module: str) -> dict[str, Any]:
+    return resource("aws_iam_role", "worker", {"attributes": {"id": "worker"}}, module=module)
+
+
+READS: Final = ("s3:GetObject", "s3:ListBucket")
+CONTENTS: Final = (
+    [subnets(2)],
+    [subnets(6), database("db.r6g.large", "a"), access(*READS)],
+    [subnets(6), database("db.r6g.large", "a"), access(*READS), role("module.jobs")],
+    [subnets(6), database("db.r6g.large", "b"), access(*READS), role("module.jobs")],
+    [
+        subnets(9),
+        database("db.r6g.xlarge", "c"),
+        access(*READS, "s3:GetObjectVersion"),
+        role("module.workers"),
+    ],
+)
+"""The resources of the versions of `LEDGER`, the oldest first."""
+
+
+def content(serial: int, resources: Sequence[Mapping[str, object]]) -> bytes:
+    endpoint = {"value": "ledger.internal:5432", "type": "string"}
+    document = {**json.loads(documents.state(serial)), "resources": resources}
+    return json.dumps({**document, "outputs": {"endpoint": endpoint}}, indent=2).encode()
+
+
+@pytest.fixture(scope="module")
+def pictured(strict: Team) -> Iterator[Credentials]:
+    """The states of the pictures; yield the token of a maintainer who sees no others."""
+    writers = [
+        strict.client_with(new_token(strict, Grant(Role.WRITER, SCOPE), owner=owner)) for owner in WRITERS
+    ]
+    for number, (name, ages) in enumerate(AGES.items()):
+        contents = CONTENTS if name == LEDGER else [[subnets(3 + 7 * number)]]
+        assert len(contents) == len(ages)
+        for serial, resources in enumerate(contents, start=1):
+            writer = writers[(number + serial) % len(writers)]
+            info = documents.lock_info(who="runner@ci-17")
+            assert writer.lock(name, info).status == 200
+            body = content(serial, resources)
+            assert writer.write(name, body, documents.lock_id(info)).status == 200
+            if serial < len(contents) or name not in ("edge/dns/zones", "platform/cluster/staging"):
+                assert writer.unlock(name, info).status == 200
+    freeze(strict, "platform/registry", "Frozen until the move is over")
+    yield new_token(strict, Grant(Role.MAINTAINER, SCOPE), owner="Ada")
+    for group in {name.partition("/")[0] for name in AGES}:
+        listed = strict.s3.list_object_versions(Bucket=strict.bucket, Prefix=f"states/{group}/")
+        for each in (*listed.get("Versions", ()), *listed.get("DeleteMarkers", ())):
+            if any(each["Key"].startswith(f"states/{name}.tfstate") for name in AGES):
+                strict.s3.delete_object(
+                    Bucket=strict.bucket,
+                    Key=each["Key"],
+                    VersionId=each["VersionId"],
+                    BypassGovernanceRetention=True,
+                )
+
+
+# --- times ----------------------------------------------------------------------------------------
+
+
+def ago(minutes: float) -> str:
+    return timestamp.write(datetime.now(UTC) - timedelta(minutes=minutes))
+
+
+def aged(document: Any) -> None:
+    """Give a response the ages of `AGES`: S3 does not let the time of an object be chosen."""
+    name = document.get("name") if isinstance(document, dict) else None
+    for state in document.get("states", [document]):
+        if state.get("name") in AGES and "modified" in state:
+            state["modified"] = ago(AGES[state["name"]][0])
+        if state.get("lock"):
+            since = ago(LOCK_AGES[state["name"]])
+            state["lock"] |= {"since": since}
+            if state["lock"].get("freeze"):
+                state["lock"]["freeze"]["since"] = since
+    for version in (
+        *document.get("versions", ()),
+        *(document[side] for side in ("from", "to") if side in document),
+    ):
+        ages = AGES[name]
+        version["time"] = ago(ages[len(ages) - version["serial"]])
+
+
+def answer_aged(route: Route) -> None:
+    response = route.fetch()
+    document = response.json()
+    if response.ok and isinstance(document, dict):
+        aged(document)
+        route.fulfill(response=response, json=document)
+    else:
+        route.fulfill(response=response)
+
+
+# --- pictures of the console ----------------------------------------------------------------------
+
+PICTURES: Final[Mapping[str, tuple[str, Sequence[str], str, int]]] = {
+    "console-states": ("#/", (), "registry", 560),
+    "console-history": (f"#/states/{LEDGER}/-/history", (), "serial 1", 480),
+    "console-diff": (f"#/states/{LEDGER}/-/history", ("Compare", "Show values"), "db.r6g.xlarge", 720),
+    "console-break": (
+        "#/states/platform/cluster/staging",
+        ("Break the lock …",),
+        "Break",
+        560,
+    ),
+    "console-restore": (f"#/states/{LEDGER}/-/history", ("Restore serial 4",), "Restore", 560),
+}
+"""The name of each picture; the page, the clicks on it, a text that shows that it is ready, its height."""
+MOST_BYTES: Final = 400_000
+
+
+def places(root: Path) -> set[str]:
+    """Return the names of the pictures that the documents show."""
+    shown = re.compile(r"console-[a-z-]+?(?:-dark)?\.png")
+    pages = (*root.glob("*.md"), *root.glob("docs/**/*.md"))
+    return {name for page in pages for name in shown.findall(page.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pictures_of_the_documents_are_made(
+    pictured: Credentials,
+    new_console: NewConsole,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    scheme: str,
+) -> None:
+    shown = places(ROOT)
+    assert shown == {f"{name}{dark}.png" for name in PICTURES for dark in ("", "-dark")}
+    folder = ROOT / "docs" / "operate" if request.config.getoption("--update-generated") else tmp_path
+    ending = "-dark.png" if scheme == "dark" else ".png"
+    for name, (place, actions, text, height) in PICTURES.items():
+        console = new_console(
+            None, color_scheme=scheme, viewport={"width": 1040, "height": height}, device_scale_factor=2
+        )
+        console.page.route("**/manage/v1/**", answer_aged)
+        console.sign_in(pictured)
+        console.visit(place, actions, text)
+        settled(console)
+        pictured_part = console.dialog if console.dialog.is_visible() else console.page
+        pictured_part.screenshot(path=folder / f"{name}{ending}")
+        assert (folder / f"{name}{ending}").stat().st_size < MOST_BYTES
+
+
+def settled(console: Console) -> None:
+    """Wait until nothing is loading, with the pointer where it marks nothing."""
+    console.page.mouse.move(0, 0)
+    console.page.wait_for_load_state("networkidle")
+    expect(console.page.get_by_text("Loading")).to_have_count(0)
+
+
+# --- the picture of a command ---------------------------------------------------------------------
+
+
+def test_the_picture_of_a_difference_on_a_terminal_is_made(
+    strict: Team, pictured: Credentials, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    environment = {
+        **strict.environment,
+        "HOLDFAST_ADDRESS": strict.gateway.address,
+        "TF_HTTP_USERNAME": pictured.username,
+        "TF_HTTP_PASSWORD": pictured.password,
+        "TERM": "xterm-256color",
+    }
+    environment.pop("NO_COLOR", None)
+    words = ("state", "diff", LEDGER, "--show-values")
+
+    printed = terminal.run((HOLDFAST, *words), environment, columns=COLUMNS)
+
+    assert "db.r6g.xlarge" in printed
+    picture = terminal_picture.picture(f"holdfast {' '.join(words)}", printed, columns=COLUMNS)
+    folder = ROOT / "docs" / "use" if request.config.getoption("--update-generated") else tmp_path
+    (folder / "state-diff.svg").write_text(picture, encoding="utf-8")
+    shown = any("state-diff.svg" in page.read_text(encoding="utf-8") for page in ROOT.glob("*.md"))
+    assert shown, "a picture that no page shows is not needed"
