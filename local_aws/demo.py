@@ -1,4 +1,4 @@
-"""`make demo`: a real Terraform applies `examples/hello`, and the `holdfast` command shows the result."""
+"""`make demo`: a real Terraform applies `examples/hello`, then two runs show the accident of a late write."""
 
 import os
 import shlex
@@ -6,14 +6,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from local_aws import late_write
 from local_aws.failure import LocalAwsError
 from local_aws.home import Home
-from local_aws.server import ROOT, find_running
+from local_aws.server import ROOT, LocalAws, find_running
 from local_aws.terraform import Terraform, terraforms
 from local_aws.up import holdfast, takes_declared_names_alone
 
@@ -24,12 +26,13 @@ _KEPT = ("TF_CLI_CONFIG_FILE", "TF_PLUGIN_CACHE_DIR")
 
 
 def demo(home: Home) -> None:
-    """Run init, plan, apply and a second plan; show the state's lock and the state's versions."""
+    """Run init, plan, apply and a second plan; show lock and versions; then show a late write."""
     connection = home.connection()
     deployment = home.deployment()
     teams = deployment.teams if deployment and connection else ()
     team = next((team for team in teams if connection and team.api_address == connection.address), None)
-    if find_running(home.aws_data) is None or connection is None or team is None:
+    running = find_running(home.aws_data)
+    if running is None or connection is None or team is None:
         raise LocalAwsError("Nothing is up yet: run `make up` first.")
     environment = {
         **without_terraform_settings(os.environ),
@@ -44,7 +47,8 @@ def demo(home: Home) -> None:
         print(holdfast(*arguments, environment=environment), flush=True)
 
     if takes_declared_names_alone(team.name):
-        holdfast("state", "declare", _STATE, environment=environment)
+        for state in (_STATE, late_write.STATE):
+            holdfast("state", "declare", state, environment=environment)
     terraform = terraforms()[0]
     client = terraform.client
     print(f"The state {_STATE} of the team {team.name}, with {client}.")
@@ -56,21 +60,38 @@ def demo(home: Home) -> None:
             holdfast("backend-config", _STATE, "--tfbackend", "--address", connection.address)
         )
         run("init", f"-backend-config={_BACKEND}", "-input=false")
-        try:
+        with _lock_may_be_left(home, _STATE):
             run("plan", "-input=false")
-        except LocalAwsError as error:
-            raise LocalAwsError(
-                f"{error} If an earlier demo was killed, free the lock whose ID is above: "
-                f"(. {shlex.quote(str(home.terraform_env))}; .venv/bin/holdfast lock break {_STATE} ID)"
-            ) from error
         run("apply", meanwhile=lambda: show("lock", "show", _STATE))
         run("plan", "-input=false", "-detailed-exitcode")
-    show("state", "history", _STATE)
+        show("state", "history", _STATE)
+        with _lock_may_be_left(home, late_write.STATE):
+            late_write.show(
+                terraforms()[-1],  # the packaged one, which knows the lock of backend "s3"
+                Path(folder, "late-write"),
+                LocalAws(running.port, home.aws_data),
+                holdfast("backend-config", late_write.STATE, "--address", connection.address),
+                environment,
+                partial(holdfast, environment=environment),
+            )
+        show("state", "history", late_write.STATE)
     _heading("What happened")
     print(f"""\
 {client} acquired the lock, wrote a version of the state through the API and released the lock;
 the second plan acquired it again and found nothing to change. Every earlier version is still there.
 Run it again for one more version. To use Holdfast for a state of your own, see what `make up` prints.""")
+
+
+@contextmanager
+def _lock_may_be_left(home: Home, state: str) -> Iterator[None]:
+    """Add to an error how the lock is freed that a killed demo has left."""
+    try:
+        yield
+    except LocalAwsError as error:
+        raise LocalAwsError(
+            f"{error} If an earlier demo was killed, free the lock whose ID is above: "
+            f"(. {shlex.quote(str(home.terraform_env))}; .venv/bin/holdfast lock break {state} ID)"
+        ) from error
 
 
 def without_terraform_settings(environment: Mapping[str, str]) -> dict[str, str]:

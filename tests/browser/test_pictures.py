@@ -3,10 +3,10 @@
 `--update-generated` makes them anew. They are not compared, because IDs differ each time.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,99 +16,38 @@ from playwright.sync_api import Route, expect
 from holdfast import timestamp
 from holdfast.access import Grant, Role
 from tests.browser.conftest import Console, NewConsole, freeze, new_token
-from tests.support import documents, terminal, terminal_picture
+from tests.support import documents, ledger, terminal, terminal_picture
 from tests.support.http_client import Credentials
 from tests.support.pages import ROOT
 from tests.support.team import HOLDFAST, Team
 
 LEDGER: Final = "payments/ledger/prod"
 AGES: Final = {
-    LEDGER: (2, 75, 26 * 60, 9 * 1440, 40 * 1440),
-    "payments/ledger/staging": (190,),
-    "payments/fraud/prod": (3 * 1440,),
-    "edge/dns/zones": (5,),
-    "edge/vpc/eu": (27 * 60,),
-    "edge/vpc/us": (34 * 1440,),
-    "platform/cluster/prod": (48,),
-    "platform/cluster/staging": (6 * 60,),
-    "platform/registry": (70 * 1440,),
+    "payments/ledger/staging": 190,
+    "payments/fraud/prod": 3 * 1440,
+    "edge/dns/zones": 5,
+    "edge/vpc/eu": 27 * 60,
+    "edge/vpc/us": 34 * 1440,
+    "platform/cluster/prod": 48,
+    "platform/cluster/staging": 6 * 60,
+    "platform/registry": 70 * 1440,
+    LEDGER: 2,
 }
-"""Each state of the pictures, with the ages of its versions in minutes, the newest first."""
+"""Each state of the pictures, with the age of its current version in minutes."""
+LEDGER_AGES: Final = {1: 40 * 1440, 4: 9 * 1440, 5: 26 * 60, 9: 2}
+"""Each serial of `LEDGER`, with the age of its version in minutes."""
+LOCKED: Final = ("edge/dns/zones", "platform/cluster/staging")
 LOCK_AGES: Final = {"edge/dns/zones": 4, "platform/cluster/staging": 51 * 60, "platform/registry": 20 * 60}
 WRITERS: Final = ("Ada", "Bob", "deploy of payments")
 SCOPE: Final = ("payments/*", "edge/*", "platform/*")
 COLUMNS: Final = 88
 
 
-def policy(*actions: str) -> str:
-    statement = {"Effect": "Allow", "Action": [*actions], "Resource": "arn:aws:s3:::ledger-exports/*"}
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-
-
-def resource(
-    kind: str, name: str, *instances: Mapping[str, object], module: str = "", **more: Any
-) -> dict[str, Any]:
-    place = {"module": module} if module else {}
-    provider = 'provider["registry.terraform.io/hashicorp/aws"]'
-    described = {"mode": "managed", "type": kind, "name": name, "provider": provider, **place}
-    return {**described, "instances": [{"schema_version": 0, **more, **each} for each in instances]}
-
-
-def subnets(count: int) -> dict[str, Any]:
-    return resource(
-        "aws_subnet",
-        "private",
-        *(
-            {
-                "index_key": number,
-                "attributes": {"id": f"subnet-{number:04}", "cidr_block": f"10.0.{number}.0/24"},
-            }
-            for number in range(count)
-        ),
-    )
-
-
-def database(size: str, password: str) -> dict[str, Any]:
-    return resource(
-        "aws_db_instance",
-        "ledger",
-        {
-            "attributes": {"id": "db-ledger", "instance_class": size, "password": password},
-            "sensitive_attributes": [[{"type": "get_attr", "value": "password"}]],
-        },
-        module="module.database",
-    )
-
-
-def access(*actions: str) -> dict[str, Any]:
-    attributes = {"id": "exports", "policy": policy(*actions)}
-    return resource("aws_iam_policy", "exports", {"attributes": attributes}, module="module.access")
-
-
-def role(module: str) -> dict[str, Any]:
-    return resource("aws_iam_role", "worker", {"attributes": {"id": "worker"}}, module=module)
-
-
-READS: Final = ("s3:GetObject", "s3:ListBucket")
-CONTENTS: Final = (
-    [subnets(2)],
-    [subnets(6), database("db.r6g.large", "a"), access(*READS)],
-    [subnets(6), database("db.r6g.large", "a"), access(*READS), role("module.jobs")],
-    [subnets(6), database("db.r6g.large", "b"), access(*READS), role("module.jobs")],
-    [
-        subnets(9),
-        database("db.r6g.xlarge", "c"),
-        access(*READS, "s3:GetObjectVersion"),
-        role("module.workers"),
-    ],
-)
-"""The resources of the versions of `LEDGER`, the oldest first."""
-
-
-def content(serial: int, resources: Sequence[Mapping[str, object]]) -> bytes:
-    endpoint = {"value": "ledger.internal:5432", "type": "string"}
-    document = {**json.loads(documents.state(serial)), "resources": resources}
-    return json.dumps({**document, "outputs": {"endpoint": endpoint}}, indent=2).encode()
+def filled(number: int) -> bytes:
+    """Return a state of a size of its own."""
+    subnet = partial(ledger.resource, "aws_subnet", "private")
+    subnets = [subnet({"cidr_block": f"10.0.{key}.0/24"}, key=key) for key in range(3 + 7 * number)]
+    return ledger.state(1, *subnets, outputs={})
 
 
 @pytest.fixture(scope="module")
@@ -117,16 +56,13 @@ def pictured(strict: Team) -> Iterator[Credentials]:
     writers = [
         strict.client_with(new_token(strict, Grant(Role.WRITER, SCOPE), owner=owner)) for owner in WRITERS
     ]
-    for number, (name, ages) in enumerate(AGES.items()):
-        contents = CONTENTS if name == LEDGER else [[subnets(3 + 7 * number)]]
-        assert len(contents) == len(ages)
-        for serial, resources in enumerate(contents, start=1):
-            writer = writers[(number + serial) % len(writers)]
+    for number, name in enumerate(AGES):
+        for turn, body in enumerate(ledger.VERSIONS if name == LEDGER else [filled(number)]):
+            writer = writers[(number + turn) % len(writers)]
             info = documents.lock_info(who="runner@ci-17")
             assert writer.lock(name, info).status == 200
-            body = content(serial, resources)
             assert writer.write(name, body, documents.lock_id(info)).status == 200
-            if serial < len(contents) or name not in ("edge/dns/zones", "platform/cluster/staging"):
+            if name not in LOCKED:
                 assert writer.unlock(name, info).status == 200
     freeze(strict, "platform/registry", "Frozen until the move is over")
     yield new_token(strict, Grant(Role.MAINTAINER, SCOPE), owner="Ada")
@@ -154,7 +90,7 @@ def aged(document: Any) -> None:
     name = document.get("name") if isinstance(document, dict) else None
     for state in document.get("states", [document]):
         if state.get("name") in AGES and "modified" in state:
-            state["modified"] = ago(AGES[state["name"]][0])
+            state["modified"] = ago(AGES[state["name"]])
         if state.get("lock"):
             since = ago(LOCK_AGES[state["name"]])
             state["lock"] |= {"since": since}
@@ -164,8 +100,8 @@ def aged(document: Any) -> None:
         *document.get("versions", ()),
         *(document[side] for side in ("from", "to") if side in document),
     ):
-        ages = AGES[name]
-        version["time"] = ago(ages[len(ages) - version["serial"]])
+        if name == LEDGER:
+            version["time"] = ago(LEDGER_AGES[version["serial"]])
 
 
 def answer_aged(route: Route) -> None:
@@ -183,14 +119,19 @@ def answer_aged(route: Route) -> None:
 PICTURES: Final[Mapping[str, tuple[str, Sequence[str], str, int]]] = {
     "console-states": ("#/", (), "registry", 560),
     "console-history": (f"#/states/{LEDGER}/-/history", (), "serial 1", 480),
-    "console-diff": (f"#/states/{LEDGER}/-/history", ("Compare", "Show values"), "db.r6g.xlarge", 720),
+    "console-diff": (
+        f"#/states/{LEDGER}/-/history",
+        ("What changed in serial 9", "Show values"),
+        "db.r6g.xlarge",
+        760,
+    ),
     "console-break": (
         "#/states/platform/cluster/staging",
-        ("Break the lock …",),
+        ("Break the lock",),
         "Break",
         560,
     ),
-    "console-restore": (f"#/states/{LEDGER}/-/history", ("Restore serial 4",), "Restore", 560),
+    "console-restore": (f"#/states/{LEDGER}/-/history", ("Restore serial 5",), "Restore", 560),
 }
 """The name of each picture; the page, the clicks on it, a text that shows that it is ready, its height."""
 MOST_BYTES: Final = 400_000

@@ -21,6 +21,7 @@ from local_aws.clients import s3_client
 from local_aws.server import ROOT, find_running
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor, cleaned
+from tests.support.pages import page
 from tests.support.walkthrough import (
     walk_access,
     walk_clients,
@@ -122,6 +123,28 @@ def test_the_demo_shows_the_lock_while_it_is_held_and_the_version_that_was_writt
     assert serials[1:] == before
     history = printed.partition("== holdfast state history demo/hello")[2]
     assert re.search(rf"\b{serials[0]}\b", history)
+
+
+_TRANSCRIPT = re.compile(r"^(?:(?:ada|bob)[$:] .*|     \S.*)$", re.MULTILINE)
+"""The lines of two people's runs."""
+
+
+def test_the_demo_shows_the_accident_with_backend_s3_and_that_holdfast_refuses_it(
+    front_door: FrontDoor,
+) -> None:
+    """The README shows what the demo prints."""
+    printed = front_door("demo")
+
+    _, _, accident = printed.partition("\n== A run that has lost its lock")
+    s3, _, fenced = accident.partition("\n== The same two runs")
+    told = fenced.partition("\n== ")[0]
+    assert s3.count("terraform_data.bobs") == 0 < s3.count("terraform_data.adas")
+    assert told.count("terraform_data.adas") == 0 < told.count("terraform_data.bobs")
+    assert "HTTP error: 409" in told
+    readme = page("README.md").read_text(encoding="utf-8")
+    assert _TRANSCRIPT.findall(readme) == [*_TRANSCRIPT.findall(s3), *_TRANSCRIPT.findall(told)]
+    buckets = s3_client(front_door.aws).list_buckets()["Buckets"]
+    assert [each["Name"] for each in buckets if "demo" in each["Name"]] == []
 
 
 def test_states_and_the_token_survive_a_crash_and_a_stop(front_door: FrontDoor) -> None:

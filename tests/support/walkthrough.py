@@ -175,7 +175,7 @@ def walk_clients(front_door: FrontDoor, folder: Path) -> None:
 
 def walk_readme(front_door: FrontDoor, folder: Path) -> None:
     """Apply with each protocol as the README says, and find both states."""
-    http, cloud = steps("README.md", "A state in two minutes")
+    http, cloud = steps("README.md", "Try it in five minutes")
     applied = "Apply complete! Resources: 1 added, 0 changed, 0 destroyed."
     age, by = "<time> (<n> <unit> ago)", '<by> (client says "<user>")'
     replaced = {" .local/": f" {front_door.folder}/", "$PWD/.local/": f"{front_door.folder}/"}

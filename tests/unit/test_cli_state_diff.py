@@ -451,6 +451,8 @@ def test_a_setting_that_is_wrong_or_missing_is_no_difference(
 ) -> None:
     assert run(stub, "state", "diff", NAME, **environment).returncode == 2
     assert run(stub, "state", "diff", NAME, "--exit-code", **environment).returncode == 1
+
+
 @pytest.mark.parametrize(
     "shown",
     [

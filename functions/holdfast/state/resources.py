@@ -117,7 +117,7 @@ def page(work: Work, cursor: str | None, *, page_size: int = PAGE) -> Page:
 class Detail:
     """A resource of one version with its attributes. Attributes that are null are left out.
 
-    An attribute with a sensitive part, and one that is an object or a list, is told in its parts.
+    Objects and lists are told in their parts.
     """
 
     version_id: str
