@@ -194,11 +194,13 @@ class Console:
             expect(self.page.get_by_text(text).filter(visible=True).first).to_be_visible()
 
     def visit(self, place: str, actions: Sequence[str], shown: str) -> None:
-        """Open a page, click on buttons and checkboxes, by parts of their names, and wait for a text."""
+        """Open a page, click on what has the names, or parts of them, and wait for a text."""
         self.open(place)
         for name in actions:
-            button = self.page.get_by_role("button", name=name)
-            button.or_(self.page.get_by_role("checkbox", name=name)).first.click()
+            button, box, link = (
+                self.page.get_by_role(role, name=name) for role in ("button", "checkbox", "link")
+            )
+            button.or_(box).or_(link).first.click()
         self.shows(shown)
 
     def stored(self) -> Any:

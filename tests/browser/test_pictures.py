@@ -39,6 +39,7 @@ LEDGER_AGES: Final = {1: 40 * 1440, 4: 9 * 1440, 5: 26 * 60, 9: 2}
 LOCKED: Final = ("edge/dns/zones", "platform/cluster/staging")
 LOCK_AGES: Final = {"edge/dns/zones": 4, "platform/cluster/staging": 51 * 60, "platform/registry": 20 * 60}
 WRITERS: Final = ("Ada", "Bob", "deploy of payments")
+HISTORY: Final = f"#/states/{LEDGER}/-/history"
 SCOPE: Final = ("payments/*", "edge/*", "platform/*")
 COLUMNS: Final = 88
 
@@ -118,7 +119,7 @@ def answer_aged(route: Route) -> None:
 
 PICTURES: Final[Mapping[str, tuple[str, Sequence[str], str, int]]] = {
     "console-states": ("#/", (), "registry", 560),
-    "console-history": (f"#/states/{LEDGER}/-/history", (), "serial 1", 480),
+    "console-history": (HISTORY, (), "serial 1", 400),
     "console-diff": (
         f"#/states/{LEDGER}/-/history",
         ("What changed in serial 9", "Show values"),
@@ -131,7 +132,7 @@ PICTURES: Final[Mapping[str, tuple[str, Sequence[str], str, int]]] = {
         "Break",
         560,
     ),
-    "console-restore": (f"#/states/{LEDGER}/-/history", ("Restore serial 5",), "Restore", 560),
+    "console-restore": (HISTORY, ("Restore serial 5",), "Restore", 560),
 }
 """The name of each picture; the page, the clicks on it, a text that shows that it is ready, its height."""
 MOST_BYTES: Final = 400_000
