@@ -34,7 +34,9 @@ export function Head({ name, page }: { name: string; page: View | "diff" | "reso
       <nav class="views" aria-label="Pages of the state">
         {link("state", "Now")}
         {link("history", "History")}
-        {may(me, "read_activity", name) && <a href={href({ page: "activity", query: { state: name } })}>Activity</a>}
+        {may(me, "read_activity", name) && (
+          <a href={href({ page: "activity", query: { state: name, hours: "168" } })}>Activity</a>
+        )}
         {link("configuration", "Configuration")}
       </nav>
     </>
