@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from holdfast.api import v1
+    from holdfast_cli.api.management import Api
 
 _LIMIT: Final = 20
 """The number of versions that `history` shows by default: one page of the API."""
@@ -350,7 +351,8 @@ they differ. A command line that is wrong ends with 2 too, without output.
 )
 def _diff(args: argparse.Namespace) -> None:
     try:
-        differences, now = _read_differences(args)
+        api = sign_in(args)
+        differences = _read_differences(api, args)
     except UsageError as failure:
         if args.exit_code:  # 2 says that they differ
             raise CommandError(f"{failure}") from failure
@@ -358,23 +360,21 @@ def _diff(args: argparse.Namespace) -> None:
     if args.json:
         output.write_json(differences.raw)
     else:
-        output.write(state_diff.text(differences.raw, now if output.is_brief(long=args.long) else None))
+        brief = output.is_brief(long=args.long)
+        output.write(state_diff.text(differences.raw, api.now() if brief else None))
     if args.exit_code:
         _end_with_difference(args, differences)
 
 
-def _read_differences(args: argparse.Namespace) -> "tuple[v1.Differences, datetime]":
-    """Return the differences, and the time by the API's clock."""
+def _read_differences(api: "Api", args: argparse.Namespace) -> "v1.Differences":
     from holdfast.api import v1
 
-    api = sign_in(args)
     older, current = state_versions.exact_id(api, args.state, args.from_)
     newer, _ = state_versions.exact_id(api, args.state, args.to)
     values = "true" if args.show_values else None
-    differences = api.get(
+    return api.get(
         v1.Differences, "diff", args.state, **{"from": older, "to": newer or current}, values=values
     )
-    return differences, api.now()
 
 
 def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences") -> None:

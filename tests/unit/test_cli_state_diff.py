@@ -417,6 +417,22 @@ def test_a_response_that_lacks_what_is_shown_is_told_in_a_sentence(shown: Json) 
         text(shown)
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {},
+        {**document(), "to": None},
+        {**document(), "to": {"serial": 1, "time": "at dusk"}},
+        document({}),
+        document(resource("a", "changed", {"path": "x", "change": "changed"})),
+        document(resources=3),
+    ],
+)
+def test_so_is_one_that_lacks_what_a_terminal_shows(shown: Json) -> None:
+    with pytest.raises(CommandError, match="another version"):
+        text(shown, NOW)
+
+
 # --- the exit code -------------------------------------------------------------------------------
 
 
@@ -451,19 +467,3 @@ def test_a_setting_that_is_wrong_or_missing_is_no_difference(
 ) -> None:
     assert run(stub, "state", "diff", NAME, **environment).returncode == 2
     assert run(stub, "state", "diff", NAME, "--exit-code", **environment).returncode == 1
-
-
-@pytest.mark.parametrize(
-    "shown",
-    [
-        {},
-        {**document(), "to": None},
-        {**document(), "to": {"serial": 1, "time": "at dusk"}},
-        document({}),
-        document(resource("a", "changed", {"path": "x", "change": "changed"})),
-        document(resources=3),
-    ],
-)
-def test_so_is_one_that_lacks_what_a_terminal_shows(shown: Json) -> None:
-    with pytest.raises(CommandError, match="another version"):
-        text(shown, NOW)

@@ -81,8 +81,8 @@ def deployed(account: Aws, stub: ApiStub, version: str = "0.3.0+1a2b3c") -> Aws:
     ("changed", "columns"),
     [
         ({}, []),
-        ({"owner": "ada", "description": "ada"}, ["FOR"]),
-        ({"owner": "ada", "description": "nightly"}, ["FOR", "DESCRIPTION"]),
+        ({"owner": "ada", "description": "ada"}, ["OWNER"]),
+        ({"owner": "ada", "description": "nightly"}, ["OWNER", "DESCRIPTION"]),
         ({"networks": ("192.0.2.0/24",)}, ["FROM"]),
         ({"expires": NOW}, ["STATUS"]),
     ],
@@ -93,7 +93,7 @@ def test_a_brief_list_has_no_column_that_says_nothing(changed: dict[str, Any], c
 
     brief, long = (_table(shown, NOW, brief=is_brief).splitlines()[0].split() for is_brief in (True, False))
 
-    every = ["ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "FOR", "FROM", "DESCRIPTION"]
+    every = ["ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "OWNER", "FROM", "DESCRIPTION"]
     assert brief == [name for name in every if name in ("ID", "ROLE", "SCOPE", "EXPIRES", *columns)]
     assert long == [name for name in every if name != "FROM" or "FROM" in columns]
 
@@ -119,7 +119,7 @@ def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: Ap
     times = r"\d{4}-\d\d-\d\dT"
     assert [bool(re.search(times, text)) for text in on_terminal] == [False, True]
     assert re.search(r"^ID ROLE SCOPE EXPIRES .* outputs:network/\* in \d+ d$", on_terminal[0])
-    assert " STATUS FOR DESCRIPTION " in on_terminal[1]
+    assert " STATUS OWNER DESCRIPTION " in on_terminal[1]
     shown = aws.output("token", "show", token.id)
     assert "  role         writer, outputs\n" in shown
     assert "  scope        writer:apps/*, writer:shared, outputs:network/*\n" in shown
