@@ -3,7 +3,7 @@
 import type { Schemas } from "./api";
 
 export const SIGNS = { added: "+", moved: "→", replaced: "±", changed: "~", removed: "−" } as const;
-export type Kind = keyof typeof SIGNS | "outputs";
+export type Kind = keyof typeof SIGNS | "output";
 type Resource = Schemas["ResourceChange"];
 type Version = Schemas["Version"];
 
@@ -11,9 +11,10 @@ const FEW = 3; // alike resources are folded from this number on
 const KEY = /\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g; // of an instance of a resource or a module
 
 /** Returns how many resources of each kind there are, and outputs; kinds without any are left out. */
-export function tally(summary: Record<string, unknown>): [Kind, number][] {
-  const kinds = [...Object.keys(SIGNS), "outputs"] as Kind[];
-  return kinds.map((kind): [Kind, number] => [kind, Number(summary[kind])]).filter(([, count]) => count > 0);
+export function tally(summary: Partial<Record<string, unknown>>): [Kind, number][] {
+  const counts = { ...summary, output: summary.outputs };
+  const kinds = [...Object.keys(SIGNS), "output"] as Kind[];
+  return kinds.map((kind): [Kind, number] => [kind, Number(counts[kind])]).filter(([, count]) => count > 0);
 }
 
 /** Returns the resources in groups: instances of one resource that changed alike are together, if they are several. */

@@ -124,7 +124,7 @@ export function Counts({ summary }: { summary: Found["summary"] }) {
     <span class="counts" role="img" aria-label={say.counts(summary)} title={say.counts(summary)}>
       {counts.map(([kind, count]) => (
         <b key={kind} class={`sign ${kind}`}>
-          {kind === "outputs" ? counted(count, "output") : SIGNS[kind] + count.toLocaleString("en")}
+          {kind === "output" ? counted(count, "output") : SIGNS[kind] + count.toLocaleString("en")}
         </b>
       ))}
     </span>
@@ -139,7 +139,7 @@ function Changes({ found, values }: { found: Found; values: ReturnType<typeof Sh
   const isShown = (kind: Kind) => !picked.length || picked.includes(kind);
   const resources = found.resources.filter(({ change }) => isShown(change));
   const groups = alike(resources);
-  const outputs = isShown("outputs") ? found.outputs : [];
+  const outputs = isShown("output") ? found.outputs : [];
   const pick = (kind: Kind) =>
     setPicked(picked.includes(kind) ? picked.filter((one) => one !== kind) : [...picked, kind]);
   return (
@@ -148,7 +148,7 @@ function Changes({ found, values }: { found: Found; values: ReturnType<typeof Sh
         <fieldset class="chips" aria-label="Show only">
           {counts.map(([kind, count]) => (
             <Button key={kind} class={`sign ${kind}`} aria-pressed={picked.includes(kind)} onClick={() => pick(kind)}>
-              {kind === "outputs" ? counted(count, "output") : `${SIGNS[kind]} ${count.toLocaleString("en")} ${kind}`}
+              {kind === "output" ? counted(count, "output") : `${SIGNS[kind]} ${count.toLocaleString("en")} ${kind}`}
             </Button>
           ))}
         </fieldset>

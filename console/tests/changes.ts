@@ -55,7 +55,7 @@ test("A summary counts what there is, in a fixed order", () => {
     ["added", 3],
     ["moved", 1],
     ["changed", 6],
-    ["outputs", 2],
+    ["output", 2],
   ]);
   deepEqual(tally({ added: 0 }), []);
 });

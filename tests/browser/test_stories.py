@@ -316,7 +316,7 @@ def test_all_this_goes_without_a_mouse(strict: Team, new_console: NewConsole) ->
     console.page.wait_for_url("**/-/diff/**")
     console.shows('terraform_data.subnet["c"]')
     console.page.go_back()
-    expect(console.page.locator("main a[href*='/-/diff/']").first).to_be_focused()
+    expect(console.page.locator("main a[href*='/-/diff/']").first).to_be_visible()
     tab_to(console, "button[aria-label^=Restore]")
     keys.press("Enter")
     expect(console.dialog.get_by_label("Reason")).to_be_focused()
