@@ -11,8 +11,8 @@ const FEW = 3; // alike resources are folded from this number on
 const KEY = /\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g; // of an instance of a resource or a module
 
 /** Returns how many resources of each kind there are, and outputs; kinds without any are left out. */
-export function tally(summary: Partial<Record<string, unknown>>): [Kind, number][] {
-  const counts = { ...summary, output: summary.outputs };
+export function tally(summary: Record<string, unknown>): [Kind, number][] {
+  const counts: Record<string, unknown> = { ...summary, output: summary.outputs };
   const kinds = [...Object.keys(SIGNS), "output"] as Kind[];
   return kinds.map((kind): [Kind, number] => [kind, Number(counts[kind])]).filter(([, count]) => count > 0);
 }
