@@ -413,9 +413,9 @@ def test_an_end_that_has_passed_by_the_clock_of_aws_is_wrong_usage(aws: Aws, exp
     [
         ["backend-config"],
         *(["token"], ["token", "create"], ["token", "list"], ["token", "show"]),
-        *(["token", "rotate"], ["token", "revoke"]),
+        *(["token", "update"], ["token", "rotate"], ["token", "revoke"]),
         *(["trust"], ["trust", "create"], ["trust", "list"]),
-        *(["trust", "update"], ["trust", "remove"]),
+        *(["trust", "show"], ["trust", "update"], ["trust", "remove"]),
         ["audit"],
     ],
 )
@@ -431,10 +431,10 @@ def test_every_example_of_the_help_works_as_it_stands(
 
     for example in examples:
         match example.split()[:3]:
-            case ["holdfast", "token", "show" | "rotate" | "revoke"]:
+            case ["holdfast", "token", "show" | "update" | "rotate" | "revoke"]:
                 token = replace(tokens.create(**EXAMPLE)[0], id="k2v9x0q7m3c1d8f5a6b4")
                 aws.put_record("payments", token.key, token.to_json())
-            case ["holdfast", "trust", "update" | "remove"]:
+            case ["holdfast", "trust", "show" | "update" | "remove"]:
                 aws.put_record("payments", trust.KEY, trust.Records((TRUSTED,)).to_json())
             case _:
                 pass  # it needs nothing in the bucket
