@@ -32,15 +32,19 @@ test("Three instances of a resource that changed alike are one group, others are
 });
 
 test("What is not alike is not folded", () => {
-  const alone = [
-    one("t.n[0]"),
-    one("t.n[1]", { change: "replaced" }),
-    one("t.n[2]", { tainted: true }),
-    one("t.n[3]", { moved_from: "t.m[3]" }),
-    one("t.n[4]", { attributes: [part("size")] }),
-    one("t.n[5]", { attributes: [{ ...part("size"), sensitive: true }] }),
+  const plain = ["t.n[0]", "t.n[1]", "t.n[2]"].map((address) => one(address, { attributes: [part("size")] }));
+  equal(alike(plain).length, 1);
+  const others: Partial<Resource>[] = [
+    { change: "replaced" },
+    { tainted: true },
+    { moved_from: "t.m[2]" },
+    { provider: { before: "p", after: "q" } },
+    { attributes: [part("name")] },
+    { attributes: [{ ...part("size"), change: "added" }] },
+    { attributes: [{ ...part("size"), sensitive: true }] },
   ];
-  equal(alike(alone).length, alone.length);
+  for (const other of others)
+    equal(alike([...plain.slice(1), { ...one("t.n[0]"), attributes: [part("size")], ...other }]).length, 3);
 });
 
 test("A range names its first and its last instance", () => {

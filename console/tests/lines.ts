@@ -60,6 +60,12 @@ test("Values too long to compare line by line are still told", () => {
   const lines = compared(numbers(0), numbers(5000));
   equal(lines.length, 201);
   deepEqual(lines.at(-1), { sign: "…", text: "3,800 more lines" });
+  const both = (first: string, from: number) =>
+    text([first, "both", ...JSON.parse(numbers(from)).split("\n")].join("\n"));
+  equal(
+    compared(both("a", 0), both("b", 5000)).every(({ sign }) => sign !== ""),
+    true,
+  );
   const [old, now] = compared(text("x".repeat(300_000)), text(`${"x".repeat(300_000)}y`));
   equal(old?.text.endsWith("(300,002 characters)") && old.text.length < 500, true);
   equal(now?.text.includes("xy"), true);
