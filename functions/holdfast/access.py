@@ -95,15 +95,15 @@ def purpose(role: Role) -> str:
     """Return what a role allows, in a few words for the command's help and the documents."""
     match role:
         case Role.OUTPUTS:
-            return "read the outputs of states, at /outputs/"
+            return "see names and locks, and read outputs at /outputs/"
         case Role.AUDITOR:
             return "see names, locks, history and activity, but no content and no output"
         case Role.READER:
-            return "read states"
+            return "do all that outputs may, see history, and read whole states"
         case Role.WRITER:
-            return "read, lock and write states"
+            return "do all that reader may, acquire locks, release their own, and write states"
         case Role.MAINTAINER:
-            return "also force-unlock and delete"
+            return "do all that writer may, remove any lock, delete, undelete, restore and freeze states, and see activity"
 
 
 def roles_with(action: Action) -> tuple[Role, ...]:

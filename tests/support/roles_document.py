@@ -27,6 +27,32 @@ DONE_WITH: Final[Mapping[Action, str]] = {
 }
 """The commands and requests of people that need each action."""
 
+WORDS: Final[Mapping[Action, str]] = {
+    Action.READ_METADATA: "names",
+    Action.READ_OUTPUTS: "outputs",
+    Action.READ_HISTORY: "history",
+    Action.READ: "read whole states",
+    Action.LOCK: "acquire locks",
+    Action.UNLOCK: "release",
+    Action.WRITE: "write states",
+    Action.FORCE_UNLOCK: "remove any lock",
+    Action.DELETE: " delete",
+    Action.UNDELETE: "undelete",
+    Action.RESTORE: "restore",
+    Action.FREEZE: "freeze",
+    Action.READ_ACTIVITY: "activity",
+}
+"""The words by which the purpose of a role names each action."""
+_ALL_OF: Final = re.compile(r"\bdo all that (\w+) may,")
+
+
+def named_actions(role: Role) -> frozenset[Action]:
+    """Return the actions that the purpose of a role names, itself or by another role."""
+    allows, _, _ = purpose(role).partition(", but no ")
+    included = [named_actions(Role(name)) for name in _ALL_OF.findall(allows)]
+    own = _ALL_OF.sub("", allows)
+    return frozenset(action for action, words in WORDS.items() if words in own).union(*included)
+
 
 def roles_document() -> str:
     """Return the page with new tables of the roles."""

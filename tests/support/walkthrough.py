@@ -1,7 +1,7 @@
 """The walks through documents: every block is typed as printed, and prints the lines below it.
 
 There are two exceptions. The folder and the ports differ from a user's, so that both can run at once. The
-minute's wait of docs/use/access.md is left out: tests/e2e/test_access_revocation.py measures it.
+minute's wait of docs/start/tutorial-access.md is left out: tests/e2e/test_access_revocation.py measures it.
 """
 
 import os
@@ -158,14 +158,14 @@ def pattern(line: str) -> re.Pattern[str]:
 
 
 def walk_access(front_door: FrontDoor, folder: Path) -> None:
-    """Walk through docs/use/access.md while an issuer runs; as `_walk`."""
+    """Walk through docs/start/tutorial-access.md while an issuer runs; as `_walk`."""
     with issuer(front_door) as address:
         replaced = {
             ".local/": f"{front_door.folder}/",
             "-m local_aws": f"-m local_aws --folder {front_door.folder}",
             ISSUER: address,
         }
-        _walk("access", front_door, folder, replaced)
+        _walk("tutorial-access", front_door, folder, replaced)
 
 
 def walk_clients(front_door: FrontDoor, folder: Path) -> None:
@@ -285,15 +285,17 @@ def _walk(
 ) -> None:
     """Walk through a document.
 
-    `name` is also the name of the folder below /tmp that the walk works in and removes. `folder` is empty.
+    The walk works in a folder below /tmp and removes it. The folder's name is `name`, without the prefix of a
+    tutorial. `folder` is empty.
     `replaced` maps words of the document to typed words. AssertionError: a block does not print its lines.
     """
     up, *rest = steps(f"{name}.md", heading)
     assert up.printed[0] in front_door(*UPS[up.typed])
     typed = [step for step in rest if step.typed != "make issuer\n" and not step.typed.startswith(WAITS)]
-    assert len(typed) == len(rest) - (2 if name == "access" else 0)
-    _type(typed, {**replaced, f"/tmp/{name}": str(folder / name)}, folder)  # noqa: S108 as in the document
-    assert not (folder / name).exists()
+    assert len(typed) == len(rest) - (2 if name == "tutorial-access" else 0)
+    theirs = name.removeprefix("tutorial-")
+    _type(typed, {**replaced, f"/tmp/{theirs}": str(folder / theirs)}, folder)  # noqa: S108 as in the document
+    assert not (folder / theirs).exists()
 
 
 def _waits(step: Step) -> str:

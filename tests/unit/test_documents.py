@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from holdfast import audit, watching
-from holdfast.access import Caller, Grant, Role
+from holdfast.access import Caller, Grant, Role, allowed
 from holdfast.identity.authentication import AuthMethod, DenialReason
 from holdfast.s3 import object_metadata
 from holdfast.s3.objects import ObjectVersion
@@ -102,6 +102,11 @@ def test_the_query_for_a_states_versions_leaves_out_those_of_its_lock() -> None:
 @pytest.mark.generated
 def test_the_tables_of_roles_are_generated_from_what_they_allow(generated_file: GeneratedFile) -> None:
     generated_file(roles_document.PATH, roles_document.roles_document())
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_purpose_of_a_role_names_each_of_its_actions_and_no_other(role: Role) -> None:
+    assert roles_document.named_actions(role) == allowed(role)
 
 
 def test_every_path_of_the_api_is_in_the_design_and_no_other() -> None:
