@@ -103,7 +103,10 @@ def purpose(role: Role) -> str:
         case Role.WRITER:
             return "do all that reader may, acquire locks, release their own, and write states"
         case Role.MAINTAINER:
-            return "do all that writer may, remove any lock, delete, undelete, restore and freeze states, and see activity"
+            return (
+                "do all that writer may, remove any lock, delete, undelete, restore and freeze states, and see "
+                "activity"
+            )
 
 
 def roles_with(action: Action) -> tuple[Role, ...]:

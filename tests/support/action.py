@@ -102,8 +102,8 @@ def masked(log: str) -> list[str]:
 
 
 @contextmanager
-def github(issuer: Issuer) -> Iterator[dict[str, str]]:
-    """Act as GitHub: give an issuer's ID tokens for the request token.
+def github(issuer: Issuer, claims: Mapping[str, str] = NETWORK) -> Iterator[dict[str, str]]:
+    """Act as GitHub: give an issuer's ID tokens with these claims for the request token.
 
     The value has the variables of a job with the permission `id-token: write`.
     """
@@ -114,7 +114,7 @@ def github(issuer: Issuer) -> Iterator[dict[str, str]]:
             if self.headers["Authorization"] != f"Bearer {REQUEST_TOKEN}" or "api-version" not in asked:
                 self.answer(401)
                 return
-            token = issuer.token({**NETWORK, "aud": asked["audience"][0]})
+            token = issuer.token({**claims, "aud": asked["audience"][0]})
             self.answer(200, json.dumps({"count": 1, "value": token}).encode())
 
     with loopback.serving(Handler) as address:

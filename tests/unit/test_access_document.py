@@ -1,30 +1,27 @@
-"""docs/use/access.md: its commands, policies and pipelines can be typed, pasted and parsed."""
+"""The pages about access: their commands and policies can be typed, pasted and parsed."""
 
 import json
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from holdfast_cli.commands.table import parser
-from tests.support import api_stub, cli_account
-from tests.support.action import ACTION
-from tests.support.api_stub import Reply, made, session
+from tests.support import cli_account
 from tests.support.cli_account import Aws, bucket
 from tests.support.documents import lock_info
-from tests.support.pages import ROOT, page
+from tests.support.pages import page, text
 
-TEXT = page("access.md").read_text(encoding="utf-8")
+PAGES = ("access.md", "sign-in.md", "tokens.md", "ci.md")
+TEXT = "\n".join(text(page(name)) for name in PAGES)
 BLOCKS = re.findall(r"^```([a-z]*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[str]:
-    return [text for kind, text in BLOCKS if kind == language]
+    return [block for kind, block in BLOCKS if kind == language]
 
 
 def policy(command: str) -> list[dict[str, list[str]]]:
@@ -39,13 +36,17 @@ def policy(command: str) -> list[dict[str, list[str]]]:
 
 
 def commands() -> list[str]:
-    """Every `holdfast` command of the page, without the shell around it."""
+    """Every `holdfast` command of the pages, without the shell around it."""
     inline = re.findall(r"`(holdfast [^`]+)`", TEXT.replace("\n", " "))
     typed = [
         found.group()
         for block in blocks("")
         for line in block.replace("\\\n", "").splitlines()
-        if (found := re.search(r"holdfast (?:token|trust|login|audit|backend-config)\b[^)\"]*", line))
+        if (
+            found := re.search(
+                r"holdfast (?:token|trust|login|audit|backend-config|configure|run)\b[^)\"]*", line
+            )
+        )
         and line.lstrip("$ ").startswith(("holdfast", "eval", "exports"))
     ]
     return [*inline, *typed]
@@ -54,9 +55,13 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("command", sorted(set(commands())))
 def test_every_command_is_one_that_the_parser_takes(command: str) -> None:
     example = command.replace("<id>", "k2v9x0q7m3c1d8f5a6b4").replace("<name>", "x").replace("STATE", "x")
-    _, *arguments = shlex.split(example)
-    if len(arguments) < 2 and arguments[0] in ("token", "trust"):
-        return  # the name of a group
+    _, *arguments = shlex.split(example.partition(" > ")[0])
+    if arguments[0] == "run":
+        arguments += ["terraform"] if "--" in arguments else ["--", "terraform"]
+    if len(arguments) < 3 and not any(word.startswith("-") for word in arguments):
+        with pytest.raises(SystemExit, match=r"^0$"):  # the name of a command or of a group
+            parser().parse_args([*arguments, "--help"])
+        return
 
     try:
         parser().parse_args(arguments)
@@ -64,7 +69,7 @@ def test_every_command_is_one_that_the_parser_takes(command: str) -> None:
         pytest.fail(f"{command}: {end}")
 
 
-def test_the_page_has_commands_of_every_kind() -> None:
+def test_the_pages_have_commands_of_every_kind() -> None:
     kinds = {tuple(shlex.split(command)[1:3]) for command in commands()}
 
     wanted = {("token", each) for each in ("create", "list", "show", "update", "rotate", "revoke")}
@@ -86,35 +91,6 @@ def test_every_policy_allows_only_named_actions_on_named_resources() -> None:
         assert statement["Resource"]
 
 
-def test_every_pipeline_is_yaml_that_signs_in() -> None:
-    action, github, gitlab = (yaml.safe_load(text) for text in blocks("yaml"))
-
-    assert action["permissions"] == github["permissions"] == {"contents": "read", "id-token": "write"}
-    step = action["jobs"]["apply"]["steps"][2]
-    used = re.fullmatch(r"OWNER/holdfast/(.+)@v[0-9.]+", step["uses"])
-    assert used
-    assert (ROOT / used[1] / "action.yml").is_file()
-    assert step["with"].keys() == {"address"}
-    assert "/sessions" in github["jobs"]["apply"]["steps"][2]["run"]
-    assert "HOLDFAST_ID_TOKEN" in gitlab["apply"]["id_tokens"]
-
-
-def test_the_page_has_each_input_of_the_action() -> None:
-    _, _, rest = TEXT.partition("| Input | Write |\n| --- | --- |\n")
-    assert re.findall(r"^\| `([a-z-]+)` \|", rest.partition("\n\n")[0], re.MULTILINE) == [*ACTION["inputs"]]
-
-
-def test_the_pipeline_signs_in_after_a_429() -> None:
-    script = yaml.safe_load(blocks("yaml")[1])["jobs"]["apply"]["steps"][2]["run"]
-    (signs_in,) = (line for line in script.splitlines() if line.startswith("session="))
-    with api_stub.running() as stub:
-        stub.reply(Reply(429, b'{"message":"Too Many Requests"}'), made(session()))
-        script = f"HOLDFAST_ADDRESS={stub.address} id_token=x; {signs_in}; jq -er .id <<< $session"
-        subprocess.run(["bash", "-euc", script], check=True, capture_output=True, timeout=60)
-
-    assert [asked.path for asked in stub.asked] == ["/sessions"] * 2
-
-
 # --- the permissions, on an AWS that enforces them ------------------------------------------------
 
 
@@ -130,8 +106,8 @@ def identity(aws: Aws, statements: list[dict[str, list[str]]]) -> Iterator[dict[
 
     moto knows the resources of requests to S3 alone; it takes all other requests for `*`.
     """
-    text = json.dumps([{"Effect": "Allow", **statement} for statement in statements])
-    ours = json.loads(text.replace("holdfast-platform-123456789012-eu-central-1", bucket("platform")))
+    allowed = json.dumps([{"Effect": "Allow", **statement} for statement in statements])
+    ours = json.loads(allowed.replace("holdfast-platform-123456789012-eu-central-1", bucket("platform")))
     for statement in ours:
         if "s3:" not in str(statement["Action"]):
             statement["Resource"] = "*"
