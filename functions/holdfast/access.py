@@ -104,8 +104,8 @@ def purpose(role: Role) -> str:
             return "do all that reader may, acquire locks, release their own, and write states"
         case Role.MAINTAINER:
             return (
-                "do all that writer may, remove any lock, delete, undelete, restore and freeze states, and see "
-                "activity"
+                "do all that writer may, remove any lock, delete, undelete, restore and freeze states, "
+                "and see activity"
             )
 
 
