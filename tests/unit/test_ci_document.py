@@ -78,6 +78,14 @@ def test_each_job_signs_in_by_the_record_that_the_page_has_for_it(
     assert (found and found.name) == name
 
 
+def test_the_page_names_each_issuer_for_which_a_claim_about_the_owner_is_demanded() -> None:
+    [sentence] = re.findall(
+        r"all their customers\. (For .*?) `holdfast trust create` demands", TEXT.replace("\n", " ")
+    )
+
+    assert set(re.findall("`(https://[^`]+)`", sentence)) == trust._OWNER_CLAIMS.keys()  # noqa: SLF001
+
+
 def test_the_records_of_jobs_that_plan_cannot_write() -> None:
     roles = {record.name: [grant.role for grant in record.grants] for record in records()}
 
