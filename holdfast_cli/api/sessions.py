@@ -121,7 +121,7 @@ def _aws_denial(response: Response, address: str, region: str) -> str:
         return f"The API denies these AWS credentials a session: {response.message}"
     return (
         "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
-        "allowed execute-api:Invoke on POST /sessions/aws (docs/use/access.md#permissions); the clock must "
+        "allowed execute-api:Invoke on POST /sessions/aws (docs/operate/permissions.md); the clock must "
         f"be right, and the API in {region}, for which the request was signed.{http.version_skew(address)}"
     )
 

@@ -340,7 +340,7 @@ class _At:
         found = self.stack(stack)
         if found is None:
             which = f"no stack {stack}"
-            do = "Import it as docs/start/deploying.md says, or choose another name for the team."
+            do = "Import it as docs/operate/removing.md says, or choose another name for the team."
         else:
             if _outputs(found).get(names.BUCKET_NAME) == name:
                 yield Level.OK, f"The bucket {name} is that of the stack {stack}."
@@ -348,7 +348,7 @@ class _At:
             which = f"the stack {stack}, which is {found['StackStatus']}, does not have it"
             do = (
                 "Unless it is being deployed, delete the stack; then import the bucket "
-                "(docs/start/deploying.md)."
+                "(docs/operate/removing.md)."
             )
         yield (
             Level.PROBLEM,

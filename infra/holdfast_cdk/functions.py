@@ -1,7 +1,7 @@
 """The declaration of every function: its code, its permissions and how it runs.
 
 Bundles, logs, the audit trail's subscriptions and prices are made from `FUNCTIONS`, roles and
-`permissions.md` from `ROLES`.
+`function-permissions.md` from `ROLES`.
 """
 
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ class RoleSpec:
     Attributes:
         name: for a function, also the name of its log group; audit events contain it, and a new stack finds
             kept logs by it.
-        purpose: a sentence for `permissions.md`.
+        purpose: a sentence for `function-permissions.md`.
         grants: its permissions, except a function's permissions for its own log.
         setting: the team's setting that can leave it out, or empty.
     """

@@ -47,7 +47,7 @@ class StateStore(Construct):
         self.key = self.keys.get(team.key)
         self.key_arns = [key.key_arn for key in self.keys.values()]
         logs_bucket = self._access_logs_bucket(team)
-        # The logical ID never changes: a new stack imports a kept resource by it (`deploying.md`), and
+        # The logical ID never changes: a new stack imports a kept resource by it (`removing.md`), and
         # CloudFormation replaces a resource whose logical ID changes.
         self.bucket = private_bucket(
             self,

@@ -352,7 +352,7 @@ class Team:
             '1a2b3c4d-1111-4222-8333-444455556666" }',
         ),
         "The API has your domain.",
-        deployed="[Change the address of each client](networks.md#a-domain-of-your-own).",
+        deployed="[Change the address of each client](../start/deploying.md#a-domain-of-your-own).",
         unset="none",
         default=None,
     )

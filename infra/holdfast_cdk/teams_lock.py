@@ -168,7 +168,7 @@ def _gone(old: Team, new: Sequence[Team]) -> str:
         became = f"seems to be renamed to {names}, which would start an empty store beside the old one"
     return (
         f"and {became}; write [teams.{old.name}] again; when its stack is torn down "
-        "(docs/start/deploying.md), or if it never had one"
+        "(docs/operate/removing.md), or if it never had one"
     )
 
 

@@ -247,8 +247,9 @@ def _floods(memory: Memory) -> str:
     return (
         f"{unknown:,.0f} dollars with unknown tokens, at `throttling`'s {_FLOOD} a second; {refused:.0f} "
         f"without credentials, and {_flood(_FLOOD) - refused:.0f} more [if AWS bills them]"
-        f"(limits.md#not-documented-by-aws); {_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} for "
-        f"`/health`, at {_FLOOD_OF_OPEN_ROUTES} a second; {files:.0f} for files of the console"
+        f"(../understand/status.md#not-documented-by-aws); "
+        f"{_flood(_FLOOD_OF_OPEN_ROUTES, megabytes=health):.0f} for `/health`, "
+        f"at {_FLOOD_OF_OPEN_ROUTES} a second; {files:.0f} for files of the console"
     )
 
 

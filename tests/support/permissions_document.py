@@ -1,4 +1,4 @@
-"""The text of `permissions.md`: what each role may do, and what the bucket policy denies to everybody.
+"""The text of `function-permissions.md`: what each role may do, and what the bucket policy denies.
 
 Both are as the CDK app synthesizes them. That no role has a permission too many or too few is what
 `test_permissions.py` compares with the calls of the deployed functions.
@@ -33,11 +33,11 @@ PLACES: Final = {
 """Resources in words. The objects of a bucket go by the pattern of their keys."""
 
 _INTRODUCTION: Final = """\
-# Permissions
+# Permissions of the functions
 
 For people who review what Holdfast may do in an AWS account: look up each function's permissions, and the
 requests that the bucket policy denies to everybody. The tables are generated from the policies that the CDK
-app deploys.
+app deploys. [Permissions in AWS](permissions.md) has those of people.
 
 Each team has its own functions, roles, buckets and KMS key. Functions for states cannot read tokens, and
 functions for sign-in cannot read states.
@@ -70,7 +70,7 @@ _LIMITS: Final = """\
 The policy stops neither lifecycle rules nor people who may change the policy. Removing the stack removes the
 policy. IAM decides who may change versioning, lifecycle rules and the policy, and who may delete the bucket.
 S3 itself refuses to suspend versioning under Object Lock, and to delete a bucket that has objects. The tests
-evaluate the policy by IAM's documented rules; nobody has tried the policy on AWS yet.
+evaluate the policy by IAM's documented rules ([Status](../understand/status.md)).
 """
 
 Roles = Mapping[str, Iterable[Permission]]

@@ -29,7 +29,7 @@ from tests.support import errors_document, import_contracts, metadata_document, 
 from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
-GENERATED: Final = frozenset({"settings.md", "permissions.md", "cost.md", "reference.md"})
+GENERATED: Final = frozenset({"settings.md", "function-permissions.md", "cost.md", "reference.md"})
 BY_HAND: Final = sorted(
     path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if path.name not in GENERATED
 )

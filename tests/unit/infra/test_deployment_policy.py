@@ -1,4 +1,4 @@
-"""The policies beside docs/start/deploying.md allow what CloudFormation and the functions need.
+"""The policies beside docs/operate/permissions.md allow what CloudFormation and the functions need.
 
 Sources: CloudFormation's resource schemas; API Gateway's guide on access logs and on its service-linked role.
 """
@@ -153,12 +153,22 @@ def deployed(
     return stacks[name] if name in stacks else every_setting_stacks[name]
 
 
-def test_the_document_leads_to_each_file_beside_it_and_replaces_account_and_region() -> None:
-    document = page("deploying.md")
-    files = [path for path in document.parent.iterdir() if path.suffix != ".md"]
-    [script] = re.findall(r"^sed '(.+)' deployment-policy.json", text(document), re.MULTILINE)
+def test_a_page_leads_to_each_file_beside_it() -> None:
+    linked = {
+        document.parent / name
+        for document in DOCS.rglob("*.md")
+        for name in re.findall(r"\]\(([\w-]+\.json)\)", text(document))
+    }
 
-    assert set(re.findall(r"\]\(([\w-]+\.json)\)", text(document))) == {path.name for path in files}
+    assert linked == set(DOCS.rglob("*.json"))
+
+
+def test_the_document_replaces_account_and_region_in_each_policy() -> None:
+    document = page("permissions.md")
+    [script] = re.findall(r"^sed '(.+)' deployment-policy.json", text(document), re.MULTILINE)
+    files = [page(name) for name in re.findall(r"\]\(([\w-]+\.json)\)", text(document))]
+
+    assert len(files) == 2
     assert not re.search(f"{ACCOUNT}|{REGION}", subprocess.check_output(["sed", script, *files], text=True))
     assert REGION not in text(page("functions-boundary.json"))
     assert len(re.findall(r"holdfast-deployment-<region>", text(document))) == 2

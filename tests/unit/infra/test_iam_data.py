@@ -81,7 +81,7 @@ def of_documents() -> Iterator[Statement]:
     """Yield the statements of the policies beside the documents, and those of the table of permissions."""
     for name in ("deployment-policy.json", "functions-boundary.json"):
         yield from json.loads(text(page(name)))["Statement"]
-    _, _, table = text(page("access.md")).partition("| For | Allow | On |\n")
+    _, _, table = text(page("permissions.md")).partition("| For | Allow | On |\n")
     for row in table.partition("\n\n")[0].splitlines()[1:]:
         yield {"Action": re.findall(r"`([a-z0-9-]+:\w+)`", row.split(" | ")[1])}
 

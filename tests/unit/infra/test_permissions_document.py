@@ -1,4 +1,4 @@
-"""`permissions.md` shows the roles and the bucket policy that the CDK app makes."""
+"""`function-permissions.md` shows the roles and the bucket policy that the CDK app makes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -110,4 +110,4 @@ def test_the_document_shows_every_role_and_every_denied_request(
         WHEN,
     )
 
-    generated_file(page("permissions.md"), text)
+    generated_file(page("function-permissions.md"), text)

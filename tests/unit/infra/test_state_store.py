@@ -109,7 +109,7 @@ def test_what_cdk_import_brings_back_refers_to_nothing_else(
     bundles: Bundles, tmp_path: Path, team: Team
 ) -> None:
     """CloudFormation refuses a template that refers to resources that are not in it yet."""
-    [command] = re.findall(r"`npx cdk import .* -c (\w+)=true .*`", text(page("deploying.md")))
+    [command] = re.findall(r"`npx cdk import .* -c (\w+)=true .*`", text(page("removing.md")))
     assert command == IMPORT
     app = new_app(tmp_path)
     app.node.set_context(IMPORT, "true")

@@ -50,7 +50,7 @@ def stopped(folder: Path, *teams: Team) -> str:
 def or_let_it_go(folder: Path) -> str:
     """The end of a line about a team that is gone."""
     return (
-        "write [teams.payments] again; when its stack is torn down (docs/start/deploying.md), or if it "
+        "write [teams.payments] again; when its stack is torn down (docs/operate/removing.md), or if it "
         f"never had one, remove [teams.payments] from {folder / 'teams.lock'}"
     )
 
