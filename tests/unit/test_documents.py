@@ -171,6 +171,14 @@ def test_the_documents_name_the_version_of_the_cdks_command_that_is_pinned() -> 
     }
 
 
+def test_every_log_group_of_a_team_is_in_the_page_about_deploying_and_no_other() -> None:
+    _, _, rest = text(page("deploying.md")).partition("| Log group, kept for ")
+    named = re.findall(r"`(/[\w/<>]+)`", rest.partition("\n\n")[0])
+    made = [audit.function_log_group("<team>", spec.name) for spec in FUNCTIONS]
+
+    assert sorted(named) == sorted([*made, audit.audit_log_group("<team>"), audit.access_log_group("<team>")])
+
+
 def test_every_metric_of_the_watch_is_in_its_page_and_no_other() -> None:
     _, _, rest = one_line(page("watching.md")).partition("Its metrics in the namespace ")
     sentence, _, _ = rest.partition(". ")
