@@ -1,5 +1,6 @@
 """The site of the documents: complete, strict about links, and not dependent on any other host."""
 
+import json
 import re
 from pathlib import Path
 
@@ -16,13 +17,35 @@ def test_the_index_has_every_document_once() -> None:
     assert sorted(listed) == sorted(pages)
 
 
-def test_the_site_has_every_document_and_its_search(tmp_path: Path) -> None:
-    built = site.build(ROOT, tmp_path)
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return site.build(ROOT, tmp_path_factory.mktemp("site"))
 
+
+def test_the_site_has_every_document_and_its_search(built: Path) -> None:
     pages = {page.relative_to(ROOT).with_suffix(".html") for page in site.pages(ROOT)} - {Path("README.html")}
     assert {path for path in pages if not (built / path).is_file()} == set()
     assert (built / "index.html").is_file()
     assert "If-Match" in (built / "search.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("backup", "SSO", "lost lock", "pull request", "roll back", "undo", "price", "force-unlock"),
+        *("several regions", "Terraform Enterprise", "DynamoDB", "OpenTofu", "go back", "delete a state"),
+    ],
+)
+def test_the_search_finds_the_words_of_users_in_the_heading_of_an_answer(built: Path, words: str) -> None:
+    """The search ranks a heading above text."""
+    items = json.loads((built / "search.json").read_text(encoding="utf-8"))["items"]
+    answers = [
+        item["location"]
+        for item in items
+        if words.lower() in item["title"].lower() and "questions.html" in item["location"]
+    ]
+
+    assert len(answers) == 1
 
 
 @pytest.mark.parametrize("link", ["absent.md", "#absent"])
