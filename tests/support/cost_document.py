@@ -340,7 +340,7 @@ A run is a `plan` and an `apply` with `backend "http"`. The amounts are **comput
 | --- | --- |
 | plan, apply | a CI job that gets a session with an ID token, and runs `init` (Terraform 1.15.5) |
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
-| [requests to S3](../understand/design.md#what-a-request-costs) | {plan} for a plan, {apply} for an apply, \
+| [requests to S3](../understand/speed.md#requests-of-each-verb) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
 | functions | the default `memory`; each command causes a cold start of every function; \
 the audit function runs for each request and each of {_AUTHORIZED} authorizer calls |

@@ -1,4 +1,4 @@
-"""The table of a state version's metadata in `design.md`: its fields, with the API's meanings of them."""
+"""The table of a state version's metadata in `objects.md`: its fields, with the API's meanings of them."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from holdfast.s3.object_metadata import VERSION_FIELDS
 from tests.support import api_schemas
 from tests.support.pages import page
 
-PATH: Final = page("design.md")
+PATH: Final = page("objects.md")
 TABLE: Final = re.compile(
     r"(<!-- Begin of the metadata: .*? -->\n).*?(<!-- End of the metadata\. -->)", re.DOTALL
 )

@@ -126,10 +126,11 @@ def section(document: str, heading: str) -> str:
 
 
 @pytest.mark.parametrize(("folder", "indent"), [("functions", 4), ("functions/holdfast", 8)])
-def test_every_folder_of_functions_is_in_the_tree_of_the_design_and_no_other(
+def test_every_folder_of_functions_is_in_the_tree_of_the_contributors_and_no_other(
     folder: str, indent: int
 ) -> None:
-    drawn = re.findall(rf"^ {{{indent}}}(\w+)/", section("design.md", "## What is where"), re.MULTILINE)
+    tree = section("CONTRIBUTING.md", "### The functions")
+    drawn = re.findall(rf"^ {{{indent}}}(\w+)/", tree, re.MULTILINE)
 
     assert sorted(drawn) == sorted(path.parent.name for path in (ROOT / folder).glob("*/__init__.py"))
 
@@ -140,11 +141,11 @@ def test_every_function_is_in_the_diagram_of_the_design() -> None:
     assert set(import_contracts.HANDLERS) - set(re.findall(r"\w+", diagram)) == set()
 
 
-def test_every_prefix_of_a_key_is_in_the_design_and_no_other() -> None:
+def test_every_prefix_of_a_key_is_in_the_page_of_objects_and_no_other() -> None:
     patterns = {value for name, value in vars(keys).items() if name.isupper() and "/" in value}
-    objects = section("design.md", "## Objects in the bucket")
+    objects = text(page("objects.md"))
     named = {re.sub("<[^>]*>", "*", key).removesuffix("*") for key in re.findall("`([^`]+)`", objects)}
-    listed = first_column("design.md", "| Key | What | Kept |")
+    listed = first_column("objects.md", "| Key | What | Kept |")
 
     assert {pattern.removesuffix("*") for pattern in patterns} - named == set()
     assert {keys.folder(key) for key in listed} <= {keys.folder(pattern) for pattern in patterns}
@@ -153,7 +154,7 @@ def test_every_prefix_of_a_key_is_in_the_design_and_no_other() -> None:
 def test_the_times_after_which_lambda_stops_a_verb_are_in_the_page_about_retries() -> None:
     said = re.search(
         r"Lambda stops the function after (\d+), that of the management API after (\d+)",
-        one_line(page("fencing.md")),
+        one_line(page("verbs.md")),
     )
     seconds = {spec.name: spec.seconds for spec in FUNCTIONS}
 
