@@ -105,11 +105,11 @@ def faults_of_aws(words: list[str]) -> Iterator[str]:
     if operation == "wait":
         waiters = botocore.session.get_session().get_waiter_model(service).waiter_names
         if rest[0] not in {xform_name(name, "-") for name in waiters}:
-            yield f"{shown}: no such waiter"
+            yield f"{shown}: no waiter of this name"
         return
     operations = {xform_name(name, "-"): name for name in model.operation_names}
     if operation not in operations:
-        yield f"{shown}: no such operation"
+        yield f"{shown}: no operation of this name"
         return
     shape = model.operation_model(operations[operation]).input_shape
     members = {f"--{xform_name(name, '-')}" for name in (shape.members if shape else ())}
@@ -160,12 +160,12 @@ def test_a_fault_in_a_command_of_holdfast_is_found(line: str, found: list[str]) 
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("aws s3api get-buckets --bucket x", ["aws s3api get-buckets: no such operation"]),
+        ("aws s3api get-buckets --bucket x", ["aws s3api get-buckets: no operation of this name"]),
         ("aws kms enable-key --key x", ["aws kms enable-key: no option --key"]),
         ("aws kms enable-key \\\n  --key-id x --query Y", []),
         ("aws s3 cp a b --nothing", []),
         ("aws cloudformation wait stack-delete-complete --stack-name x", []),
-        ("aws cloudformation wait stack-is-gone", ["aws cloudformation wait: no such waiter"]),
+        ("aws cloudformation wait stack-is-gone", ["aws cloudformation wait: no waiter of this name"]),
     ],
 )
 def test_a_fault_in_a_command_of_the_aws_cli_is_found(line: str, found: list[str]) -> None:
