@@ -1,9 +1,12 @@
 """Documents that are written by hand: what they say of the code is true, and their form is the house's."""
 
+import ast
 import fnmatch
+import json
 import re
 import subprocess
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +28,7 @@ from holdfast.state.lock_info import LockInfo
 from holdfast_cdk import keys, places
 from holdfast_cdk.functions import FUNCTIONS
 from tests.conftest import GeneratedFile
-from tests.support import errors_document, import_contracts, metadata_document, roles_document
+from tests.support import errors_document, hcl, import_contracts, metadata_document, roles_document
 from tests.support.pages import DOCS, ROOT, page, text
 from tests.unit.test_errors import LEAVES
 
@@ -309,6 +312,33 @@ def test_its_links_lead_to_documents_and_headings_that_are_there(path: Path) -> 
         assert target.exists(), f"{path.name}: {file}"
         if heading:
             assert heading in anchors(text(target)), f"{path.name}: {file}#{heading}"
+
+
+def of_json(block: str) -> object:
+    """Parse JSON, or a member of an object that a reader adds to one."""
+    return json.loads(f"{{{block}}}" if block.startswith('"') else block)
+
+
+def of_shell(block: str) -> object:
+    return subprocess.run(["bash", "-n"], input=block, text=True, check=True, capture_output=True)
+
+
+PARSERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "json": of_json,
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+    "sh": of_shell,
+    "python": ast.parse,
+}
+ELSEWHERE: Final = frozenset({"", "hcl", "mermaid"})
+"""Blocks of HCL are what `test_printed_hcl.py` parses. The build of the site does not parse its diagrams."""
+
+
+@pytest.mark.parametrize("path", BY_HAND, ids=lambda path: path.name)
+def test_each_block_is_in_the_language_that_it_names(path: Path) -> None:
+    for _, language, block in hcl.fenced(path):
+        if language not in ELSEWHERE:
+            PARSERS[language](block)
 
 
 # --- CONTRIBUTING.md ----------------------------------------------------------------------------------
