@@ -45,7 +45,7 @@ Leaving: test_it_takes_over_a_state_where_it_is_and_overwrites_the_next_holder_o
 Workspaces: test_a_forced_unlock_removes_no_lock_but_the_one_that_its_process_saw
 Workspaces: test_a_workspace_of_an_earlier_backend_is_found
 Runs, UI, policies: test_every_deployed_route_is_described_and_no_other
-Runs, UI, policies: test_a_state_is_found_by_a_few_letters_and_locked_ones_come_first
+Runs, UI, policies: test_a_state_is_found_by_a_few_letters_and_the_heads_sort
 """
 """The tests that show what the column of Holdfast says, each behind its row."""
 
