@@ -177,7 +177,7 @@ def walk_readme(front_door: FrontDoor, folder: Path) -> None:
     """Apply with each protocol as the README says, and find both states."""
     http, cloud = steps("README.md", "Try it in five minutes")
     applied = "Apply complete! Resources: 1 added, 0 changed, 0 destroyed."
-    age, by = "<time> (<n> <unit> ago)", '<by> (client says "<user>")'
+    age, by = "<time> (<n> <unit> ago)", 'made by make up (<id>) (client says "<user>")'
     replaced = {" .local/": f" {front_door.folder}/", "$PWD/.local/": f"{front_door.folder}/"}
     _type(
         [
