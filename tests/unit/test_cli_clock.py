@@ -122,8 +122,8 @@ def test_every_option_takes_a_time_without_an_offset_as_local(
     tokyo = {"TZ": "Asia/Tokyo"}
     stub.reply(answer({"events": [], "name": NAME, "freeze": {"id": "b", "reason": "x", "until": None}}))
 
-    output(stub, "activity", "--since", typed, **tokyo)
-    assert parse_qs(urlsplit(stub.asked[-1].path).query)["since"] == [written(meant)]
+    output(stub, "activity", "--until", typed, **tokyo)
+    assert parse_qs(urlsplit(stub.asked[-1].path).query)["until"] == [written(meant)]
     output(stub, "state", "freeze", NAME, "--reason", "x", "--until", typed, **tokyo)
     assert json.loads(stub.asked[-1].body)["until"] == written(meant)
     create = ("token", "create", "--role", "reader", "--scope", "*", "--json", "--expires", typed)
