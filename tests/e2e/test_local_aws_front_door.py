@@ -182,7 +182,7 @@ def test_a_demo_that_was_killed_says_how_to_free_its_lock(front_door: FrontDoor)
     assert len(front_door.serials()) == len(before) + 1
 
 
-def test_the_states_of_the_readme_are_there_in_two_minutes(front_door: FrontDoor, tmp_path: Path) -> None:
+def test_the_state_of_the_readme_is_there_in_five_minutes(front_door: FrontDoor, tmp_path: Path) -> None:
     walk_readme(front_door, tmp_path)
 
 
