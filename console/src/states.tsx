@@ -41,7 +41,7 @@ export function StatesPage(props: { query: Query }) {
   const read: Load<State[]> = (signal, show) => list("states", signal, kept.at ? undefined : show);
   const states = useLoaded(read, [], EVERY, kept);
   const wantsDeleted = only === "deleted";
-  const deleted = useDeleted(wantsDeleted);
+  const deleted = useDeleted(wantsDeleted, kept.at > 0);
   const [turn, setTurn] = useState(0);
   const all = useMemo(() => {
     const needs = Object.hasOwn(NEEDS, only) ? NEEDS[only as keyof typeof NEEDS] : undefined;
@@ -98,14 +98,18 @@ export function StatesPage(props: { query: Query }) {
   );
 }
 
-/** Reads the deleted states: all of them if they are shown, else the first page, which tells whether there are any. */
-function useDeleted(isShown: boolean) {
+/**
+ * Reads the deleted states: all of them if they are shown, else the first page, which tells whether there are any. The
+ * states that people wait for come first.
+ */
+function useDeleted(isShown: boolean, isListed: boolean) {
   const read: Load<Deleted> = async (signal) => {
+    if (!isShown && !isListed) return keptDeleted.data ?? { states: [], isWhole: true };
     if (isShown) return { states: await list<State>("states", signal, undefined, { deleted: "true" }), isWhole: true };
     const { states, next } = await get<Schemas["StatePage"]>("states", { deleted: "true" }, signal);
     return { states, isWhole: next === null };
   };
-  return useLoaded(read, [isShown], 0, keptDeleted);
+  return useLoaded(read, [isShown, isListed], 0, keptDeleted);
 }
 
 type Choosing = { states: State[]; deleted: Deleted | undefined; only: string; choose: (only: string) => void };
