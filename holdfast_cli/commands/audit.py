@@ -158,7 +158,7 @@ audit log, oldest first. An unknown state or principal has no events. `holdfast 
 shows those of the states in your scope, without AWS credentials. Without the scope
 '*', only AWS credentials see events without a state, such as denied sign-ins.
 Needs AWS credentials that may filter the events of that log group;
-for the local AWS: set -a; . .local/aws.env; set +a.""",
+for the local AWS: `set -a; . .local/aws.env; set +a`.""",
     """\
   holdfast audit network/prod --since 7d
   holdfast audit --principal token:k2v9x0q7m3c1d8f5a6b4 --since 90d

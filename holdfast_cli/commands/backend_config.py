@@ -15,7 +15,7 @@ COMMAND = Command()
 Print the backend "http" block of a state. Where neither --address,
 HOLDFAST_ADDRESS nor the profile has the address, it is read from the team's
 stack, which needs AWS credentials;
-for the local AWS: set -a; . .local/aws.env; set +a.
+for the local AWS: `set -a; . .local/aws.env; set +a`.
 
 Replace the whole block of another server, such as GitLab: Holdfast locks at
 addresses of their own, and refuses unlock_method = "DELETE" at the address of

@@ -29,7 +29,7 @@ HOLDFAST_ID_TOKEN, or in GitHub Actions requested from GitHub.
 The API is that of --address or of the stack of --team, else that of --profile, else
 of HOLDFAST_ADDRESS or of the stack of HOLDFAST_TEAM, else that of another profile,
 else of the only stack. Finding a stack needs AWS credentials; for the local AWS:
-set -a; . .local/aws.env; set +a.""",
+`set -a; . .local/aws.env; set +a`.""",
     """\
   eval "$(holdfast login --team platform)"
   eval "$(holdfast login --profile staging)"

@@ -28,10 +28,12 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
                 continue
             lines += _wrapped(" ".join(paragraph), width)
             paragraph = []
-            if line.startswith("  holdfast "):
-                lines += _broken(line, width)
-            elif len(line) > width and (entry := _ENTRY.match(line)):
+            if len(line) <= width:
+                lines.append(line)
+            elif entry := _ENTRY.match(line):
                 lines += _wrapped(line, width, " " * entry.end())
+            elif line.startswith("  holdfast "):
+                lines += _broken(line, width)
             else:
                 lines.append(line)
         return "\n".join(indent + line for line in lines).rstrip()

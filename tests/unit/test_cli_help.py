@@ -88,6 +88,12 @@ def test_paragraphs_are_wrapped_lists_hang_and_no_command_is_broken(
     )
 
 
+def test_a_command_in_a_list_of_a_description_keeps_its_column_and_its_apostrophe() -> None:
+    text = "Look:\n  holdfast doctor         the team's stack\n  holdfast doctor STATE   a folder's backend\n"
+
+    assert text in Parser(prog="holdfast", description=text).format_help()
+
+
 IMPORTED = """
 import sys
 from holdfast_cli.commands.table import parser
