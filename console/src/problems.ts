@@ -8,7 +8,7 @@ const KNOWN: Record<number, [string, string]> = {
   0: ["The API is out of reach", "Check your network, then try again."],
   400: ["The API refused the request", ""],
   401: ["You are signed out", "Sign in again to go on where you were."],
-  403: ["Your role does not allow this", "An operator with AWS credentials can grant another."],
+  403: ["Your token does not allow this", "An operator with AWS credentials can grant another."],
   404: ["There is nothing of this name", ""],
   409: ["Somebody was here before you", "Look at the state again first."],
   413: ["This is too large to show", ""],
@@ -16,6 +16,10 @@ const KNOWN: Record<number, [string, string]> = {
   429: ["Too many requests at the moment", "The team shares a limit of requests. Try again"],
   503: ["The storage did not answer in time", "Nothing is lost. Try again"],
 };
+
+/** What is stored cannot be shown: nobody else changed anything, and another look shows the same. */
+const UNREADABLE = /^unreadable_(state|version)$/;
+const NOT_A_STATE = ["This cannot be read", ""] as const;
 
 /** Returns any failure as an `ApiError`. */
 export const failure = (error: unknown): ApiError =>
@@ -25,7 +29,9 @@ export const failure = (error: unknown): ApiError =>
 export function words({ status, code, message, retryAfter }: ApiError): { title: string; advice: string } {
   if (code === "fault")
     return { title: "The page failed", advice: `${message}. This is a fault of the console: reload it.` };
-  const [title, advice] = KNOWN[status] ?? ["The service failed", "Try again; the function's log says more."];
+  const [title, advice] = UNREADABLE.test(code)
+    ? NOT_A_STATE
+    : (KNOWN[status] ?? ["The service failed", "Try again; the function's log says more."]);
   const said = message.replace(/\d{4}-\d\d-\d\dT[\d:]+Z/g, exactly);
   const soon = advice.endsWith("Try again") && (retryAfter ? `in ${retryAfter} s.` : "in a few seconds.");
   return { title, advice: [status === 401 || status === 429 ? "" : said, advice, soon].filter(Boolean).join(" ") };

@@ -89,7 +89,7 @@ function Listed({ found, values }: { found: Found; values: ComponentChildren }) 
         <input
           type="search"
           aria-label="Filter the attributes by letters of their names"
-          placeholder="Filter by letters"
+          placeholder="Filter by name"
           autocomplete="off"
           spellcheck={false}
           value={typed}

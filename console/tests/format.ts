@@ -53,6 +53,14 @@ test("Every status has a title and says what to do", () => {
   }
 });
 
+test("A state that cannot be read is nobody's doing, and another look does not help", () => {
+  for (const code of ["unreadable_state", "unreadable_version"]) {
+    const { title, advice } = words(new ApiError(409, code, "It is of version 3 of the state format."));
+    equal(title, "This cannot be read");
+    equal(advice, "It is of version 3 of the state format.");
+  }
+});
+
 test("A time in the API's words is told as everywhere", () => {
   const { advice } = words(new ApiError(404, "no_state", "It was deleted at 2026-11-23T12:00:00Z; write it again."));
   equal(advice, `It was deleted at ${exactly("2026-11-23T12:00:00Z")}; write it again.`);

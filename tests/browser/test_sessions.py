@@ -192,7 +192,7 @@ def test_a_token_with_several_grants_sees_of_each_state_what_it_may(
     console.open("#/states/network/prod")
     console.shows('terraform_data.subnet["c"]')
     console.open("#/states/shop/checkout")
-    console.shows("Your role does not allow this")
+    console.shows("Your token does not allow this")
 
 
 ANSWERS = {
