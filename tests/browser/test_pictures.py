@@ -168,6 +168,7 @@ def test_the_pictures_of_the_documents_are_made(
         pictured_part = console.dialog if console.dialog.is_visible() else console.page
         pictured_part.screenshot(path=folder / f"{name}{ending}")
         assert (folder / f"{name}{ending}").stat().st_size < MOST_BYTES
+        console.page.unroute_all(behavior="wait")  # the page goes on asking
 
 
 def settled(console: Console) -> None:

@@ -51,7 +51,7 @@ def test_a_session_that_ends_says_so_and_keeps_the_place(strict: Team, new_conso
     console.shows("Your session ended.")
     assert console.stored() == [{}, {}, ""]
     console.sign_in(strict.token("reader"))
-    expect(console.button("Compare the two versions")).to_be_visible()
+    expect(console.button("Compare others")).to_be_visible()
 
 
 @contextmanager
