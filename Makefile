@@ -73,7 +73,7 @@ generated: set-up ## write the files that are generated from the code again; rev
 	$(BIN)/pytest -m generated --update-generated
 
 docs: set-up ## the documents as a site, in .build/site
-	@$(BIN)/python -m publish.site
+	@PYTHONPATH=functions $(BIN)/python -m publish.site
 
 release: set-up ## build a release of the newest commit, and publish nothing: make release VERSION=0.4.0
 	@PYTHONPATH=functions $(BIN)/python -m publish.release '$(VERSION)'

@@ -15,9 +15,18 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from holdfast import __version__
+from publish.api_reference import api_reference
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILD: Final = ROOT / ".build"
 SETTINGS: Final = ROOT / "publish" / "zensical.toml"
+STYLE: Final = ROOT / "publish" / "site.css"
+THEME: Final = ROOT / "publish" / "theme"
+"""The templates that replace those of the theme."""
+OPENAPI: Final = "docs/openapi.yaml"
+API_REFERENCE: Final = str(Path(OPENAPI).with_suffix(".md"))
+"""The page of the site to which the documents' links to `OPENAPI` lead."""
 SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index.js"}
 """npm package that pages need -> the package's file that they load.
 
@@ -27,6 +36,7 @@ _SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 """The address from which the theme would load a script; with the script the search works without a server."""
 
 _LINK: Final = re.compile(r"""(?:\]\(|\b(?:src|srcset)=")(?!https?:|#)([^)#\s"]+)""")
+_TO_OPENAPI: Final = re.compile(r"(\]\([^)\s]*\bopenapi)\.yaml\)")
 _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
 _FETCHED: Final = re.compile(
     r"""<(?:script|link|img|source|iframe)\b[^>]*\b(?:src|srcset|href)=["']?(?:https?:)?//[^>]*>"""
@@ -64,7 +74,10 @@ def pages(root: Path) -> list[Path]:
 
 
 def stage(root: Path, folder: Path) -> None:
-    """Copy the documents and the files that they link to, so that every link works unchanged."""
+    """Copy the documents and the files that they link to, and add the API reference.
+
+    Every link works unchanged, but a link to `OPENAPI` leads to the API reference.
+    """
     for page in pages(root):
         targets = (page.parent / link for link in _LINK.findall(page.read_text(encoding="utf-8")))
         for path in {page, *(Path(os.path.normpath(target)) for target in targets)}:
@@ -72,21 +85,37 @@ def stage(root: Path, folder: Path) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             if path.is_file():
                 shutil.copyfile(path, copy)
+    for copy in pages(folder):
+        text = _TO_OPENAPI.sub(r"\1.md)", copy.read_text(encoding="utf-8"))
+        copy.write_text(text, encoding="utf-8")
+    if (folder / OPENAPI).is_file():
+        openapi = (folder / OPENAPI).read_text(encoding="utf-8")
+        (folder / API_REFERENCE).write_text(api_reference(openapi), encoding="utf-8")
 
 
 def navigation(index: str) -> str:
     """Return the navigation of the site, in TOML, from the sections and links of `docs/index.md`."""
-    sections = [("Holdfast", [("Holdfast", '"README.md"'), ("Documents", '"docs/index.md"')])]
+    shown = [_table("Holdfast", '"README.md"'), _table("All documents", '"docs/index.md"')]
     for section in index.split("\n## ")[1:]:
         # Without `..`, which the generator would leave in its links.
         links = [
-            (title, json.dumps(os.path.normpath(f"docs/{path}"))) for title, path in _LISTED.findall(section)
+            _table(title, json.dumps(os.path.normpath(f"docs/{path}")))
+            for title, path in _LISTED.findall(section)
         ]
-        sections.append((section.partition("\n")[0], links))
-    shown = ", ".join(
-        _table(title, f"[{', '.join(_table(*link) for link in links)}]") for title, links in sections
-    )
-    return f"nav = [{shown}]"
+        shown.append(_table(section.partition("\n")[0], f"[{', '.join(links)}]"))
+    return f"nav = [{', '.join(shown)}]"
+
+
+def release(version: str) -> str:
+    """Return what the head of the site says of a version.
+
+    >>> release("0.4.0")
+    'Version 0.4.0'
+    >>> release("0.4.0.dev0")
+    'Version 0.4.0, unreleased'
+    """
+    number, _, is_unreleased = version.partition(".dev")
+    return f"Version {number}{', unreleased' if is_unreleased else ''}"
 
 
 def _table(name: str, value: str) -> str:
@@ -123,9 +152,16 @@ def build(root: Path, folder: Path) -> Path:
     stage(root, source)
     for name in SCRIPTS:
         shutil.copyfile(script(name), source / f"{name}.js")
-    settings, index = (path.read_text(encoding="utf-8") for path in (SETTINGS, root / "docs" / "index.md"))
+    shutil.copyfile(STYLE, source / STYLE.name)
+    settings, index = (path.read_text(encoding="utf-8") for path in (SETTINGS, source / "docs" / "index.md"))
+    for empty, filled in (
+        ("nav = []", navigation(index)),
+        ('custom_dir = ""', f"custom_dir = {json.dumps(str(THEME))}"),
+        ('release = ""', f"release = {json.dumps(release(__version__))}"),
+    ):
+        settings = settings.replace(empty, filled)
     config = folder / "zensical.toml"
-    config.write_text(settings.replace("nav = []", navigation(index)), encoding="utf-8")
+    config.write_text(settings, encoding="utf-8")
     command = (
         Path(sys.executable).parent / "zensical",
         "build",

@@ -37,7 +37,7 @@ _INTRODUCTION: Final = """\
 
 For people who review what Holdfast may do in an AWS account: look up each function's permissions, and the
 requests that the bucket policy denies to everybody. The tables are generated from the policies that the CDK
-app deploys. [Permissions in AWS](permissions.md) has those of people.
+app deploys. [AWS permissions](permissions.md) has those of people.
 
 Each team has its own functions, roles, buckets and KMS key. Functions for states cannot read tokens, and
 functions for sign-in cannot read states.

@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = {
     "functions": ROOT / "functions",
     "infra": ROOT / "infra",
-    **dict.fromkeys(("holdfast_cli", "local_aws", "benchmarks"), ROOT),
+    **dict.fromkeys(("holdfast_cli", "local_aws", "benchmarks", "publish"), ROOT),
 }
 """The folders of the code, and the folder on the path from which each is imported."""
 

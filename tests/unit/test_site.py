@@ -3,10 +3,14 @@
 import json
 import re
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
+import yaml
 
+from holdfast import __version__
 from publish import site
+from publish.api_reference import VERBS, api_reference
 from tests.support.pages import DOCS, ROOT
 
 
@@ -46,6 +50,118 @@ def test_the_search_finds_the_words_of_users_in_the_heading_of_an_answer(built: 
     ]
 
     assert len(answers) == 1
+
+
+def html(built: Path) -> list[Path]:
+    """Return the pages, without the one for an absent page."""
+    return [page for page in built.rglob("*.html") if page.name != "404.html"]
+
+
+def test_the_head_of_each_page_has_the_version_and_a_link_to_the_repository(built: Path) -> None:
+    number, _, is_unreleased = __version__.partition(".dev")
+    version = f"Version {number}, unreleased" if is_unreleased else f"Version {number}"
+
+    for page in html(built):
+        head = page.read_text(encoding="utf-8").partition("<header")[2].partition("</header>")[0]
+        assert f">{version}<" in head
+        assert '<a href="https://github.com/OWNER/holdfast">' in head
+
+
+def test_the_link_to_the_repository_does_not_make_a_browser_ask_github(built: Path) -> None:
+    """A script of the theme sends requests for what this attribute marks."""
+    for page in html(built):
+        assert 'data-md-component="source"' not in page.read_text(encoding="utf-8")
+
+
+def test_each_page_has_the_style_of_its_own(built: Path) -> None:
+    for page in html(built):
+        [link] = re.findall(
+            r'<link rel="stylesheet" href="([^"]*site\.css)">', page.read_text(encoding="utf-8")
+        )
+        assert (page.parent / link).is_file()
+    assert not re.search(r"url\(|@import", site.STYLE.read_text(encoding="utf-8"))
+
+
+def test_the_first_page_is_titled_once(built: Path) -> None:
+    titles = {
+        page: re.findall("<title>(.*)</title>", page.read_text(encoding="utf-8")) for page in html(built)
+    }
+
+    assert titles.pop(built / "index.html") == ["Holdfast"]
+    assert all(re.fullmatch("(?!Holdfast -).+ - Holdfast", title) for [title] in titles.values())
+
+
+def test_the_page_for_an_absent_page_needs_no_other_file(built: Path) -> None:
+    absent = (built / "404.html").read_text(encoding="utf-8")
+
+    assert "Page not found" in absent
+    assert not re.search(r"\b(?:href|src)=", absent)
+
+
+def test_the_navigation_has_the_titles_of_the_index(built: Path) -> None:
+    navigation = (built / "index.html").read_text(encoding="utf-8")
+    shown = [text.strip() for text in re.findall(r'<span class="md-ellipsis">([^<]+)</span>', navigation)]
+
+    listed = re.findall(r"^- \[([^]]+)\]", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"Alerts", "Encryption keys", "Diagnose problems", "Install the command", "Daily tasks"} <= {
+        *listed
+    }
+    assert [title for title in shown if title in listed] == listed
+
+
+API: Final[Any] = yaml.safe_load((DOCS / "openapi.yaml").read_text(encoding="utf-8"))
+SECTIONS: Final = dict(
+    re.findall(
+        r"^### (.+)\n((?:(?!##).*\n)*)",
+        api_reference((DOCS / "openapi.yaml").read_text(encoding="utf-8")),
+        re.MULTILINE,
+    )
+)
+"""Heading of a section of the API reference -> its text."""
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [(verb, path) for path, route in API["paths"].items() for verb in VERBS if verb in route],
+)
+def test_each_verb_of_a_route_has_a_section_with_parameters_responses_and_errors(
+    verb: str, path: str
+) -> None:
+    operation = API["paths"][path][verb]
+    section = SECTIONS[f"`{verb.upper()} {path}`"]
+
+    assert operation["summary"] in section
+    for name in re.findall(r"\{(\w+)\}", path):
+        assert f"\n| `{name}` | path | " in section
+    for parameter in operation.get("parameters", ()):
+        reference = parameter.get("$ref", "").rpartition("/")[2]
+        name = API["components"]["parameters"].get(reference, parameter)["name"]
+        assert f"\n| `{name}` | query" in section
+    for status in operation["responses"]:
+        assert (f"\n| {status} | " if status < "400" else f"[{status}](#error-") in section
+    assert ("\nBody: " in section) == ("requestBody" in operation)
+
+
+def test_each_document_and_each_error_has_a_section_with_its_members() -> None:
+    for name, schema in API["components"]["schemas"].items():
+        for member in schema.get("properties", ()):
+            assert f"\n| `{member}` | " in SECTIONS[f"Document `{name}`"]
+    sent = {
+        response["$ref"].rpartition("/")[2]
+        for route in API["paths"].values()
+        for verb in VERBS
+        for status, response in route.get(verb, {}).get("responses", {}).items()
+        if status >= "400"
+    }
+    assert {heading.split("`")[1] for heading in SECTIONS if heading.startswith("Error ")} == sent
+
+
+def test_the_documents_link_to_the_api_reference_and_the_search_finds_its_routes(built: Path) -> None:
+    assert 'href="openapi.html"' in (built / "docs" / "index.html").read_text(encoding="utf-8")
+    assert 'href="openapi.yaml"' in (built / "docs" / "openapi.html").read_text(encoding="utf-8")
+    items = json.loads((built / "search.json").read_text(encoding="utf-8"))["items"]
+    titles = [item["title"] for item in items if item["location"].startswith("docs/openapi.html#")]
+    assert any("/manage/v1/undelete/{name}" in title for title in titles)
 
 
 @pytest.mark.parametrize("link", ["absent.md", "#absent"])
