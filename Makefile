@@ -14,7 +14,7 @@ ON_TWO_LOCAL_AWSS = -n 2 --dist loadfile --no-loadscope-reorder
 
 # The targets share one set-up and one local AWS.
 .NOTPARALLEL:
-.PHONY: help up demo issuer down clean test lint unit contract e2e browser safety safety-quick benchmark generated docs release figures synth deploy upgrade set-up
+.PHONY: help up demo issuer down clean test lint unit contract e2e browser safety safety-quick benchmark generated notices docs release figures synth deploy upgrade set-up
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ benchmark: set-up ## speed and S3 requests, beside Terraform's own s3 backend (d
 
 generated: set-up ## write the files that are generated from the code again; review the difference
 	$(BIN)/pytest -m generated --update-generated
+
+notices: set-up ## write THIRD-PARTY.md again, after an upgrade of what the console or the site contains
+	@PYTHONPATH=functions $(BIN)/python -m publish.third_party
 
 docs: set-up ## the documents as a site, in .build/site
 	@PYTHONPATH=functions $(BIN)/python -m publish.site

@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from holdfast import __version__
@@ -27,8 +27,11 @@ THEME: Final = ROOT / "publish" / "theme"
 OPENAPI: Final = "docs/openapi.yaml"
 API_REFERENCE: Final = str(Path(OPENAPI).with_suffix(".md"))
 """The page of the site to which the documents' links to `OPENAPI` lead."""
-SCRIPTS: Final = {"mermaid": "dist/mermaid.min.js", "iframe-worker": "shim/index.js"}
-"""npm package that pages need -> the package's file that they load.
+PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "mermaid": ("dist/mermaid.min.js", "dist/mermaid.min.js.map", "LICENSE"),
+    "iframe-worker": ("shim/index.js", "LICENSE"),
+}
+"""npm package that pages need -> the package's files that are used, first the one that pages load.
 
 `publish/<name>.json` has the package's version and hash, as `npm view` prints them; `make upgrade` writes it.
 """
@@ -50,22 +53,38 @@ class SiteError(Exception):
     """The site cannot be built; the message says why."""
 
 
-def script(name: str) -> Path:
-    """Return the path of a script that pages load; it is downloaded once from the package registry."""
-    pin = json.loads((ROOT / "publish" / f"{name}.json").read_text(encoding="utf-8"))
-    path = BUILD / f"{name}-{pin['version']}.js"
-    if not path.is_file():
-        with tempfile.TemporaryDirectory() as folder:
-            command = ("npm", "pack", f"{name}@{pin['version']}", "--silent", "--pack-destination", folder)
+def pin(name: str) -> Any:
+    """Return the version and the hash of a package of npm that pages need."""
+    return json.loads((ROOT / "publish" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def package(name: str) -> Path:
+    """Return a folder with the files of a package that `PACKAGES` names; they are downloaded once."""
+    wanted = pin(name)
+    kept = BUILD / f"{name}-{wanted['version']}"
+    if not kept.is_dir():
+        BUILD.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+            command = ("npm", "pack", f"{name}@{wanted['version']}", "--silent", "--pack-destination", folder)
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            [package] = Path(folder).iterdir()
-            digest = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
-            if f"sha512-{digest}" != pin["dist.integrity"]:
-                raise SiteError(f"The package {name} {pin['version']} does not have the hash in {name}.json.")
-            shutil.unpack_archive(package, folder, filter="data")
-            BUILD.mkdir(exist_ok=True)
-            shutil.copyfile(Path(folder) / "package" / SCRIPTS[name], path)
-    return path
+            [packed] = Path(folder).iterdir()
+            digest = base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode()
+            if f"sha512-{digest}" != wanted["dist.integrity"]:
+                raise SiteError(
+                    f"The package {name} {wanted['version']} does not have the hash in {name}.json."
+                )
+            shutil.unpack_archive(packed, folder, filter="data")
+            used = Path(folder) / "used"
+            used.mkdir()
+            for file in PACKAGES[name]:
+                shutil.copyfile(Path(folder) / "package" / file, used / Path(file).name)
+            used.rename(kept)
+    return kept
+
+
+def script(name: str) -> Path:
+    """Return the path of a script that pages load."""
+    return package(name) / Path(PACKAGES[name][0]).name
 
 
 def pages(root: Path) -> list[Path]:
@@ -88,6 +107,10 @@ def stage(root: Path, folder: Path) -> None:
     for copy in pages(folder):
         text = _TO_OPENAPI.sub(r"\1.md)", copy.read_text(encoding="utf-8"))
         copy.write_text(text, encoding="utf-8")
+    if (notices := folder / "THIRD-PARTY.md").is_file():
+        # Else texts of licenses would be answers of the search.
+        hidden = "---\nsearch:\n  exclude: true\n---\n\n"
+        notices.write_text(hidden + notices.read_text(encoding="utf-8"), encoding="utf-8")
     if (folder / OPENAPI).is_file():
         openapi = (folder / OPENAPI).read_text(encoding="utf-8")
         (folder / API_REFERENCE).write_text(api_reference(openapi), encoding="utf-8")
@@ -150,7 +173,7 @@ def build(root: Path, folder: Path) -> Path:
     for old in (source, site):
         shutil.rmtree(old, ignore_errors=True)
     stage(root, source)
-    for name in SCRIPTS:
+    for name in PACKAGES:
         shutil.copyfile(script(name), source / f"{name}.js")
     shutil.copyfile(STYLE, source / STYLE.name)
     settings, index = (path.read_text(encoding="utf-8") for path in (SETTINGS, source / "docs" / "index.md"))

@@ -144,6 +144,10 @@ def test_the_wheel_and_the_source_have_the_functions_the_console_and_pins_and_no
         f"{DATA}/{name}" for name in beside
     }
     assert {f"holdfast_state-{__version__}/infra/{name}" for name in data} <= sources
+    for name in ("LICENSE", "THIRD-PARTY.md"):
+        assert (
+            shipped[f"holdfast_state-{__version__}.dist-info/licenses/{name}"] == (ROOT / name).read_bytes()
+        )
 
 
 def test_an_extra_brings_what_deploys_and_no_other_package_is_needed_for_the_command(
