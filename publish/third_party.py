@@ -27,7 +27,7 @@ ICONS: Final = "lucide"
 
 _IN_MAP: Final = re.compile(r"/node_modules/\.pnpm/((?:@[^/+]+\+)?[^/@]+)@([^/_(]+)[^/]*/node_modules/")
 _IN_THEME: Final = re.compile(r"Package: (\S+)@(\S+)\nLicense: (.+)\n")
-_LICENSE: Final = re.compile(r"package/(?:licen[cs]e|copying)[^/]*", re.IGNORECASE)
+_LICENSE: Final = re.compile(r"package/(?:licen[cs]e|copying)(?:\.(?:md|txt))?", re.IGNORECASE)
 
 
 class Contained(NamedTuple):
@@ -87,7 +87,7 @@ def _lines(rows: list[str], texts: dict[str, list[str]]) -> Iterator[str]:
     yield "# Third-party software"
     yield "\nFor people who pass Holdfast on: the software of others in a release and in the built site."
     yield "Holdfast itself has [its own license](LICENSE)."
-    yield "A release does not contain the packages that a deployment downloads from PyPI: its SBOM lists them."
+    yield "A release lacks the packages that a deployment downloads from PyPI: its SBOM lists them."
     yield "\n| Package | Version | License | Contained in |\n| --- | --- | --- | --- |"
     yield from rows
     yield "\n## Texts"
