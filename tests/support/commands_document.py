@@ -1,56 +1,106 @@
-"""The text of `reference.md`: every command with its line of help, from the parser."""
+"""The text of `reference.md`: every command with its line of help and its options, from the parser."""
 
 import argparse
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from holdfast_cli.commands.table import parser
-from holdfast_cli.terminal.parser import Parser
+from holdfast_cli.commands.table import COMMANDS, parser
+from holdfast_cli.terminal.parser import HIDDEN, Parser
 
 _INTRODUCTION: Final = """\
 # Command reference
 
-For everybody who types `holdfast`: find a command. `holdfast <command> --help` shows options and examples.
+For everybody who types `holdfast`: find a command, and what its options mean. The sections are those of
+`holdfast --help`. `holdfast <command> --help` has examples, too.
 """
-_SECTIONS: Final = {
-    "## Set up and check": "",
-    "## States, locks and activity": (
-        "These commands use the API, with [Terraform's credentials](command.md#set-up).\n"
-    ),
-    "## Access": "These commands use the team's bucket and audit log, with AWS credentials.\n",
+_CREDENTIALS: Final = {
+    "look and undo": "These commands use the API, with [Terraform's credentials](command.md#set-up).\n",
+    "for operators, with AWS credentials": "These commands use the team's bucket and audit log.\n",
 }
+"""Group of the help -> what its section says first."""
+_MANY: Final = 3
+"""How many commands have an option, with the same help, that is listed once for all of them."""
+
+_Option = tuple[str, str]
+"""An option as it is typed, with the name of its value, and its help."""
 
 
 def text() -> str:
     """Return the whole document."""
-    sections: dict[str, list[str]] = {heading: [] for heading in _SECTIONS}
-    for command, line in _leaves(parser(), ""):
-        typed = _typed(command).replace("|", "\\|")
-        sections[_section(command)].append(f"| `{typed}` | {line} |")
-    tables = (
+    commands = list(_leaves(parser(), ""))
+    counts = Counter(option for command, _ in commands for option in _options(command))
+    # Of one option with several helps, the help that most commands have is the shared one.
+    most = {typed: help_ for (typed, help_), count in reversed(counts.most_common()) if count >= _MANY}
+    shared = list(most.items())
+    return (
         "\n".join(
-            [
-                "",
-                heading,
-                "",
-                *filter(None, [_SECTIONS[heading]]),
-                "| Command | Does |",
-                "| --- | --- |",
-                *rows,
-            ]
-        )
-        for heading, rows in sections.items()
+            (_INTRODUCTION, *_groups(commands), *_shared(shared), *_own(commands, set(shared)))
+        ).rstrip()
+        + "\n"
     )
-    return _INTRODUCTION + "\n".join(tables) + "\n"
 
 
-def _section(command: Parser) -> str:
-    """Return the heading of a command, by whether it finds an API or a stack, or either."""
-    options = command._option_string_actions  # noqa: SLF001 they have no other name
-    set_up, states, access = _SECTIONS
-    if ("--address" in options) == ("--team" in options):
-        return set_up
-    return states if "--address" in options else access
+def _groups(commands: Iterable[tuple[Parser, str]]) -> Iterator[str]:
+    rows: dict[str, list[str]] = {group: [] for group, _ in COMMANDS.values()}
+    for command, line in commands:
+        typed = _typed(command).replace("|", "\\|")
+        rows[COMMANDS[command.prog.split()[1]][0]].append(f"| `{typed}` | {line} |")
+    assert _CREDENTIALS.keys() <= rows.keys()
+    for group in sorted(rows, key=lambda group: group == HIDDEN):
+        yield f"## {'For programs' if group == HIDDEN else group[0].upper() + group[1:]}\n"
+        if group in _CREDENTIALS:
+            yield _CREDENTIALS[group]
+        yield "\n".join(("| Command | Does |", "| --- | --- |", *rows[group], ""))
+
+
+def _shared(options: Iterable[_Option]) -> Iterator[str]:
+    yield "## Options of several commands\n"
+    yield _table(sorted(options))
+
+
+def _own(commands: Iterable[tuple[Parser, str]], shared: set[_Option]) -> Iterator[str]:
+    yield "## Options of each command\n"
+    for command, _ in commands:
+        own = [option for option in _options(command) if option not in shared]
+        others = [f"`{typed}`" for typed, help_ in _options(command) if (typed, help_) in shared]
+        if own or others:
+            yield f"### {command.prog}\n"
+        if own:
+            yield _table(own)
+        if others:
+            yield f"{'It also has' if own else 'It has'} {', '.join(others)}.\n"
+
+
+def _table(options: Iterable[_Option]) -> str:
+    rows = (f"| `{typed}` | {help_} |" for typed, help_ in options)
+    return "\n".join(("| Option | Meaning |", "| --- | --- |", *rows, ""))
+
+
+def _options(command: Parser) -> Iterator[_Option]:
+    """Yield the options of a command, but not that for its help."""
+    for action in command._actions:  # noqa: SLF001 they have no other name
+        if action.option_strings and action.dest != "help" and action.help != argparse.SUPPRESS:
+            typed = "/".join(action.option_strings)
+            value = "" if action.nargs == 0 else f" {_value(action)}"
+            meaning = command._get_formatter()._expand_help(action)  # noqa: SLF001
+            yield f"{typed}{value}", _escaped(meaning)
+
+
+def _value(action: argparse.Action) -> str:
+    """Return the name of an option's value, or its choices."""
+    if action.choices is not None and action.metavar is None:
+        return " or ".join(str(choice) for choice in action.choices)
+    return _name(action)
+
+
+def _escaped(meaning: str) -> str:
+    """Return a help as a cell of a table, in which `*` and `<name>` mean themselves."""
+    shown = " ".join(meaning.split()).replace("|", "\\|").split("`")
+    return "`".join(
+        part if number % 2 else part.replace("<", "&lt;").replace("*", "\\*")
+        for number, part in enumerate(shown)
+    )
 
 
 def _leaves(group: Parser, line: str) -> Iterator[tuple[Parser, str]]:

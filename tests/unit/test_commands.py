@@ -108,6 +108,29 @@ def test_the_reference_has_every_command_with_its_line_of_help(generated_file: G
     generated_file(page("reference.md"), commands_document.text())
 
 
+def test_the_sections_of_the_reference_are_those_of_the_help_and_one_for_programs() -> None:
+    shown = re.findall(r"^(\S.*):$", TOP.format_help(), re.MULTILINE)
+    sections = re.findall(r"^## (.+)$", page("reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [section[0].lower() + section[1:] for section in sections] == [
+        *(heading for heading in shown if heading != "options"),
+        "for programs",
+        "options of several commands",
+        "options of each command",
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
+def test_the_reference_has_every_option_of_a_command(command: argparse.ArgumentParser) -> None:
+    reference = page("reference.md").read_text(encoding="utf-8")
+    _, _, section = reference.partition(f"\n### {command.prog}\n")
+    section = section.partition("\n### ")[0]
+
+    for action in command._actions:  # noqa: SLF001
+        if action.option_strings and action.dest != "help" and action.help != argparse.SUPPRESS:
+            assert f"`{action.option_strings[-1]}" in section
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.prog)
 def test_no_command_repeats_a_secret_that_was_put_in_place_of_any_value(
     command: argparse.ArgumentParser,
