@@ -212,8 +212,8 @@ def described(grants: Sequence[Grant]) -> dict[str, Any]:
 def named(principal: str, owner: str) -> str:
     """Return a principal for people, after the owner of its credentials if there is one.
 
-    >>> named("token:3pk3z36v6m9s030dnljz", "bea@example.com")
-    'bea@example.com (token:3pk3z36v6m9s030dnljz)'
+    >>> named("token:3pk3z36v6m9s030dnljz", "bob@example.com")
+    'bob@example.com (token:3pk3z36v6m9s030dnljz)'
     """
     return f"{owner} ({principal})" if owner else principal
 
@@ -255,7 +255,7 @@ class Caller:
 
     Attributes:
         principal: the same in every retry, such as `token:3f9a…`.
-        owner: the person in the credentials' record, such as `bea@example.com`; empty if it names nobody.
+        owner: the person in the credentials' record, such as `bob@example.com`; empty if it names nobody.
             It is unproved and may change between retries, so it is only shown, never compared.
     """
 

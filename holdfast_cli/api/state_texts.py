@@ -70,8 +70,8 @@ def person(principal: str | None, owner: str | None, who: str | None) -> str:
 
     What the client says is in quotes, because it proves nothing. Without both it is the principal.
 
-    >>> person("token:x", "bea@example.com", "bea@desk"), person("token:x", None, "bea@desk")
-    ('bea@example.com', '"bea@desk"')
+    >>> person("token:x", "bob@example.com", "bob@desk"), person("token:x", None, "bob@desk")
+    ('bob@example.com', '"bob@desk"')
     """
     if owner:
         return owner

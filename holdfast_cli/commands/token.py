@@ -55,7 +55,7 @@ locks and versions are shown, unless it is longer than an owner may be.
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
   holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
   holdfast token create --grant writer:'apps/*' --grant outputs:'network/*' --expires 12h
-  holdfast token create --role writer --scope 'apps/*' --owner bea@example.com
+  holdfast token create --role writer --scope 'apps/*' --owner bob@example.com
   holdfast token create --role writer --scope 'apps/*' --from 203.0.113.0/24
   holdfast token create --role maintainer --scope '*' --expires never --json
 """,
@@ -164,7 +164,7 @@ Change a token's description or owner. Its secret, grants and expiry stay: for o
 grants or networks create another token, then revoke this one. Locks and versions
 keep the owner that they were written with. {arguments.needs("read and write")}""",
     """\
-  holdfast token update k2v9x0q7m3c1d8f5a6b4 --owner bea@example.com
+  holdfast token update k2v9x0q7m3c1d8f5a6b4 --owner bob@example.com
   holdfast token update k2v9x0q7m3c1d8f5a6b4 --description 'network pipeline' --json
 """,
     _ID,

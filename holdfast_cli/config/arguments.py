@@ -276,7 +276,7 @@ def owner(*, default: str | None = "") -> Option:
         default=default,
         type=rules.owner,
         metavar="WHO",
-        help="who uses it, as bea@example.com; all who see its locks and versions are shown this, and "
+        help="who uses it, as bob@example.com; all who see its locks and versions are shown this, and "
         "nothing proves it",
     )
     return several(of_owner, renamed("--for", "--owner"))

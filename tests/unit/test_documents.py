@@ -286,6 +286,13 @@ def prose(document: str) -> Iterator[tuple[int, str]]:
             yield number, re.sub(r"<!--.*?-->", "", re.sub(r"\]\([^)]*\)", "]", line))
 
 
+def test_the_people_of_examples_are_ada_and_bob() -> None:
+    texts = "\n".join(text(path) for path in (*BY_HAND, page("reference.md"), DOCS / "openapi.yaml"))
+    people = re.findall(r"\b([a-z]+)@(?:example\.com|laptop|desk|[\w-]*machine)\b", texts)
+
+    assert {*people} == {"ada", "bob"}
+
+
 @pytest.mark.parametrize("path", BY_HAND, ids=lambda path: path.name)
 def test_no_line_is_too_long(path: Path) -> None:
     long = [f"{path.name}:{number}" for number, line in prose(text(path)) if len(line) > LONGEST_LINE]
