@@ -35,11 +35,16 @@ PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {
 
 `publish/<name>.json` has the package's version and hash, as `npm view` prints them; `make upgrade` writes it.
 """
+UNSEARCHED: Final = (API_REFERENCE, "THIRD-PARTY.md")
+"""Pages that the search does not find: routes and licenses would hide the answers to questions."""
+_NOT_SEARCHED: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 _SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 """The address from which the theme would load a script; with the script the search works without a server."""
 
 _LINK: Final = re.compile(r"""(?:\]\(|\b(?:src|srcset)=")(?!https?:|#)([^)#\s"]+)""")
 _TO_OPENAPI: Final = re.compile(r"(\]\([^)\s]*\bopenapi)\.yaml\)")
+_ROW: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
+_CODE: Final = re.compile(r"`[^`]*`")
 _LISTED: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+\.md)\)")
 _FETCHED: Final = re.compile(
     r"""<(?:script|link|img|source|iframe)\b[^>]*\b(?:src|srcset|href)=["']?(?:https?:)?//[^>]*>"""
@@ -105,15 +110,20 @@ def stage(root: Path, folder: Path) -> None:
             if path.is_file():
                 shutil.copyfile(path, copy)
     for copy in pages(folder):
-        text = _TO_OPENAPI.sub(r"\1.md)", copy.read_text(encoding="utf-8"))
+        text = _ROW.sub(_without_escapes, copy.read_text(encoding="utf-8"))
+        text = _TO_OPENAPI.sub(r"\1.md)", text)
         copy.write_text(text, encoding="utf-8")
-    if (notices := folder / "THIRD-PARTY.md").is_file():
-        # Else texts of licenses would be answers of the search.
-        hidden = "---\nsearch:\n  exclude: true\n---\n\n"
-        notices.write_text(hidden + notices.read_text(encoding="utf-8"), encoding="utf-8")
     if (folder / OPENAPI).is_file():
         openapi = (folder / OPENAPI).read_text(encoding="utf-8")
         (folder / API_REFERENCE).write_text(api_reference(openapi), encoding="utf-8")
+    for name in UNSEARCHED:
+        if (copy := folder / name).is_file():
+            copy.write_text(_NOT_SEARCHED + copy.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def _without_escapes(row: re.Match[str]) -> str:
+    """Return a row of a table with `|` in code as the generator reads it. GitHub reads `\\|`."""
+    return _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0])
 
 
 def navigation(index: str) -> str:
