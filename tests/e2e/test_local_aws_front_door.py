@@ -26,6 +26,7 @@ from tests.support.walkthrough import (
     walk_access,
     walk_clients,
     walk_deploying,
+    walk_first_hour,
     walk_moving_in,
     walk_operating,
     walk_readme,
@@ -272,3 +273,9 @@ def test_four_files_outside_of_the_clone_deploy_a_team_that_stores_a_state(
     front_door: FrontDoor, deploying: Path, tmp_path: Path
 ) -> None:
     walk_deploying(front_door, deploying, tmp_path)
+
+
+def test_the_first_hour_prints_what_its_page_says(
+    front_door: FrontDoor, deploying: Path, tmp_path: Path
+) -> None:
+    walk_first_hour(front_door, deploying, tmp_path)

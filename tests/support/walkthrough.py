@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ from holdfast_cdk import places
 from local_aws.deploy import cdk_environment
 from local_aws.server import ROOT
 from local_aws.terraform import terraforms
+from tests.support.deployed import client
 from tests.support.free_port import free_port
 from tests.support.front_door import TIME_LIMIT, FrontDoor
 from tests.support.pages import page
 
+AWS_COMMAND: Final = ROOT / "tests" / "support" / "aws_command.py"
 HEADING: Final = "Try it on this machine"
 UPS: Final = {"make up\n": ["up"], "make up TEAMS=all\n": ["up", "--teams", "all"]}
 ISSUER: Final = "127.0.0.1:4570"
@@ -241,8 +244,40 @@ def walk_deploying(front_door: FrontDoor, installed: Path, folder: Path) -> None
     What comes first is done: the folder `installed` has the programs of the package, and `make up` has
     bootstrapped. `npx aws-cdk@<version>` runs the same version from the clone, for the local AWS.
     """
-    walk = steps("deploying.md", "Deploy the first team")
-    typed = [step for step in walk if " bootstrap " not in step.typed]
+    deployment = _walk_deployment("deploying.md", "Deploy the first team", front_door, installed, folder)
+    written = {path.name for path in deployment.iterdir()}
+    assert written == {"requirements.txt", "cdk.json", "teams.toml", ".gitignore", ".holdfast", "cdk.out"}
+
+
+def walk_first_hour(front_door: FrontDoor, installed: Path, folder: Path) -> None:
+    """Walk through docs/start/first-hour.md as a person with an IAM role; see `walk_deploying`."""
+    iam, sts, sns = (client(front_door.aws, service) for service in ("iam", "sts", "sns"))
+    role = iam.create_role(RoleName="Operator", AssumeRolePolicyDocument="{}")["Role"]
+    keys = sts.assume_role(RoleArn=role["Arn"], RoleSessionName="ada")["Credentials"]
+    environment = {
+        "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": keys["SessionToken"],
+    }
+    _walk_deployment("first-hour.md", "The hour", front_door, installed, folder, environment)
+    assert [each["Endpoint"] for each in sns.list_subscriptions()["Subscriptions"]] == ["ada@example.com"]
+
+
+def _walk_deployment(
+    document: str,
+    heading: str,
+    front_door: FrontDoor,
+    installed: Path,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Path:
+    """Walk through a document that deploys from an empty folder, and return this folder.
+
+    Args:
+        environment: variables of the shell, in place of those of the account's root user.
+    """
+    walk = steps(document, heading)
+    typed = [step for step in walk if " bootstrap" not in step.typed]
     assert len(typed) == len(walk) - 1
     aws = front_door.aws
     cdk_local = ROOT / "node_modules" / ".bin" / "cdklocal"
@@ -262,15 +297,15 @@ exec {cdk_local} "$@" {context} --method direct --require-approval never --no-no
         {},
         folder,
         start=deployment,
-        programs={"npx": npx},
+        programs={"npx": npx, "aws": f'exec {sys.executable} {AWS_COMMAND} "$@"'},
         environment={
             **cdk_environment(aws),
+            **(environment or {}),
             "PATH": f"{folder / 'bin'}:{installed}:{os.environ['PATH']}",
             "HOME": front_door.environment["HOME"],
         },
     )
-    written = {path.name for path in deployment.iterdir()}
-    assert written == {"requirements.txt", "cdk.json", "teams.toml", ".gitignore", ".holdfast", "cdk.out"}
+    return deployment
 
 
 def _walk(

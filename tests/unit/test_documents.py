@@ -174,6 +174,7 @@ def test_the_documents_name_the_version_of_the_cdks_command_that_is_pinned() -> 
     assert {name: set(versions) for name, versions in named.items() if versions} == {
         "README.md": {places.cdk_version()},
         "deploying.md": {places.cdk_version()},
+        "first-hour.md": {places.cdk_version()},
     }
 
 

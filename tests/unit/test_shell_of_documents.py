@@ -16,6 +16,7 @@ import pytest
 from botocore import xform_name
 
 from holdfast_cli.commands.table import parser
+from tests.support.aws_command import RENAMED
 from tests.support.pages import DOCS, ROOT, text
 
 PAGES: Final = sorted(
@@ -113,6 +114,7 @@ def faults_of_aws(words: list[str]) -> Iterator[str]:
         return
     shape = model.operation_model(operations[operation]).input_shape
     members = {f"--{xform_name(name, '-')}" for name in (shape.members if shape else ())}
+    members |= {f"--{name}" for name in RENAMED.get(f"{service} {operation}", {})}
     for option in _options(rest):
         if option not in members | GLOBAL and option.replace("--no-", "--") not in members:
             yield f"{shown}: no option {option}"
