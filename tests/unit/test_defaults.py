@@ -21,7 +21,7 @@ from tests.support.pages import ROOT, text
 from tests.unit.test_documents import BY_HAND
 
 PRODUCT: Final = ("functions", "holdfast_cli", "infra", "local_aws")
-MARKED: Final = re.compile(r"([\d,]*)<!-- ([\w./]+) -->(?: (second|minute|hour|day)s?\b)?")
+MARKED: Final = re.compile(r"([\d,]*)<!-- (?!test_)([\w./]+) -->(?: (second|minute|hour|day)s?\b)?")
 ASSIGNED: Final = re.compile(r"`([a-z_.]+) = ([^`]+?)`[^.]{0,40}\bdefault\b")
 """As in "with `key = "kms"`, the default"."""
 WITHIN: Final = re.compile(r"\bwithin (\d+) seconds\b")
