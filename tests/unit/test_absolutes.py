@@ -1,7 +1,8 @@
 """A sentence that says `no`, `every` or `only` without an exception names the test that shows it.
 
-A comment behind such a word names a test function, as in `no<!-- test_a_stack_has_no_server -->`. A sentence that no test shows is written without the word. What a linked page of others says is left
-out: the page is its source.
+A comment behind such a word names a test function, as in `no<!-- test_a_stack_has_no_server -->`. A
+sentence that no test shows is written without the word. What a linked page of others says is left out: the
+page is its source.
 """
 
 import re
