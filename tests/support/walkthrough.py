@@ -173,7 +173,7 @@ def walk_access(front_door: FrontDoor, folder: Path) -> None:
 
 def walk_clients(front_door: FrontDoor, folder: Path) -> None:
     replaced = {f"{clone}/.local/": f"{front_door.folder}/" for clone in ("$PWD", "$clone")}
-    _walk("clients", front_door, folder, replaced)
+    _walk("tutorial-clients", front_door, folder, replaced)
 
 
 def walk_readme(front_door: FrontDoor, folder: Path) -> None:
@@ -189,7 +189,7 @@ def walk_readme(front_door: FrontDoor, folder: Path) -> None:
 
 
 def walk_operating(front_door: FrontDoor, folder: Path) -> None:
-    _walk("operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
+    _walk("tutorial-operating", front_door, folder, {"$clone/.local/": f"{front_door.folder}/"})
 
 
 def walk_try(front_door: FrontDoor, folder: Path) -> None:

@@ -85,7 +85,7 @@ def test_every_error_has_a_meaning_in_the_table_of_codes() -> None:
 
 
 def test_the_query_for_a_states_versions_leaves_out_those_of_its_lock() -> None:
-    [query] = re.findall(r'--query "(Versions.+)"', text(page("operating.md")))
+    [query] = re.findall(r'--query "(Versions.+)"', text(page("break-glass.md")))
     key = "states/network/prod.tfstate"
     versions = [
         {
