@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.pages import page, text
-from tests.unit.test_documents import BY_HAND, ROOT
+from tests.support.pages import ROOT, page, text
+from tests.unit.test_documents import BY_HAND
 
 PAGES: Final = ("comparison.md",)
 """The pages by which people decide whether to use Holdfast."""
