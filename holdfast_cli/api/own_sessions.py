@@ -39,7 +39,7 @@ _ROTATING: Final = ("_TOKEN", "_SECRET_ACCESS_KEY")
 def check(args: Namespace) -> None:
     """Raise UsageError if the options of `arguments.sign_in` contradict each other."""
     if not args.oidc and (args.id_token_file is not None or args.audience is not None):
-        raise UsageError("--id-token-file and --audience go with --oidc.")
+        raise UsageError("--id-token-file and --audience need --oidc.")
     if args.oidc and args.aws_profile is not None:
         raise UsageError("--aws-profile is for AWS credentials: leave it or --oidc out.")
 

@@ -33,7 +33,8 @@ def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api
     username, password = (environment.get(f"TF_HTTP_{name}", "") for name in ("USERNAME", "PASSWORD"))
     half = ""
     if username or password:
-        half = f" TF_HTTP_{'PASSWORD' if username else 'USERNAME'} is not set, the other one is."
+        missing, found = ("PASSWORD", "USERNAME") if username else ("USERNAME", "PASSWORD")
+        half = f" TF_HTTP_{missing} is not set, but TF_HTTP_{found} is."
     raise UsageError(
         f"There are no credentials for {urlsplit(address).netloc} in the environment: {HOW_TO_SIGN_IN}; or "
         f"{cloud_config.token_variable(cloud_config.hostname(address))}.{half}"

@@ -71,7 +71,7 @@ Show the events of the audit trail about one state, or about all in your scope,
 oldest first. It needs the role auditor or maintainer, and no AWS credentials;
 `holdfast audit` shows the whole trail, and needs them.
 
---follow searches every 5 seconds. It shows each event once, also if it arrives up
+--follow searches every 5 seconds. It shows each event once, even if it arrives up
 to 10 minutes late. It leaves out activity.read, as its own searches are, unless
 --event names it.""",
     """\

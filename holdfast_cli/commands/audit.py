@@ -212,7 +212,7 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
     from holdfast_cli.bucket import audit
 
     if search.fields or args.writes or args.limit or args.follow:
-        raise UsageError("--gaps compares all events of a time: only --since and --until go with it.")
+        raise UsageError("--gaps compares all events of a time: it accepts only --since and --until.")
     until = search.until or log.now() - audit.LATEST
     events = log.read(replace(search, until=until), output.Progress()).values()
     found = audit.gaps(events)

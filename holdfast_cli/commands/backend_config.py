@@ -70,7 +70,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.read_only and (args.cloud or args.remote):
         raise UsageError("Only the http backend can leave the lock out: leave --read-only out.")
     if args.tags and not args.cloud:
-        raise UsageError("--tags goes with --cloud.")
+        raise UsageError("--tags needs --cloud.")
     chosen = settings.resolve(args)
     address = chosen.address
     if address is None:

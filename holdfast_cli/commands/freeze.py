@@ -379,7 +379,7 @@ def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outc
     if left:
         where = output.some([outcome.name for outcome in left], 5)
         raise CommandError(
-            f"It is not done for {len(left)} of {len(outcomes)} states ({where}): see above. The command can "
+            f"It failed for {len(left)} of {len(outcomes)} states ({where}): see above. The command can "
             "be repeated."
         )
 

@@ -148,7 +148,7 @@ def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
     granted = [_ROLES[grant.role] for grant in who.grants or () if grant.role in _ROLES]
     if granted and not any(allowed(role).issuperset(actions) for role in granted):
         enough = next(role for role in Role if allowed(role).issuperset(actions))
-        raise CommandError(f"This needs the role '{enough}', which {who.principal} has for no state.")
+        raise CommandError(f"This needs the role '{enough}', which {who.principal} does not have.")
     return NewPlace(api)
 
 
@@ -261,7 +261,7 @@ import reopen` undoes it. Needs the role reader.""",
 def _close(args: argparse.Namespace, run: Run) -> None:
     stopped, not_stopped = run.source.stopped_by_lock()
     if args.bucket_policy and not run.source.can_refuse_writes:
-        raise UsageError("--bucket-policy goes with s3:// alone: no other source has a bucket.")
+        raise UsageError("--bucket-policy needs an s3:// source: no other source has a bucket.")
     if not stopped:
         raise CommandError(f"This source cannot be closed. A lock would not stop {not_stopped}.")
     outcomes = closing.close(run, refuse_writes=args.bucket_policy)

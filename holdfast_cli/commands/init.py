@@ -16,8 +16,8 @@ COMMAND = Command()
 Write the four files with which teams are deployed to AWS, and say what to type then:
 requirements.txt with this version of Holdfast, cdk.json, teams.toml and .gitignore.
 
-Nothing that is in the folder changes: a .gitignore stays as it is, and where one of
-the other files is, nothing is written.""",
+Existing files do not change. An existing .gitignore stays as it is. If one of the
+other files exists, the command writes nothing.""",
     """\
   holdfast init payments
   holdfast init payments platform

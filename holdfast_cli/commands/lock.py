@@ -151,7 +151,7 @@ def _show(args: argparse.Namespace) -> None:
     "remove the lock of a killed client",
     """\
 Remove exactly the lock that is named. Another lock that somebody has acquired
-since stays, also if it has the same ID. A client that still works under the removed
+since stays, even if it has the same ID. A client that still works under the removed
 lock cannot write any more. Without an ID this shows the lock and asks. Another's lock
 needs the role maintainer, your own the role writer, unless the team forbids it. A
 freeze is not removed: `holdfast state unfreeze` does that.""",

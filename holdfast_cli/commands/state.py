@@ -408,11 +408,11 @@ role reader; the role outputs gets it reduced to its outputs.
     ),
     option("--output", type=Path, metavar="FILE", help="a new file, which only its owner can read"),
     arguments.API,
-    arguments.as_json("one JSON object about what was written; goes with --output"),
+    arguments.as_json("one JSON object about what was written; needs --output"),
 )
 def _get(args: argparse.Namespace) -> None:
     if args.json and args.output is None:
-        raise UsageError("Without --output the content itself is printed: --json goes with --output.")
+        raise UsageError("Without --output the content itself is printed: --json needs --output.")
     if args.output is not None and os.path.lexists(args.output):
         raise CommandError(f"{args.output} is there already: remove it, or name another file.")
 

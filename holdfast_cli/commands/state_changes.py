@@ -203,8 +203,8 @@ def _undelete(args: argparse.Namespace) -> None:
     "declare",
     "declare the name of a new state",
     """\
-Declare a name, for a team that takes no names of new states which nobody has
-declared. No state is written: the first apply does that. Needs the role writer.""",
+Declare the name of a new state, for a team that refuses undeclared names.
+No state is written: the first apply does that. Needs the role writer.""",
     """\
   holdfast state declare network/staging
   holdfast state declare network/staging --json

@@ -32,7 +32,7 @@ COMMAND = Command()
 def _prefix(value: str) -> str:
     found = rules.beginning(value)
     if found.pattern is not None:
-        raise argparse.ArgumentTypeError(f"{value!r} is a pattern; name the beginning alone")
+        raise argparse.ArgumentTypeError(f"{value!r} is a pattern; write only the beginning of the names")
     return found.prefix
 
 
@@ -88,7 +88,7 @@ in states that an older client wrote.
 )
 def _resources(args: argparse.Namespace) -> None:
     if args.resource is None and (args.show_values or args.version):
-        raise UsageError("--show-values and --version go with the ADDRESS of a resource.")
+        raise UsageError("--show-values and --version need the ADDRESS of a resource.")
     if args.resource is not None and (args.type is not None or args.module is not None):
         raise UsageError("--type and --module select from the list: leave them or the ADDRESS out.")
     if args.resource is None:

@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "import": (_MOVE, "move many states in from another backend"),
     "token": (_OPERATE, "create, show, update, rotate and revoke access tokens"),
     "trust": (_OPERATE, "let CI jobs and people sign in without a stored secret"),
-    "watch": (_OPERATE, "show what needs somebody, and enable the hourly probe"),
+    "watch": (_OPERATE, "show what needs attention, and enable the hourly probe"),
     "audit": (_OPERATE, "show the events of the team's audit log"),
     "recover": (_OPERATE, "use the replica of a state bucket in another region"),
 }

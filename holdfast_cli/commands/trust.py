@@ -295,7 +295,7 @@ def _new(args: argparse.Namespace) -> "Trust":
             audience = _API_ADDRESS if args.audience is None else args.audience
             return trust.new_oidc(args.name, issuer=args.issuer, audience=audience, claims=claims, **common)
         if claims or args.audience is not None:
-            raise UsageError("--claim and --audience go with --issuer: an AWS role has neither.")
+            raise UsageError("--claim and --audience need --issuer: an AWS role has neither.")
         return trust.new_aws(args.name, aws_role=args.aws_role, **common)
     except ValueError as error:
         raise UsageError(f"The trust record is not valid: {error}.") from error

@@ -32,7 +32,7 @@ COMMAND = Command(
 
 @COMMAND.add(
     "status",
-    "show what needs somebody now",
+    "show what needs attention now",
     f"""\
 Show old locks, large states and ending tokens, as the function finds them, but
 make no probe. The exit code is 1 where something must be done.

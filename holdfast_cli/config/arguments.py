@@ -40,7 +40,7 @@ REGION: Final = option(
     "--region",
     type=rules.region,
     metavar="REGION",
-    help="of AWS; default: AWS_REGION, else the profile's, else the one of the AWS profile",
+    help="of AWS; default: AWS_REGION, else the profile's, else the region of the AWS profile",
 )
 TEAM: Final = several(_TEAM, PROFILE, REGION)
 """Options that name a team, a profile and a region."""
@@ -219,7 +219,7 @@ def changed_grants(args: argparse.Namespace) -> "Change":
 
 def _check_scope(args: argparse.Namespace) -> None:
     if args.grant and args.scope:
-        raise UsageError(f"--scope goes with --role: add `--grant {args.grant[0].role}:PATTERN` instead.")
+        raise UsageError(f"--scope needs --role: add `--grant {args.grant[0].role}:PATTERN` instead.")
 
 
 ANYWHERE: Final = "anywhere"

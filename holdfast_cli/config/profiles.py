@@ -156,7 +156,9 @@ def _write(file: Path, content: str, meant: Profiles, name: str) -> None:
     except UsageError:
         is_as_meant = False
     if not is_as_meant:  # it has inline tables, dotted keys or strings of several lines
-        raise CommandError(f"{file} is written in a way that cannot be changed here: edit it by hand.")
+        raise CommandError(
+            f"This command cannot change {file}, because of how it is written: edit it by hand."
+        )
     target = Path(os.path.realpath(file))  # the target of a link
     if target.exists() and not target.is_file():  # such as /dev/null
         raise CommandError(f"{file} is not a regular file. Nothing was changed.")

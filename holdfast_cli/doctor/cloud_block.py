@@ -147,7 +147,7 @@ def base(where: Settings, written: str | None) -> Generator[Finding, None, str |
             return state_access.shown(stack.api_address(where))
         if written is not None:
             return state_access.shown(backend_config.check_address(written))
-        yield note("api", "Not checked: nothing tells the API's address.", "Name it with --address.")
+        yield note("api", "Not checked: the API's address is not known.", "Name it with --address.")
     except CommandError as error:
         yield problem("api", str(error), "Name the API with --address.")
     except ValueError as error:

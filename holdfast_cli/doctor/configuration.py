@@ -145,7 +145,7 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
     elif not blocks:
         yield problem(
             "backend",
-            f"No file in this folder has a backend, and {found.file} notes one.",
+            f"No file in this folder has a backend, but {found.file} has one from an earlier init.",
             "Run the command in the configuration's folder, or write the block again.",
         )
     elif len(files := [str(block.file) for block in blocks if not block.overrides]) > 1:

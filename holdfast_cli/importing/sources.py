@@ -40,7 +40,7 @@ def kind(settings: Settings) -> Kind:
             "kind of source. States in files move with `terraform init -migrate-state`."
         )
     if len(settings.addresses) > 1 and found != "http":
-        raise CommandError("Several addresses go with https:// alone: write a plan for each.")
+        raise CommandError("Only https:// sources can share a plan. Write one plan for each other source.")
     return found
 
 

@@ -347,7 +347,7 @@ def test_a_trailing_slash_of_the_address_is_dropped() -> None:
 
 OPTIONS = {
     "leave --read-only out": ["--cloud --read-only", "--remote --read-only", "--outputs --read-only"],
-    "--tags goes with --cloud": ["--remote --tags a", "--tags a"],
+    "--tags needs --cloud": ["--remote --tags a", "--tags a"],
     "not a valid list of tags": ["--cloud --tags ''", "--cloud --tags a,,b", "--cloud --tags 'a b'"],
     "not allowed with": [
         *("--env --tfbackend", "--env --outputs", "--tfbackend --outputs", "--cloud --env"),

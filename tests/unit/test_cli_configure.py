@@ -124,7 +124,7 @@ def test_a_profile_in_another_form_is_to_be_edited_by_hand(
 
     assert holdfast("configure", "--profile", "b", "--team", "y") == 1
 
-    line = f"holdfast: {file} is written in a way that cannot be changed here: edit it by hand.\n"
+    line = f"holdfast: This command cannot change {file}, because of how it is written: edit it by hand.\n"
     assert capsys.readouterr() == ("", line)
     assert file.read_bytes() == before
 

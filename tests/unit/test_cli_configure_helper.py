@@ -161,7 +161,7 @@ def test_the_only_file_that_terraform_reads_is_left_to_its_owner(
             {"HOLDFAST_CONFIG_FILE": os.devnull, "HOLDFAST_ADDRESS": "http://a.b"},
             "configure --address URL",
         ),
-        (["--audience", "x"], {}, "go with --oidc"),
+        (["--audience", "x"], {}, "need --oidc"),
         (["--duration", "1m"], {}, "5m to 12h"),
         ([], {"HOME": "", "HOLDFAST_ADDRESS": "https://a.b"}, "HOME is not set"),
     ],

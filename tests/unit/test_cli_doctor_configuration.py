@@ -306,7 +306,7 @@ def test_without_the_address_of_an_api_it_says_that_it_was_not_asked(stub: ApiSt
 
     done = doctor()
 
-    assert "nothing tells the API's address" in done.text("api")
+    assert "the API's address is not known" in done.text("api")
     assert stub.asked == []
     Path("main.tf").write_text(hcl({"address": f"https://me@api.example.com/states/{STATE}"}))
     assert "The API is not known: the address must hold no credentials" in doctor().text("api")
@@ -739,7 +739,7 @@ def test_the_api_of_a_cloud_block_is_that_of_its_host_name(cloud_stub: ApiStub) 
 
     assert done.problems() == []
     assert done.text("api") == "https://api.example.com "
-    assert "nothing tells the API's address" in unknown.text("api")
+    assert "the API's address is not known" in unknown.text("api")
     assert cloud_stub.asked == []
 
 

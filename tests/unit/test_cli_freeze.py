@@ -255,7 +255,7 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     assert second.startswith("network/prod is frozen until")
     assert third.startswith("network/us/a is frozen until")
     assert pattern.endswith("but the freeze does not hold yet: see above.")
-    assert "not done for 1 of 3 states (network/eu)" in done.stderr
+    assert "failed for 1 of 3 states (network/eu)" in done.stderr
     assert "can be repeated" in done.stderr
 
     stub.reply(left, LOCKED, of_lock(lock()))

@@ -102,7 +102,7 @@ def test_the_program_replaces_the_command_and_gets_its_signals_and_its_input(
         (["terraform", "apply", "-auto-approve"], 2, "no option -auto-approve. Type -- before the program."),
         ([], 2, "the following arguments are required: COMMAND"),
         (["--oidc", "--aws-profile", "x", "--", "true"], 2, "leave it or --oidc out"),
-        (["--audience", "x", "--", "true"], 2, "go with --oidc"),
+        (["--audience", "x", "--", "true"], 2, "need --oidc"),
         (["--address", "http://192.0.2.1", "--", "true"], 2, "https:// only"),
     ],
 )

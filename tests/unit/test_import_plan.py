@@ -301,5 +301,5 @@ def test_a_role_that_is_not_enough_is_said_once_and_before_any_state_is_read(
     assert main(["import", "run", str(tmp_path / "move.toml"), "--address", stub.address]) == 1
 
     said = capsys.readouterr()
-    assert said.err == "holdfast: This needs the role 'writer', which token:ada has for no state.\n"
+    assert said.err == "holdfast: This needs the role 'writer', which token:ada does not have.\n"
     assert [asked.path for asked in stub.asked] == ["/manage/v1/whoami"]

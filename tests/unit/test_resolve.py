@@ -138,7 +138,7 @@ def test_of_versions_with_one_content_a_serial_means_the_newest_that_counts(
     ("reference", "kind", "said"),
     [
         ("@14", InvalidRequest, (
-            "versions with the serial 14 and not one content",
+            "versions with the serial 14 and different contents",
             "version v-14b, serial 14, of 2026-11-20 14:30:00 UTC, never acknowledged; version v-14, "
             "serial 14, of 2026-11-20 14:00:00 UTC. Name",
         )),

@@ -190,7 +190,7 @@ def rotate(
     if status != "active":
         raise ValueError(f"the token {token.id} is {status}; create a new one")
     if keep < timedelta(0):
-        raise ValueError("an old secret cannot be kept for less than no time")
+        raise ValueError("an old secret cannot be kept for a negative time")
     secret = new_secret()
     expires = _end(expires, now)
     until = whole_seconds(now) + keep

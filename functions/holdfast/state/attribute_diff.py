@@ -15,7 +15,7 @@ from holdfast.state.tracked import Tracked
 
 INSTEAD_FILES: Final = "Save both with 'holdfast state get STATE --version ID' and compare the files."
 """Advice if two versions are too large to be compared."""
-INSTEAD: Final = f"{INSTEAD_FILES} Without values, or between closer versions, less differs."
+INSTEAD: Final = f"{INSTEAD_FILES} A comparison without values, or of closer versions, is smaller."
 """Advice if the difference of two versions is too large."""
 
 _TELLING_TEXT: Final = 4

@@ -213,7 +213,7 @@ def _compare(search: _Search, match: Match, serial: int) -> None:
     before = search.candidate
     if before and (not match.sha256 or before.sha256 != match.sha256):
         raise InvalidRequest(
-            f"The state {search.name} has several versions with the serial {serial} and not one content: "
+            f"The state {search.name} has several versions with the serial {serial} and different contents: "
             f"{before}; {match}. Name one by its ID."
         )
     # All candidates have the same bytes. Prefer an acknowledged one.
