@@ -133,7 +133,7 @@ def test_a_mistake_in_one_state_leaves_the_others(
     ("addresses", "options", "said"),
     [
         (("ftp://old",), {}, "begins with s3://"),
-        (("s3://a", "s3://b"), {}, "write a plan for each"),
+        (("s3://a", "s3://b"), {}, "Write one plan for each"),
         (("s3://a", "https://b"), {}, "a plan has one kind of source"),
         (("s3://a",), {"lock_method": "POST"}, "takes no option --lock-method"),
         (("gitlab://a/b",), {"region": "eu-central-1"}, "it takes none"),
