@@ -113,7 +113,9 @@ def of_event(team: str, event: Mapping[str, object], *, others: int = 0, is_full
     if others:
         notes.append(f"And {others} others of the same kind and principal since the message before.")
     if is_full:
-        notes.append("In this hour most of those that follow get no message: they are counted.")
+        notes.append(
+            "Most further events of this hour get no message of their own. A later message counts them."
+        )
     which = state if state and not notes else f"--event {name}"
     return message(team, name, fields, f"holdfast audit --team {team} {which}", " ".join(notes))
 

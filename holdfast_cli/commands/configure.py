@@ -128,7 +128,7 @@ def _list(args: argparse.Namespace) -> None:
 @COMMAND.add(
     "remove",
     "remove a profile, or some of its settings",
-    "Remove a profile; or, if settings are named, only these of it.",
+    "Remove a profile. With the names of settings, remove only these settings of the profile.",
     """\
   holdfast configure remove staging
   holdfast configure remove staging region

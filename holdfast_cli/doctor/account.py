@@ -343,7 +343,7 @@ class _At:
             do = "Import it as docs/operate/removing.md says, or choose another name for the team."
         else:
             if _outputs(found).get(names.BUCKET_NAME) == name:
-                yield Level.OK, f"The bucket {name} is that of the stack {stack}."
+                yield Level.OK, f"The bucket {name} belongs to the stack {stack}."
                 return
             which = f"the stack {stack}, which is {found['StackStatus']}, does not have it"
             do = (

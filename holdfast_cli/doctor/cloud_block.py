@@ -213,8 +213,8 @@ def _credentials(used: _Configuration, token: Value | None, block: Block) -> Ite
     elif used.hostname is not None:
         yield note(
             "credentials",
-            f"{cloud_config.token_variable(used.hostname.text)} is not set. Whether the CLI configuration "
-            "has a token was not looked at, so the API was not tried with one.",
+            f"{cloud_config.token_variable(used.hostname.text)} is not set. This command did not "
+            "look for a token in the CLI configuration, so it did not try the API with a token.",
             "Export what `holdfast token create` or `holdfast login` prints; or run `holdfast configure "
             "helper`.",
         )

@@ -291,9 +291,13 @@ def test_a_version_of_more_values_than_are_parsed_is_refused(bucket: Bucket) -> 
     [
         ({str(number): {} for number in range(19)}, 19, 200),
         ({"a": {"value": "," * 200}}, 0, 200),
-        ({"a": {"value": list(range(160))}}, 0, "values or more; one of at most 300"),
-        ({str(number): {} for number in range(21)}, 0, "21 outputs or more; one of at most 20"),
-        ({}, 21, "21 instances or more; one of at most 20"),
+        ({"a": {"value": list(range(160))}}, 0, "values, and this request reads at most 300"),
+        (
+            {str(number): {} for number in range(21)},
+            0,
+            "at least 21 outputs, and this request reads at most 20",
+        ),
+        ({}, 21, "at least 21 instances, and this request reads at most 20"),
     ],
 )
 def test_two_versions_of_too_many_values_together_or_too_many_outputs_or_instances_are_refused(

@@ -52,7 +52,7 @@ def test_a_message_says_what_was_left_out_before_it_and_that_more_will_be() -> N
 
     assert told.body.splitlines()[-3:] == [
         "And 290 others of the same kind and principal since the message before. "
-        "In this hour most of those that follow get no message: they are counted.",
+        "Most further events of this hour get no message of their own. A later message counts them.",
         "",
         "More: holdfast audit --team payments --event lock.force_unlocked",
     ]

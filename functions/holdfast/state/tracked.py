@@ -176,8 +176,8 @@ def _check_objects(count: int) -> None:
 
 def _too_large(count: int, things: str, most: int) -> TooLarge:
     return TooLarge(
-        f"The state has {count:,} {things} or more; one of at most {most:,} is read here. Save it with "
-        "'holdfast state get', and read it there."
+        f"The state has at least {count:,} {things}, and this request reads at most {most:,}. Save the state "
+        "with 'holdfast state get', and look at the file."
     )
 
 
