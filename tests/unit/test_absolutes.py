@@ -14,7 +14,7 @@ import pytest
 from tests.support.pages import ROOT, page, text
 from tests.unit.test_documents import BY_HAND
 
-PAGES: Final = ("comparison.md",)
+PAGES: Final = ("comparison.md", "README.md")
 """The pages by which people decide whether to use Holdfast."""
 ABSOLUTE: Final = re.compile(
     r"\b(?:no|none|never|every|only|all|always)\b(?!<!-- test_\w+ -->)", re.IGNORECASE
