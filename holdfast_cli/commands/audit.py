@@ -283,8 +283,11 @@ def _joined(cells: Iterable[str]) -> str:
 def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Namespace) -> str:
     """Return events of the audit trail as a table, with their ages; brief unless --long is given."""
     if output.is_brief(long=args.long):
-        rows = [[_age(event, now), *_brief(event)] for event in events]
-        return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), rows)
+        brief = [[_age(event, now), *_brief(event)] for event in events]
+        if args.state is None:
+            return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief)
+        without_state = [[age, event, who, detail] for age, event, who, _, detail in brief]
+        return output.flowing(("AGE", "EVENT", "WHO", "DETAIL"), without_state)
     rows = [_cells(event, now) for event in events]
     headings = ("TIME", "EVENT", "PRINCIPAL", "STATE", "DETAILS")
     return output.table(headings, rows)

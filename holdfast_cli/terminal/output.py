@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import Final, Self, TextIO
 
 from holdfast import timestamp
@@ -25,8 +25,8 @@ _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
 """The space between two columns."""
-_PADDED = 2 / 3
-"""The part of a terminal's width that the padded columns of `flowing` take at most, if not all fit."""
+_PART = 3
+"""A cell is too long for its column in `flowing` if it takes more than a third of the terminal's width."""
 _WORD = re.compile(r"\(?(?:\bin )?\b\d+ (?:d|h|min|s)\b(?: ago\b)?[),.:;]*|(?:[^\s`]|`[^`]*`|`)+")
 """A part of a text in which no line breaks: an age, and a command in backquotes, to be copied as a whole."""
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -306,22 +306,46 @@ def table(
 def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table for a terminal in which a row takes one line, if it fits itself.
 
-    If the table is wider than the terminal, only its first columns are padded: each row then has its other
-    cells behind them.
+    All columns but the last are padded. A cell that is too long for its column changes its own row alone:
+    what is behind it is not padded there.
     """
     from rich.cells import cell_len, set_cell_size
 
     texts = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
-    room = _columns(sys.stdout)
-    padded = len(widths)
-    if _total(widths) > room:
-        padded = sum(_total(widths[: end + 1]) <= room * _PADDED for end in range(len(widths)))
+    widths = _flowing_widths([[cell_len(cell) for cell in row] for row in texts], _columns(sys.stdout))
     laid = []
     for cells in texts:
-        first = [set_cell_size(cell, width) for cell, width in zip(cells[:padded], widths, strict=False)]
-        laid.append(wrapped(_GAP.join([*first, *cells[padded:]]).rstrip(), hanging=widths[0] + len(_GAP)))
+        fitting = zip(cells, widths, strict=False)
+        padded = [set_cell_size(cell, width) for cell, width in takewhile(_fits, fitting)]
+        line = _GAP.join([*padded, *cells[len(padded) :]]).rstrip()
+        laid.append(wrapped(line, hanging=widths[0] + len(_GAP)))
     return "\n".join(laid)
+
+
+def _fits(cell: tuple[str, int]) -> bool:
+    from rich.cells import cell_len
+
+    text, width = cell
+    return cell_len(text) <= width
+
+
+def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
+    """Return the widths of all columns but the last, from those of all cells; the first line is the headings.
+
+    A column is as wide as its widest cell that leaves room for the headings of the columns behind it; the
+    one before the last leaves room for a usual cell of the last column.
+    """
+    headings, *_ = lines
+    *columns, last = zip(*lines, strict=True)
+    if _total([*map(max, columns), max(last)]) <= room:
+        return [max(column) for column in columns]
+    widths: list[int] = []
+    for number, column in enumerate(columns):
+        is_before_last = number == len(columns) - 1
+        behind = [min(max(last), _NARROWEST)] if is_before_last else headings[number + 1 :]
+        most = min(room - _total([*widths, 0, *behind]), room // _PART)
+        widths.append(max([headings[number], *(cell for cell in column if cell <= most)]))
+    return widths
 
 
 def _cell(cell: str | Sequence[str] | None, comma: str) -> str:

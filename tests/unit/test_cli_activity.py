@@ -141,6 +141,11 @@ def test_a_terminal_gets_a_line_an_event_and_a_pipe_or_long_gets_all_fields(
         ["AGE", "EVENT", "WHO", "STATE", "DETAIL"],
         ["9", "min", "state.written", "ada", "network/prod", "-"],
     ]
+    assert shown("network/prod") == [
+        ["AGE", "EVENT", "WHO", "DETAIL"],
+        ["9", "min", "state.written", "ada", "-"],
+    ]
+    assert "network/prod" in run(stub, "activity", "network/prod", "--writes").stdout
     piped = run(stub, "activity", "--writes").stdout
     assert "(9 min ago)" in piped
     assert "role=writer" in piped

@@ -263,8 +263,8 @@ AGE    EVENT            WHO              STATE              DETAIL
 AGE    EVENT            WHO              STATE  DETAIL
 5 min  state.written    bea@example.com  payments/api/prod
        serial 14
-9 d    session.created  ada              -  network
-9 d    lock.broken      ada              a/b  runner was
+9 d    session.created  ada              -      network
+9 d    lock.broken      ada              a/b    runner was
        killed""",
         ),
     ],
@@ -276,6 +276,35 @@ def test_a_row_takes_one_line_if_it_fits_itself(
     monkeypatch.setattr(sys, "stdout", Terminal())
 
     assert output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), EVENTS) == laid
+
+
+@pytest.mark.parametrize("length", [30, 110])
+@pytest.mark.parametrize("column", [2, 3])
+def test_a_cell_that_is_too_long_changes_its_own_row_alone(
+    monkeypatch: pytest.MonkeyPatch, length: int, column: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    headings = ("AGE", "EVENT", "WHO", "STATE", "DETAIL")
+    long = list(EVENTS[0])
+    long[column] = length * "x"
+
+    without = output.flowing(headings, EVENTS).splitlines()
+    heading, *others = output.flowing(headings, [*EVENTS, long]).splitlines()
+
+    assert [heading, *others[: len(EVENTS)]] == without
+    assert len(others) - len(EVENTS) <= (2 if length < 80 else 3)
+    assert long[column] in " ".join(others[len(EVENTS) :]).split()
+
+
+def test_names_of_usual_length_are_padded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    rows = [("5 min", "state.written", "ada", name, "serial 14") for name in (26 * "x", "a/b")]
+
+    heading, *lines = output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), rows).splitlines()
+
+    assert {line.index("serial 14") for line in lines} == {heading.index("DETAIL")}
 
 
 def test_an_age_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
