@@ -47,6 +47,7 @@ class Route(NamedTuple, Generic[_R]):
         event: the audit event, unless the handler returns another; None if the function logs no event.
         needs: the least permission for a request, checked before the handler runs; the library checks again.
         query: the allowed parameters of the query, separated by spaces.
+        wanted: what a refusal names instead of `needs`, if the handler does more for callers who may do more.
     """
 
     path: str
@@ -55,6 +56,7 @@ class Route(NamedTuple, Generic[_R]):
     event: "Event | None"
     needs: "Action | Anyone"
     query: str = ""
+    wanted: "Action | None" = None
 
     def check(self, caller: "Caller", name: "StateName | None") -> None:
         """Raise `NotAllowed` unless a grant covers the route's needs; without a name, for some state."""
@@ -62,8 +64,8 @@ class Route(NamedTuple, Generic[_R]):
             return
         if name is None:
             caller.require_somewhere(self.needs)
-        else:
-            caller.require(self.needs, name)
+        elif not caller.may(self.needs, name):
+            caller.require(self.wanted or self.needs, name)
 
 
 class Target(NamedTuple):

@@ -97,6 +97,7 @@ _ROUTES: Final = [
         Event.STATE_READ,
         needs=Action.READ_OUTPUTS,
         query="version",
+        wanted=Action.READ,
     ),
     Route(
         "/diff/{name+}",

@@ -32,6 +32,7 @@ from tests.support.work import work
 
 BUCKET = "holdfast-management-reading"
 ELSEWHERE = Caller("token:elsewhere", (Grant(Role.MAINTAINER, ("billing/*",)),), "the billing team")
+AUDITOR = Caller("token:auditor", (Grant(Role.AUDITOR, ("*",)),))
 BEA = replace(ADA, owner="bea@example.com")
 
 
@@ -305,6 +306,16 @@ def test_content_is_the_bytes_of_the_version_that_is_named_or_of_the_current_one
         assert api.refused(f"{path}/network/prod", version="x" * 201)[:2] == (400, "invalid_request")
         assert api.refused(f"{path}/network/prod", version="@1")[:2] == (400, "invalid_request")
         assert api.refused(f"{path}/billing/prod", version=old)[:2] == (404, "no_such_version")
+
+
+def test_who_may_read_neither_the_state_nor_its_outputs_is_told_the_role_for_the_state(api: Api) -> None:
+    api.write(tracked(1))
+
+    status, code, message = api.refused("content/network/prod", AUDITOR)
+
+    assert (status, code) == (403, "not_allowed")
+    assert "does not allow to read; use a token with the role 'reader'." in message
+    assert api.refused("content/network/prod", ELSEWHERE)[:2] == (403, "not_allowed")
 
 
 def test_who_reads_only_outputs_gets_those_of_any_version(api: Api) -> None:
