@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _FOLDED_FROM = 6
 """How many lines about its hits a state has at most on a terminal: the last line counts the others."""
+_USUAL_HOST = "registry.terraform.io/"
+"""The beginning of a provider's address that a terminal leaves out, as configurations do."""
 _WHY = {
     "too_large": "too large",
     "encrypted": "encrypted by its client",
@@ -154,7 +156,15 @@ def _list(api: "Api", args: argparse.Namespace) -> None:
     if args.json:
         output.write_json([resource.raw for resource in found])
     elif found:
-        rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
+        if output.is_brief(long=False):
+            found.sort(key=lambda resource: (resource.module or "", resource.type or "", resource.address))
+            providers = [resource.provider.removeprefix(_USUAL_HOST) for resource in found]
+        else:
+            providers = [resource.provider for resource in found]
+        rows = [
+            [resource.address, provider, _note(resource)]
+            for resource, provider in zip(found, providers, strict=True)
+        ]
         output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
     else:
         output.write(output.wrapped(f"The state {args.state} has none of these resources."))

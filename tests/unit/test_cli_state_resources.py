@@ -72,6 +72,26 @@ def test_resources_are_a_table_over_all_pages(stub: ApiStub) -> None:
     ]
 
 
+def test_a_terminal_lists_resources_by_module_and_type_with_short_providers(stub: ApiStub) -> None:
+    usual = "registry.terraform.io/hashicorp/aws"
+    bucket = resource("aws_s3_bucket.a", type="aws_s3_bucket", provider=usual)
+    stub.reply(listed(DB, bucket, WEB))
+    plain = environment(stub, TERM="dumb")
+
+    shown = terminal.run([HOLDFAST, "state", "resources", NAME], plain, columns=200).splitlines()
+
+    assert [line.split()[:2] for line in shown[1:]] == [
+        [WEB["address"], "registry.example/hashicorp/aws"],
+        [bucket["address"], "hashicorp/aws"],
+        [DB["address"], "registry.example/hashicorp/aws"],
+    ]
+    stub.reply(listed(DB, bucket, WEB))
+    _, *piped = output(stub, "state", "resources", NAME).splitlines()
+    assert [line.split()[:2] for line in piped] == [
+        [one["address"], one["provider"]] for one in (DB, bucket, WEB)
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
