@@ -126,7 +126,10 @@ def _list(args: argparse.Namespace) -> None:
     else:
         hidden = len(listing.tokens)
         other = f"; {hidden} expired or revoked: --all shows them" if hidden else ""
-        text = output.wrapped(f"The team {found.team} has no valid tokens{other}.")
+        text = output.wrapped(
+            f"The team {found.team} has no valid tokens{other}. `holdfast token create --help` shows how to "
+            "create one."
+        )
     output.write_list(text, listing.unreadable)
 
 
@@ -371,7 +374,11 @@ def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:
 
 
 def _table(shown: "list[Token]", now: datetime, *, brief: bool) -> str:
-    """Return the tokens as a table. If it is brief, it lacks a column that says nothing of any of them."""
+    """Return the tokens as a table.
+
+    If it is brief, it lacks a column that says nothing of any of them, a role stands only once, and the
+    columns that people look for come first.
+    """
     moment = output.ago if brief else output.word
     columns: dict[str, Sequence[str | Sequence[str]]] = {
         "ID": [token.id for token in shown],
@@ -391,5 +398,9 @@ def _table(shown: "list[Token]", now: datetime, *, brief: bool) -> str:
         left_out |= {name for name, cells in columns.items() if not any(cells)}
         if set(columns["STATUS"]) == {"active"}:
             left_out.add("STATUS")
+        left_out |= {"ROLE", "SCOPE"}
+        id_, *others = columns.items()
+        grants = [granted.typed(token.grants) for token in shown]
+        columns = dict([id_, ("OWNER", columns["OWNER"]), ("GRANTS", grants), *others])
     names = [name for name in columns if name not in left_out]
     return output.table(names, list(zip(*(columns[name] for name in names), strict=True)))

@@ -19,10 +19,15 @@ def text(grants: Iterable[Grant]) -> str:
     return "; ".join(f"{grant.role} of {', '.join(grant.scope)}" for grant in grants)
 
 
+def typed(grants: Iterable[Grant]) -> list[str]:
+    """Return what is granted in the form of --grant, one text for each pattern."""
+    return [f"{grant.role}:{pattern}" for grant in grants for pattern in grant.scope]
+
+
 def cells(grants: Sequence[Grant]) -> tuple[list[str], list[str]]:
     """Return the roles, and the patterns; those of several grants have the form of --grant."""
     many = len(grants) > 1
-    patterns = [f"{grant.role}:{one}" if many else one for grant in grants for one in grant.scope]
+    patterns = typed(grants) if many else [one for grant in grants for one in grant.scope]
     return [str(grant.role) for grant in grants], patterns
 
 

@@ -6,6 +6,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -94,8 +95,25 @@ def test_a_brief_list_has_no_column_that_says_nothing(changed: dict[str, Any], c
     brief, long = (_table(shown, NOW, brief=is_brief).splitlines()[0].split() for is_brief in (True, False))
 
     every = ["ID", "ROLE", "SCOPE", "EXPIRES", "STATUS", "OWNER", "FROM", "DESCRIPTION"]
-    assert brief == [name for name in every if name in ("ID", "ROLE", "SCOPE", "EXPIRES", *columns)]
+    first = ["ID", "OWNER", "GRANTS"]
+    behind = [name for name in every if name not in ("ID", "OWNER", "ROLE", "SCOPE")]
+    assert brief == [name for name in (*first, *behind) if name in ("ID", "GRANTS", "EXPIRES", *columns)]
     assert long == [name for name in every if name != "FROM" or "FROM" in columns]
+
+
+def test_a_token_with_several_grants_leaves_the_columns_of_the_others_in_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", terminal.Terminal())
+    one = Token("k2v9x0q7m3c1d8f5a6b4", "", EXAMPLE["grants"], "", NOW, "x", owner="bea@example.com")
+    several = (Grant(Role.WRITER, ("apps/*", "shared")), Grant(Role.OUTPUTS, ("network/*",)))
+
+    alone = _table([one], NOW, brief=True).splitlines()
+    heading, row, *_ = _table([one, replace(one, grants=several)], NOW, brief=True).splitlines()
+
+    assert heading.split() == alone[0].split() == ["ID", "OWNER", "GRANTS", "EXPIRES"]
+    assert row.split() == alone[1].split()
 
 
 def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: ApiStub) -> None:
@@ -118,7 +136,9 @@ def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: Ap
     ]
     times = r"\d{4}-\d\d-\d\dT"
     assert [bool(re.search(times, text)) for text in on_terminal] == [False, True]
-    assert re.search(r"^ID ROLE SCOPE EXPIRES .* outputs:network/\* in \d+ d$", on_terminal[0])
+    assert re.search(
+        r"^ID GRANTS EXPIRES \w+ writer:apps/\*, writer:shared, outputs:network/\* in \d+ d$", on_terminal[0]
+    )
     assert " STATUS OWNER DESCRIPTION " in on_terminal[1]
     shown = aws.output("token", "show", token.id)
     assert "  role         writer, outputs\n" in shown
