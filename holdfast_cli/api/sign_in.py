@@ -85,9 +85,10 @@ def _of_tokens(environment: Mapping[str, str]) -> str:
             "HOLDFAST_ADDRESS or a profile (`holdfast configure`)."
         )
     if environment.get("HOLDFAST_TEAM"):
-        raise UsageError(
+        raise NotSetUpError(
             "HOLDFAST_TEAM is not enough: finding a team's stack needs AWS credentials, which these commands "
-            "do not use. `holdfast login` finds it, and exports the API's address."
+            "do not use. `holdfast login` finds it, and exports the API's address. Type, in this order:",
+            _FIRST_STEPS,
         )
     raise NotSetUpError("Nothing names your team's API yet. Type, in this order:", _FIRST_STEPS)
 

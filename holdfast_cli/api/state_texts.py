@@ -180,8 +180,17 @@ def colour(lock: "v1.Lock | None") -> str | None:
     return None if lock is None or lock.freeze else "yellow"
 
 
-def lock_fields(lock: "v1.Lock", now: datetime) -> list[tuple[str, str]]:
-    """Return names and values that describe a lock or a freeze, for a list of fields."""
+def lock_id(lock: "v1.Lock", *, for_people: bool) -> str:
+    """Return a lock's ID; for people a freeze's own ID, because its lock ID repeats the reason."""
+    return lock.freeze.id if for_people and lock.freeze else lock.id
+
+
+def lock_fields(lock: "v1.Lock", now: datetime, *, for_people: bool) -> list[tuple[str, str]]:
+    """Return names and values that describe a lock or a freeze, for a list of fields.
+
+    With `for_people` the names differ from those of a state, the operation is in words, and a freeze has its
+    own ID instead of that of its lock.
+    """
     freeze = lock.freeze
     if freeze:
         passed = (
@@ -189,16 +198,20 @@ def lock_fields(lock: "v1.Lock", now: datetime) -> list[tuple[str, str]]:
         )
         return [
             ("frozen by", frozen_by(lock)),
-            ("since", moment(lock, "since", now) or "-"),
+            ("frozen since" if for_people else "since", moment(lock, "since", now) or "-"),
             ("until", f"{moment(freeze, 'until', now) or 'it is unfrozen'}{passed}"),
             ("reason", freeze.reason),
-            ("lock ID", lock.id),
+            ("freeze ID" if for_people else "lock ID", lock_id(lock, for_people=for_people)),
         ]
     return [
         ("locked by", holder(lock)),
         *([("client says", client_says(lock))] if client_says(lock) else []),
-        ("since", moment(lock, "since", now) or "-"),
-        ("operation", lock.operation or "-"),
+        ("locked since" if for_people else "since", moment(lock, "since", now) or "-"),
+        *(
+            [("locked for", operation(lock.operation) or "-")]
+            if for_people
+            else [("operation", lock.operation or "-")]
+        ),
         *([("info", lock.info)] if lock.info else []),
         ("lock ID", lock.id),
     ]

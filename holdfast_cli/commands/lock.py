@@ -16,6 +16,7 @@ from holdfast_cli.api.state_texts import (
     holder,
     lock_brief,
     lock_fields,
+    lock_id,
     lock_words,
     operation,
     person,
@@ -89,7 +90,8 @@ def _list(args: argparse.Namespace) -> None:
         rows = [_brief_row(lock, now) for lock in locks]
         output.write(output.table(("STATE", "HELD", "BY", "FOR"), rows, colours))
         return
-    rows = [_row(lock, now) for lock in locks]
+    for_people = output.is_brief(long=False)
+    rows = [_row(lock, now, for_people=for_people) for lock in locks]
     output.write(output.table(("STATE", "SINCE", "HELD BY", "CLIENT SAYS", "FOR", "ID"), rows, colours))
 
 
@@ -99,14 +101,14 @@ def _may_match(pattern: str, prefix: str) -> bool:
     return literal.startswith(prefix) or prefix.startswith(literal)
 
 
-def _row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[str]:
+def _row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime, *, for_people: bool) -> list[str]:
     from holdfast.api import v1
 
     since = word(lock, "since", now)
     if isinstance(lock, v1.PatternFreeze):
         return [lock.pattern, since, named(lock.by, lock.owner or ""), "", freeze_words(lock, now), lock.id]
     what = lock_words(lock, now) if lock.freeze else lock.operation
-    return [lock.name, since, holder(lock), client_says(lock), what, lock.id]
+    return [lock.name, since, holder(lock), client_says(lock), what, lock_id(lock, for_people=for_people)]
 
 
 def _brief_row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[str]:
@@ -141,7 +143,8 @@ def _show(args: argparse.Namespace) -> None:
     if args.json:
         output.write_json(state.raw)
     elif state.lock:
-        output.write(output.listed(lock_fields(state.lock, api.now())))
+        for_people = output.is_brief(long=False)
+        output.write(output.listed(lock_fields(state.lock, api.now(), for_people=for_people)))
     else:
         output.write(output.wrapped(f"The state {args.state} is not locked."))
 

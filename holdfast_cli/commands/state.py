@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.api import form
 from holdfast_cli import private_file
 from holdfast_cli.api import state_versions, version_reference
+from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import (
     age,
@@ -44,6 +45,11 @@ _LIMIT: Final = 20
 
 _LONGEST_LOCK: Final = 60
 """How many characters about a lock the brief list has: the reason of a freeze may have 200."""
+
+_FIRST: Final = ("state", "serial", "written", "by", "operation", "status")
+"""The fields of a state that a terminal shows above the lock; the others are below."""
+_IDS: Final = ("version", "lineage")
+"""The fields that a terminal shows last. Without a version, `version` says that there is none."""
 
 
 COMMAND = Command(
@@ -118,7 +124,14 @@ def _list(args: argparse.Namespace) -> None:
         heading = "DELETED" if args.deleted else "DECLARED" if args.declared else "MODIFIED"
         output.write(_table_of_states(states, heading, api.now(), brief=output.is_brief(long=args.long)))
     else:
-        output.write("No states found in your scope.")
+        output.write(output.wrapped(f"No states found in your scope{_named(args.states)}."))
+
+
+def _named(states: rules.Beginning) -> str:
+    """Return how the names were narrowed down, for the end of a sentence; empty without a prefix."""
+    if states.pattern is not None:
+        return f" that match {states.pattern}"
+    return f" whose names begin with {states.prefix}" if states.prefix else ""
 
 
 def _without_state(
@@ -178,11 +191,36 @@ def _show(args: argparse.Namespace) -> None:
     from holdfast.api import v1
 
     api = sign_in(args)
-    state = api.get(v1.StateDescription, "states", args.state)
+    try:
+        state = api.get(v1.StateDescription, "states", args.state)
+    except ApiError as failure:
+        if failure.code == "no_state" and (deleted := _deleted(api, args.state.value)):
+            raise CommandError(
+                f"The state {args.state} was deleted {deleted}. `holdfast state history {args.state}` shows "
+                f"its versions, and `holdfast state undelete {args.state}` brings it back."
+            ) from failure
+        raise
     if args.json:
         output.write_json(state.raw)
     else:
-        output.write(output.listed(_fields(state, api.now())))
+        now = api.now()
+        if output.is_brief(long=False):
+            fields = _in_order(state, now)
+        else:
+            fields = [*_fields(state, now), *_lock(state, now, for_people=False)]
+        output.write(output.listed(fields))
+
+
+def _deleted(api: "Api", name: str) -> str:
+    """Return how long ago a state was deleted; empty if it was not, or if that cannot be read."""
+    from holdfast.api import v1
+
+    try:
+        listed = api.pages(v1.StateItem, "states", "states", prefix=name, deleted="true")
+        found = next((item for item in listed if item.name == name), None)
+    except CommandError:  # it is not what the user asked for
+        return ""
+    return age(found, "modified", api.now()) if found else ""
 
 
 def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]]:
@@ -210,8 +248,30 @@ def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]
             ("encrypted", "by the client, so that its content is not shown" if state.encrypted else None),
         ]
     fields.append(("declared", "yes" if state.record else None))
-    lock = lock_fields(state.lock, now) if state.lock else [("lock", "none")]
-    return [*((name, value) for name, value in fields if value), *lock]
+    return [(name, value) for name, value in fields if value]
+
+
+def _in_order(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]]:
+    """Return the fields for people: what they look for first, and the IDs at the end."""
+    fields = dict(_fields(state, now))
+    if state.version:
+        fields |= {"operation": operation(state.operation)}
+    if state.resources:
+        fields |= {"resources": _counted(state.resources)}
+    above = [(name, fields.pop(name)) for name in _FIRST if name in fields]
+    ids = [(name, fields.pop(name)) for name in _IDS if name in fields and state.version]
+    lock = _lock(state, now, for_people=True)
+    lock_id = [lock.pop()] if state.lock else []
+    return [(name, value) for name, value in (*above, *lock, *fields.items(), *ids, *lock_id) if value]
+
+
+def _lock(state: "v1.StateDescription", now: datetime, *, for_people: bool) -> list[tuple[str, str]]:
+    return lock_fields(state.lock, now, for_people=for_people) if state.lock else [("lock", "none")]
+
+
+def _counted(counts: "v1.Resources") -> str:
+    kinds = {"managed": counts.managed, "data": counts.data}
+    return ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many) or "none"
 
 
 @COMMAND.add(

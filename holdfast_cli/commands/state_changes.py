@@ -15,8 +15,15 @@ from holdfast_cli.terminal.declaration import Command, option
 _PLAN = "Infrastructure does not go back with the state: run `terraform plan` to see what it lacks."
 
 
+class _NeverAsks(argparse.Action):
+    """`--yes`, as other commands have it."""
+
+    def __call__(self, *_: object) -> None:
+        raise argparse.ArgumentError(self, "a restore does not ask; leave it out")
+
+
 class _Removed(argparse.Action):
-    """The options of 0.3.0 that replaced a lineage. The error names the commands that do."""
+    """The option of 0.3.0 that replaced a lineage. The error names the commands that do."""
 
     def __call__(self, *_: object) -> None:
         raise argparse.ArgumentError(
@@ -57,12 +64,13 @@ A version that was never acknowledged is restored only by its ID.""",
         help="which version, by ID, @12, @TIME or @previous",
     ),
     arguments.REASON,
-    option("--replace-lineage", "--yes", nargs=0, action=_Removed, help=argparse.SUPPRESS),
+    option("--replace-lineage", nargs=0, action=_Removed, help=argparse.SUPPRESS),
+    option("--yes", nargs=0, action=_NeverAsks, help=argparse.SUPPRESS),
     option(
         "--frozen",
         type=rules.freeze_id,
         metavar="ID",
-        help="the ID of your own freeze, which `holdfast lock list --long` shows in brackets",
+        help="the ID of your own freeze, which `holdfast lock show` has",
     ),
     arguments.API,
     arguments.as_json(),

@@ -165,6 +165,8 @@ def _list(args: argparse.Namespace) -> None:
         text = output.table(headings, rows)
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
+        if not records.unreadable:
+            text = output.wrapped(f"{text} `holdfast trust create --help` shows how to create one.")
     output.write_list(text, [trust_records.unreadable(found, records, one) for one in records.unreadable])
 
 

@@ -158,6 +158,15 @@ def test_a_first_run_without_any_address_says_what_to_type_in_order(typed: list[
     assert max(map(len, steps)) < 80
 
 
+def test_a_team_without_an_address_has_the_same_steps() -> None:
+    without, with_team = (run(None, "whoami", HOLDFAST_TEAM=team).stderr for team in (None, "payments"))
+
+    head, *steps = with_team.splitlines()
+    assert "HOLDFAST_TEAM is not enough" in head
+    assert steps == without.splitlines()[1:]
+    assert len(steps) == 4
+
+
 def test_a_command_without_credentials_is_wrong_usage_and_asks_nobody(stub: ApiStub) -> None:
     line = failure(stub, "whoami", code=2, TF_HTTP_USERNAME=None)
 

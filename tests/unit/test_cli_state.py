@@ -22,6 +22,7 @@ from tests.support.management import (
     lock,
     output,
     page,
+    refusal,
     run,
     state,
     version,
@@ -165,6 +166,10 @@ def test_no_state_is_said_so_and_is_no_failure(stub: ApiStub) -> None:
     stub.reply(page("states"))
 
     assert output(stub, "state", "list") == "No states found in your scope.\n"
+    assert output(stub, "state", "list", "nosuch/") == (
+        "No states found in your scope whose names begin with nosuch/.\n"
+    )
+    assert output(stub, "state", "list", "*/x") == "No states found in your scope that match */x.\n"
     assert json.loads(output(stub, "state", "list", "--json")) == []
 
 
@@ -186,6 +191,33 @@ def test_a_state_is_shown_with_its_writer_its_resources_and_its_lock(stub: ApiSt
 
 
 @pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        ({"lock": lock()}, ["locked by", "client says", "locked since", "locked for"]),
+        ({"lock": freeze()}, ["frozen by", "frozen since", "until", "reason"]),
+        ({}, ["lock"]),
+    ],
+)
+def test_a_terminal_shows_first_what_people_look_for_and_ids_last(
+    stub: ApiStub, changed: dict[str, object], names: list[str]
+) -> None:
+    counts = {"managed": 12, "data": 0, "outputs": 3}
+    stub.reply(answer(state(operation="OperationTypeApply", resources=counts, **changed)))
+    plain = environment(stub, TERM="dumb")
+
+    lines = terminal.run([HOLDFAST, "state", "show", NAME], plain, columns=200).splitlines()
+
+    fields = [re.split(r"\s{2,}", line.strip()) for line in lines]
+    shown = [name for name, _ in fields]
+    above = ["state", "serial", "written", "by", "operation", "status"]
+    assert shown[: len(above) + len(names)] == [*above, *names]
+    lock_id = {"locked by": ["lock ID"], "frozen by": ["freeze ID"]}.get(names[0], [])
+    assert shown[-2 - len(lock_id) :] == ["version", "lineage", *lock_id]
+    assert len(set(shown)) == len(shown)
+    assert (dict(fields)["operation"], dict(fields)["resources"]) == ("apply", "12 managed")
+
+
+@pytest.mark.parametrize(
     ("document", "said"),
     [
         (state(encrypted=True, resources=None), "by the client"),
@@ -201,6 +233,25 @@ def test_what_a_state_lacks_is_said(stub: ApiStub, document: dict[str, object], 
 
     assert said in output(stub, "state", "show", NAME)
     assert json.loads(output(stub, "state", "show", NAME, "--json")) == document
+
+
+def test_a_deleted_state_is_told_with_its_age_and_its_history(stub: ApiStub) -> None:
+    gone = refusal(404, "no_state", "There is no state 'network/prod'.")
+    stub.reply(gone, page("states", item(NAME, None, deleted=True, modified=ago(hours=3))))
+
+    line = failure(stub, "state", "show", NAME)
+
+    assert "was deleted 3 h ago" in line
+    assert f"`holdfast state history {NAME}`" in line
+    assert f"`holdfast state undelete {NAME}`" in line
+    assert stub.asked[-1].path == "/manage/v1/states?prefix=network%2Fprod&deleted=true"
+
+
+def test_a_state_that_never_was_is_told_as_the_api_does(stub: ApiStub) -> None:
+    gone = refusal(404, "no_state", "There is no state 'network/prod'.")
+    stub.reply(gone, page("states", item(f"{NAME}/eu", None, deleted=True)))
+
+    assert "There is no state 'network/prod'." in failure(stub, "state", "show", NAME)
 
 
 HISTORY = (

@@ -85,7 +85,7 @@ def test_a_restore_says_what_it_restores_and_sends_exact_ids(
     assert sent == {"version": "v-12", "reason": "incident 4711", "current": "v-14"}
 
 
-@pytest.mark.parametrize("options", [["--replace-lineage"], ["--replace-lineage", "--yes"], ["--yes"]])
+@pytest.mark.parametrize("options", [["--replace-lineage"], ["--replace-lineage", "--yes"]])
 def test_the_options_that_replaced_a_lineage_name_the_commands_that_do(
     stub: ApiStub, options: list[str]
 ) -> None:
@@ -97,6 +97,15 @@ def test_the_options_that_replaced_a_lineage_name_the_commands_that_do(
     assert "`terraform state push -force old.tfstate`" in said
     assert stub.asked == []
     assert "--replace-lineage" not in run(stub, "state", "restore", "--help").stdout
+
+
+def test_a_restore_does_not_ask_and_says_so(stub: ApiStub) -> None:
+    done = run(stub, *RESTORE, "@12", *REASON, "--yes")
+
+    assert done.returncode == 2
+    assert "a restore does not ask" in done.stderr
+    assert "lineage" not in done.stderr
+    assert stub.asked == []
 
 
 def test_a_version_that_is_named_by_its_id_is_read_alone(stub: ApiStub) -> None:

@@ -173,7 +173,9 @@ def test_an_addition_whose_answer_is_lost_is_not_made_again_after_others_remove_
 
 
 def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
-    assert aws.output("trust", "list") == "The team payments has no trust records.\n"
+    assert aws.output("trust", "list") == (
+        "The team payments has no trust records. `holdfast trust create --help` shows how to create one.\n"
+    )
     assert aws.output("trust", "list", "--json") == "[]\n"
 
     aws.output(*ADD, *FROM_GITHUB)
