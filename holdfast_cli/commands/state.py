@@ -49,7 +49,7 @@ _LONGEST_LOCK: Final = 60
 _FIRST: Final = ("state", "serial", "written", "by", "operation", "status")
 """The fields of a state that a terminal shows above the lock; the others are below."""
 _IDS: Final = ("version", "lineage")
-"""The fields that a terminal shows last. Without a version, `version` says that there is none."""
+"""The fields that a terminal shows last; without a version, `version` stays above them."""
 
 
 COMMAND = Command(
