@@ -6,9 +6,8 @@ import { now } from "./clock";
 import { counted } from "./format";
 import { usePages, useQuery } from "./load";
 import type { Query } from "./route";
-import { type Event, fields, selected, text, whose } from "./trail";
+import { type Event, fields, selected, text, told, whose } from "./trail";
 import { Age, Button, By, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
-import { detail } from "./words";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
@@ -57,15 +56,17 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
     return (
       <>
         <Status>{counted(events.length, "event") + (trail.loading ? " so far …" : "")}</Status>
-        <Table
+        <Table<Event>
           rows={events}
           name={(event) => text(event, "id")}
           columns={{
             Time: (event) => <Age at={text(event, "time")} />,
             Event: (event) => text(event, "event"),
             Who: (event) => <By of={{ principal: whose(event), owner: text(event, "owner") }} />,
-            State: ({ state }) => typeof state === "string" && <StateLink name={state} />,
-            Details: (event) => <Details event={event} />,
+            ...(!asked.state && {
+              State: ({ state }: Event) => typeof state === "string" && <StateLink name={state} />,
+            }),
+            Details: (event) => <Details event={event} events={all} />,
           }}
         />
       </>
@@ -74,12 +75,12 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
   return <Shown of={trail} what="events" show={table} />;
 }
 
-function Details({ event }: { event: Event }) {
-  const { told, rest } = fields(event);
+/** What happened in words; opened also the fields of the event, with its IDs. */
+function Details({ event, events }: { event: Event; events: Event[] }) {
   return (
     <details>
-      <summary>{told.map(([field, value]) => `${field}=${detail(value)}`).join(" ") || "more"}</summary>
-      <Facts facts={Object.fromEntries([...told, ...rest])} />
+      <summary>{told(event, events) || "more"}</summary>
+      <Facts facts={Object.fromEntries(fields(event))} />
     </details>
   );
 }

@@ -25,9 +25,6 @@ export function person({ principal, owner, who }: By): string {
 /** What a client says of itself, in quotes and on one line, so that it cannot pass for who it is. */
 const claimed = (text: string) => JSON.stringify(text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?"));
 
-/** A value of an event, in quotes if it could pass for several fields, as in the command. */
-export const detail = (text: string) => (text.includes(" ") && text.includes("=") ? claimed(text) : text);
-
 /** All that is known of who it was: the principal, and apart what its client says of itself if that differs. */
 export const identity = ({ principal, owner, who }: By): string =>
   named(principal, owner) + (who && who !== principal ? ` (client says ${claimed(who)})` : "");

@@ -56,7 +56,7 @@ def test_text_of_others_is_never_markup(
         (f"#/states/{state}/-/configuration", [], 'backend "http"'),
         (f"#/states/{state}/-/history", ["Compare others", "Compare the", "Show values"], f'"2{MARKUP}"'),
         (f"#/states/{state}/-/resource/{quote(ADDRESS, safe='')}", ["Show values"], f'"{MARKUP}"'),
-        (f"#/activity?state={frozen}", [], f'reason="{MARKUP}"'),
+        (f"#/activity?state={frozen}", [], f"frozen: {MARKUP}"),
         (f"#/{MARKUP}", [], "The address may be incomplete"),
     ):
         console.visit(place, actions, shown)

@@ -203,7 +203,10 @@ def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewCons
 
 def test_the_activity_tells_what_happened_lately(new_console: NewConsole) -> None:
     console = new_console("auditor", "#/activity?state=network/prod&kind=writes")
-    expect(console.page.get_by_role("row").filter(has_text="state.written").first).to_contain_text("Ada")
+    row = console.page.get_by_role("row").filter(has_text="state.written").first
+    expect(row).to_contain_text("Ada")
+    expect(row.locator("summary")).to_have_text(re.compile(r"^apply, serial \d+ → \d+$"))
+    expect(console.page.get_by_role("columnheader", name="State")).to_have_count(0)
 
 
 def test_a_maintainer_breaks_the_lock_that_the_page_shows_and_the_second_one_is_told(
