@@ -7,7 +7,7 @@ import { now } from "./clock";
 import { counted, when } from "./format";
 import { may, useMe } from "./me";
 import { failure, words } from "./problems";
-import { Age, Button, Choice, Dialog, entered, Field, Submit } from "./ui";
+import { Age, Button, By, Choice, Dialog, entered, Field, Submit } from "./ui";
 import * as say from "./words";
 
 type State = Schemas["StateDescription"];
@@ -102,6 +102,15 @@ const Why = () => (
   <Field label="Reason (optional)" name="why" hint="One line, which the audit trail shows." maxLength={200} />
 );
 
+/** Who is meant in a dialog with all that is known of them: the sentence above has their names. */
+const Identities = ({ of }: { of: Record<string, Parameters<typeof say.identity>[0]> }) => (
+  <p>
+    {Object.entries(of).map(([what, by]) => (
+      <small key={what}>{`${what}: ${say.identity(by)} `}</small>
+    ))}
+  </p>
+);
+
 type Removal = Shared & { title: string; verb: string; loses?: boolean; children: ComponentChildren };
 
 /** Removes exactly the lock or freeze that was seen, and says who was faster where the audit trail says so. */
@@ -126,9 +135,10 @@ export function BreakLock({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} {...of} title={`Break the lock of ${name}`} verb="Break the lock" loses>
       <p>
-        This removes the lock <code>{id}</code> of <b>{name}</b>, which is {say.lockWords(lock)}, since{" "}
-        <Age at={lock.since} />. A client that still works under it cannot write any more. Another lock stays.
+        This removes the lock of <b>{name}</b>, which is {say.lockWords(lock)}, since <Age at={lock.since} />. A client
+        that still works under it cannot write any more. A lock that somebody acquired later stays.
       </p>
+      <Identities of={{ [`Lock ${id}`]: lock }} />
       <p>{LOOK}</p>
       <Why />
     </Remove>
@@ -163,9 +173,10 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
-        This lifts the freeze of <b>{name}</b>, by {say.identity(say.lockedBy(lock))}, since <Age at={lock.since} />:{" "}
+        This lifts the freeze of <b>{name}</b>, by <By of={say.lockedBy(lock)} />, since <Age at={lock.since} />:{" "}
         <q>{reason}</q>. Then clients may change the state again. Other freezes and locks stay.
       </p>
+      <Identities of={{ "Frozen by": say.lockedBy(lock) }} />
     </Remove>
   );
 }
@@ -233,6 +244,7 @@ export function FreezePattern(shared: Omit<Shared, "name">) {
 /** Lifts exactly the freeze of a pattern that was seen, with all that it froze. */
 export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { freeze: Schemas["PatternFreeze"] }) {
   const { pattern, id, reason } = freeze;
+  const by = { principal: freeze.by, owner: freeze.owner };
   const lift = async () => {
     let unfrozen = 0;
     const covered: string[] = [];
@@ -248,9 +260,10 @@ export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { 
   return (
     <Ask {...shared} name="" title={`Unfreeze ${pattern}`} verb="Unfreeze" make={() => id} send={lift} undone="">
       <p>
-        This lifts the freeze of <b>{pattern}</b>, by {say.identity({ principal: freeze.by, owner: freeze.owner })}:{" "}
-        <q>{reason}</q>, and of every state that it froze. Other freezes and locks stay.
+        This lifts the freeze of <b>{pattern}</b>, by <By of={by} />: <q>{reason}</q>, and of every state that it froze.
+        Other freezes and locks stay.
       </p>
+      <Identities of={{ "Frozen by": by }} />
     </Ask>
   );
 }
@@ -282,10 +295,11 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
       undone="Nothing was restored."
       seen={seen.version}>
       <p>
-        This writes the content of {say.versionWords(version)}, written <Age at={version.time} /> by{" "}
-        {say.identity(version)}, again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is current,
-        written {seen.modified && <Age at={seen.modified} />} by {say.identity(seen)}.
+        This writes the content of {say.versionWords(version)}, written <Age at={version.time} /> by <By of={version} />
+        , again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is current, written{" "}
+        {seen.modified && <Age at={seen.modified} />} by <By of={seen} />.
       </p>
+      <Identities of={{ "The earlier one": version, "The current one": seen }} />
       <p>
         No version is lost: another restore undoes this. Infrastructure does not go back with the state: run{" "}
         <code>terraform plan</code> afterwards.

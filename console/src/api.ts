@@ -4,6 +4,7 @@ import type { components } from "../../.build/console-types/schema";
 import { note } from "./clock";
 import { type Query, queryOf } from "./route";
 import { session, signOut } from "./session";
+import { namedIn } from "./words";
 
 export type Schemas = components["schemas"];
 
@@ -76,7 +77,7 @@ async function request<T>(
     await new Promise((resolve) => setTimeout(resolve, 1000 * (after ?? SOON)));
     return request(path, init, token, read, tries - 1);
   }
-  throw new ApiError(status, body?.error ?? "", body?.message ?? "", after);
+  throw new ApiError(status, body?.error ?? "", namedIn(body?.message ?? "", session()), after);
 }
 
 /** Reads a path below `/manage/v1/`, as `states/network/prod`; raises `ApiError`. */

@@ -18,7 +18,7 @@ export function LockBadge({ lock }: { lock: Schemas["Lock"] }) {
   const { freeze, since } = lock;
   const told = freeze
     ? `${freeze.reason} (${identity(lockedBy(lock))}, since ${exactly(freeze.since)})`
-    : `${lockWords(lock)}, since ${exactly(since)}`;
+    : `${lockWords(lock, identity)}, since ${exactly(since)}`;
   const text = freeze ? `frozen ${ages(freeze.since, now())}` : `locked ${ages(since, now())}`;
   const by = person(lockedBy(lock));
   return (

@@ -253,10 +253,12 @@ function factsOf(state: State): Record<string, ComponentChildren> {
         <code>{text}</code> <Copy text={text} what={what} />
       </>
     );
+  const { principal, who } = state;
   return {
-    "Written by": say.identity(state),
     Operation: say.operationWords(state.operation),
     Status: say.statusWords(state.status),
+    Principal: copied(principal, "the principal"),
+    "Client says": who && who !== principal && say.claimed(who),
     Lineage: copied(state.lineage, "the lineage"),
     Version: copied(state.version, "the version ID"),
   };

@@ -23,7 +23,13 @@ export function person({ principal, owner, who }: By): string {
 }
 
 /** What a client says of itself, in quotes and on one line, so that it cannot pass for who it is. */
-const claimed = (text: string) => JSON.stringify(text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?"));
+export const claimed = (text: string) => JSON.stringify(text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?"));
+
+/** Returns a message of the API with the caller's name: it has the principal, which is a token's ID. */
+export function namedIn(message: string, caller: By | null): string {
+  const { principal, owner } = caller ?? {};
+  return principal && owner ? message.replaceAll(principal, () => owner) : message;
+}
 
 /** All that is known of who it was: the principal, and apart what its client says of itself if that differs. */
 export const identity = ({ principal, owner, who }: By): string =>
@@ -51,10 +57,10 @@ export function inSentence(operation: string): string {
 /** The version of Terraform or OpenTofu: a state does not say which of them wrote it. */
 export const clientWords = (version: string | null) => version && `client ${version}`;
 
-/** What the lock is, without its time. */
-export function lockWords(lock: Lock): string {
+/** What the lock is, without its time; its holder by name, or as `called` says. */
+export function lockWords(lock: Lock, called: (by: By) => string = person): string {
   const { freeze } = lock;
-  const by = identity(lockedBy(lock));
+  const by = called(lockedBy(lock));
   if (!freeze) return `locked by ${by}${lock.operation ? ` for ${inSentence(lock.operation)}` : ""}`;
   return freeze.ended ? `no longer frozen: ${freeze.reason}` : `frozen by ${by}: ${freeze.reason}`;
 }

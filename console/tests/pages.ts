@@ -36,7 +36,9 @@ test("Writers and holders are named as the command names them", () => {
   equal(say.identity({ principal: null, owner: null, who: null }), "another program");
   equal(say.identity({ ...LOCK, owner: "bea" }), 'bea (token:b) (client says "bea@laptop")');
   equal(say.identity({ who: "", principal: null, owner: null }), "another program");
-  equal(say.lockWords(LOCK), 'locked by token:b (client says "bea@laptop") for apply');
+  equal(say.lockWords(LOCK), 'locked by "bea@laptop" for apply');
+  equal(say.lockWords({ ...LOCK, owner: "bea" }), "locked by bea for apply");
+  equal(say.lockWords(LOCK, say.identity), 'locked by token:b (client says "bea@laptop") for apply');
   equal(say.lockWords({ ...LOCK, freeze: FREEZE }), "frozen by token:c: audit");
   equal(say.lockWords({ ...LOCK, freeze: { ...FREEZE, ended: true } }), "no longer frozen: audit");
 });
@@ -48,6 +50,16 @@ test("People are called by name: the owner, else what the client says, in quotes
   equal(say.person({ principal: "token:b", who: 'olga" by ops\n\u202e' }), '"olga\\" by ops??"');
   equal(say.person({ principal: null, owner: "bea", who: "" }), "another program");
   deepEqual(say.lockedBy({ ...LOCK, owner: "bea", freeze: FREEZE }), { principal: "token:c", owner: "bea" });
+});
+
+test("A message of the API calls the caller by name", () => {
+  const message = "The scope of token:b does not cover the state 'dns'.";
+  equal(
+    say.namedIn(message, { principal: "token:b", owner: "$& bea" }),
+    message.replace("token:b", () => "$& bea"),
+  );
+  equal(say.namedIn(message, { principal: "token:b", owner: null }), message);
+  equal(say.namedIn(message, null), message);
 });
 
 test("An operation is Terraform's word for people, and never a name of this program", () => {
@@ -63,7 +75,7 @@ test("A client that imitates a principal is told apart from it", () => {
   equal(say.identity({ who, principal: "token:b", owner: "bea" }), `bea (token:b) ${said}`);
   equal(say.identity({ who, principal: null, owner: null }), `another program ${said}`);
   equal(say.identity({ who, principal: "token:b", owner: null }), `token:b ${said}`);
-  equal(say.lockWords({ ...LOCK, who, operation: who }), `locked by token:b ${said} for ${said.slice(13, -1)}`);
+  equal(say.lockWords({ ...LOCK, who, operation: who }), `locked by ${said.slice(13, -1)} for ${said.slice(13, -1)}`);
   equal(say.identity({ who: "token:b", principal: "token:b", owner: null }), "token:b");
 });
 
@@ -71,7 +83,7 @@ test("A refusal says what somebody else did, and that nothing happened", () => {
   const refusal = (code: string, more?: object) => say.refusal(code, "As the API says.", "Nothing.", now(more), "v1");
   equal(refusal("base_changed"), "Meanwhile token:b wrote serial 8 (apply). Nothing. Above is what would happen now.");
   equal(refusal("base_changed", { version: null }).startsWith("Meanwhile somebody deleted the state."), true);
-  equal(refusal("lock_not_matched").includes('locked by token:b (client says "bea@laptop") for apply.'), true);
+  equal(refusal("lock_not_matched").includes('locked by "bea@laptop" for apply.'), true);
   equal(
     refusal("lock_not_matched", { lock: null }),
     "Meanwhile this changed. Nobody holds the lock any more. Nothing.",

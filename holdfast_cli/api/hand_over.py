@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from holdfast import timestamp
 from holdfast_cli import private_file
@@ -25,15 +25,24 @@ from holdfast_cli.errors import CommandError
 _SNAP: Final = Path("/snap/bin")
 """The folder with the programs of snaps. A browser of them reads neither `/tmp` nor the runtime folder."""
 
+Warned = tuple[tuple[Literal["text", "time", "code"], str], ...]
+"""What the page warns of, in parts: a time is in ISO 8601, and shown in the zone of the browser."""
+
 _SCRIPT: Final = """
 document.currentScript.remove();
 const page = new URL(given.page);
 const button = document.getElementById("open");
 const said = document.getElementById("said");
 let opened = null;
-document.getElementById("who").textContent = given.message.principal;
+document.getElementById("who").textContent = given.who;
 document.getElementById("where").textContent = page.host;
-document.getElementById("warning").textContent = given.warning;
+const warned = given.warning.map(([kind, text]) => {
+  const part = document.createElement(kind === "code" ? "code" : "span");
+  const long = { dateStyle: "medium", timeStyle: "long" };
+  part.textContent = kind === "time" ? new Date(text).toLocaleString(undefined, long) : text;
+  return part;
+});
+document.getElementById("warning").append(...warned);
 button.disabled = false;
 button.addEventListener("click", () => {
   opened = window.open(page.href, "_blank");
@@ -78,6 +87,7 @@ _STYLE: Final = """
 body { max-width: 36rem; margin: auto; padding: 12vh 1rem 0; overflow-wrap: anywhere; }
 h1 { margin: 0 0 0.75rem; font-size: 1.375rem; font-weight: 620; }
 p { margin: 0.5rem 0; }
+code { font: 0.875em ui-monospace, monospace; white-space: nowrap; }
 .faint { color: var(--faint); }
 .notice {
   margin: 1rem 0; padding: 0.75rem 1rem;
@@ -127,12 +137,14 @@ class Given:
         token: what the console sends after `Bearer`.
         until: when the credentials end; None without an end.
         warning: what the user should know before the browser gets the credentials; may be empty.
+        owner: the person whom the credentials' creator named; empty if they named nobody.
     """
 
     token: str = field(repr=False)
     principal: str
     until: datetime | None
-    warning: str = ""
+    warning: Warned = ()
+    owner: str = ""
 
 
 @contextmanager
@@ -174,6 +186,7 @@ def text(address: str, given: Given, fragment: str = "") -> str:
         "page": f"{address}/console/sign-in.html{fragment}",
         "message": message,
         "warning": given.warning,
+        "who": given.owner or given.principal,
     }
     script = f"'use strict'; let given = {_in_script(document)};{_SCRIPT}"
     policy = (

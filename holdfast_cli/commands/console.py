@@ -16,12 +16,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
 
+from holdfast import timestamp
 from holdfast.identity import credentials
 from holdfast.identity.credentials import IdToken, SessionCredentials, TokenCredentials
 from holdfast.identity.sessions import DEFAULT_SECONDS
 from holdfast.identity.trust import is_web_address
 from holdfast_cli.api import hand_over, http, own_sessions
-from holdfast_cli.api.hand_over import Given
+from holdfast_cli.api.hand_over import Given, Warned
 from holdfast_cli.api.sign_in import address_in, with_credentials
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UsageError
@@ -153,7 +154,7 @@ def _given(args: argparse.Namespace, chosen: "Settings", address: str) -> Given:
         return Given(credentials.bearer(session.id, session.secret), session.principal, session.expires)
     what, token = _read(api)
     who = api.get(v1.Principal, "whoami")
-    return Given(token, who.principal, who.expires, _warning(what, who, api))
+    return Given(token, who.principal, who.expires, _warning(what, who, api), who.owner or "")
 
 
 def _read(api: "Api") -> tuple[str, str]:
@@ -169,15 +170,19 @@ def _read(api: "Api") -> tuple[str, str]:
             raise CommandError(f"What {api.source} hold is no token, session or ID token.")
 
 
-def _warning(what: str, who: "v1.Principal", api: "Api") -> str:
+def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:
     """Return what the page says of credentials that outlast a session for a browser; empty for others."""
     if what != "token" and who.expires and who.expires - api.now() <= _LONGEST:
-        return ""
-    ends = f"lasts until {output.moment(who.expires)}" if who.expires else "does not end by itself"
+        return ()
+    given = f"The browser gets the {what} of {api.source} itself, which "
+    ends: Warned = (("text", f"{given}does not end by itself"),)
+    if who.expires:
+        ends = (("text", f"{given}lasts until "), ("time", timestamp.write(who.expires)))
     return (
-        f"The browser gets the {what} of {api.source} itself, which {ends}. Sign out when you are done. "
-        f"holdfast console --duration {rules.shown(_LONGEST)} gives it a new session instead, if AWS "
-        "credentials sign you in."
+        *ends,
+        ("text", ". Sign out when you are done. "),
+        ("code", f"holdfast console --duration {rules.shown(_LONGEST)}"),
+        ("text", " gives it a new session instead, if AWS credentials sign you in."),
     )
 
 

@@ -47,7 +47,7 @@ def test_text_of_others_is_never_markup(
     for place, actions, shown in (
         ("#/", [], state),
         (f"#/?q={MARKUP}", [], f"No state matches “{MARKUP}”"),
-        ("#/locks", [f"Break {state}"], f'(client says "{MARKUP}") for "{MARKUP}"'),
+        ("#/locks", [f"Break {state}"], f'by "{MARKUP}" for "{MARKUP}"'),
         (f"#/states/{state}", [], ADDRESS),
         (f"#/states/{state}", ["Show values"], f'"2{MARKUP}'),
         (f"#/states/{state}", [], f'for "{MARKUP}"'),

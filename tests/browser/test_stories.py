@@ -191,7 +191,8 @@ def test_an_apply_in_another_window_appears_within_ten_seconds(
 def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewConsole) -> None:
     console = new_console("reader")
     console.link("network/prod").click()
-    console.shows('terraform_data.subnet["a"]', "cidr", "Ada")
+    console.shows('terraform_data.subnet["a"]', "cidr", "Ada", "token:")
+    expect(console.page.locator(".summary")).not_to_contain_text("token:")
     expect(console.page.get_by_role("img", name=re.compile("version"))).to_be_visible()
     assert "10.1.0.0/16" not in console.page.content()
 
@@ -218,6 +219,7 @@ def test_a_maintainer_breaks_the_lock_that_the_page_shows_and_the_second_one_is_
     second.button("Break the lock …").click()
     first.button(f"Break {state}").click()
     expect(first.dialog).to_contain_text("ada@laptop")
+    expect(first.dialog.locator("p:not(:has(small))").filter(has_text="token:")).to_have_count(0)
     assert strict.lock(state)
 
     first.dialog.get_by_label("Reason").fill("killed runner")

@@ -12,6 +12,7 @@ import time
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +33,7 @@ GIVEN: Final = Given(
     "session-x.holdfast_y",
     "oidc:x#</script><b>\u2028",
     datetime(2027, 2, 19, 12, tzinfo=UTC),
-    "It does not end <b>.",
+    (("text", "It ends <b> "), ("time", "2027-02-19T12:00:00Z"), ("code", "holdfast console")),
 )
 API: Final = "https://api.example"
 PAGE: Final = Reply(200, b"<!doctype html>")
@@ -69,9 +70,14 @@ _PLAY: Final = """
 const [script] = process.argv.slice(1);
 const elements = {}, listeners = [], opened = [], posts = [], timers = [];
 let closed = 0;
-const element = () => ({textContent: "", addEventListener(_, act) { this.click = act; }});
+const element = (tag) => ({
+  tag, textContent: "", parts: [],
+  addEventListener(_, act) { this.click = act; },
+  append(...parts) { this.parts.push(...parts); },
+});
 const document = {
   currentScript: {remove() { document.removed = true; }},
+  createElement: element,
   getElementById: (id) => elements[id] ??= element(),
 };
 const other = {postMessage: (...sent) => posts.push(["other", ...sent])};
@@ -102,7 +108,7 @@ const early = closed;
 send({source: tab, origin, data: taken});
 console.log(JSON.stringify({opened, before, posts, who: elements.who.textContent,
                             removed: document.removed, early, closed,
-                            warning: elements.warning.textContent, said: elements.said.textContent}));
+                            warning: elements.warning.parts.map(({tag, textContent}) => [tag, textContent]), said: elements.said.textContent}));
 """
 
 
@@ -140,7 +146,11 @@ def test_the_page_hands_over_once_to_the_tab_that_it_opened_and_to_the_origin_of
     assert (done["before"], done["posts"]) == (0, POSTED)
     assert (done["who"], done["removed"]) == (GIVEN.principal, True)
     assert (done["early"], done["closed"]) == (0, 1)
-    assert done["warning"] == GIVEN.warning
+    assert done["warning"][::2] == [["span", "It ends <b> "], ["code", "holdfast console"]]
+    tag, time_shown = done["warning"][1]
+    assert tag == "span"
+    assert "2027" in time_shown
+    assert "T12" not in time_shown
     assert "close this page" in done["said"]
 
 
@@ -161,6 +171,12 @@ def test_a_page_that_is_less_careful_is_noticed(code: str, mutant: str) -> None:
     done = played(script.replace(code, mutant))
 
     assert (done["before"], done["posts"]) != (0, POSTED)
+
+
+def test_the_page_names_the_person_and_hands_over_the_principal() -> None:
+    done = played(script_of(hand_over.text(API, replace(GIVEN, owner="Ada"))))
+
+    assert (done["who"], done["posts"]) == ("Ada", POSTED)
 
 
 def test_a_page_that_was_left_open_hands_nothing_over() -> None:
@@ -275,7 +291,7 @@ def test_a_session_of_an_hour_is_handed_over_as_it_is(
     monkeypatch: pytest.MonkeyPatch, stub: ApiStub, opened: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     until = ends(minutes=59)
-    stub.reply(PAGE, whoami(principal="arn:ada", method="aws", expires=until))
+    stub.reply(PAGE, whoami(principal="arn:ada", owner="Ada", method="aws", expires=until))
 
     assert console_as(monkeypatch, stub, **SESSION) == 0
 
@@ -288,7 +304,8 @@ def test_a_session_of_an_hour_is_handed_over_as_it_is(
             "principal": "arn:ada",
             "until": until,
         },
-        "warning": "",
+        "warning": [],
+        "who": "Ada",
     }
     assert [asked.path for asked in stub.asked] == ["/console/sign-in.html", "/manage/v1/whoami"]
     assert "authorization" not in stub.asked[0].headers
@@ -334,9 +351,12 @@ def test_the_page_says_that_the_browser_gets_a_token_or_a_long_session_itself(
 
     assert console_as(monkeypatch, stub, **variables) == 0
 
-    warning = given_in(opened[0])["warning"]
+    parts = given_in(opened[0])["warning"]
+    warning = "".join(text for _, text in parts)
     assert said in warning
     assert "holdfast console --duration 1h gives it a new session instead" in warning
+    assert ["code", "holdfast console --duration 1h"] in parts
+    assert [kind for kind, _ in parts].count("time") == (expires is not None)
     assert SECRET not in warning
 
 
