@@ -108,7 +108,8 @@ const early = closed;
 send({source: tab, origin, data: taken});
 console.log(JSON.stringify({opened, before, posts, who: elements.who.textContent,
                             removed: document.removed, early, closed,
-                            warning: elements.warning.parts.map(({tag, textContent}) => [tag, textContent]), said: elements.said.textContent}));
+                            warning: elements.warning.parts.map((part) => [part.tag, part.textContent]),
+                            said: elements.said.textContent}));
 """
 
 
