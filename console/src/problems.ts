@@ -17,6 +17,10 @@ const KNOWN: Record<number, [string, string]> = {
   503: ["The storage did not answer in time", "Nothing is lost. Try again"],
 };
 
+/** Returns the names that the API suggests for one that does not exist. */
+export const nearest = (message: string): string[] =>
+  /The nearest names are: (.+)\.$/.exec(message)?.[1]?.split(", ") ?? [];
+
 /** What is stored cannot be shown: nobody else changed anything, and another look shows the same. */
 const UNREADABLE = /^unreadable_(state|version)$/;
 const NOT_A_STATE = ["This cannot be read", ""] as const;

@@ -7,7 +7,7 @@ import { now } from "./clock";
 import { ages, bytes, exactly } from "./format";
 import type { Loaded } from "./load";
 import { type Action, may, rolesFor, useMe } from "./me";
-import { words } from "./problems";
+import { nearest, words } from "./problems";
 import { href } from "./route";
 import { identity, person } from "./words";
 
@@ -28,12 +28,40 @@ export function Shown<T>(props: { of: Loaded<T>; what: string; show: (data: T) =
 /** A failure, in words, with a button that tries again. */
 export function Problem({ error, again, note }: { error: ApiError; again: () => void; note?: string }) {
   const { title, advice } = words(error);
+  if (error.code === "no_state") return <NoState message={advice} />;
   return (
     <div class="problem" role="alert">
       <strong>{title}</strong>
       <p>{advice}</p>
       {note && <p>{note}</p>}
       <Button onClick={again}>Try again</Button>
+    </div>
+  );
+}
+
+/** That a state does not exist, with those of similar names. The style sheet hides the pages of such a state. */
+function NoState({ message }: { message: string }) {
+  const names = nearest(message);
+  return (
+    <div class="empty unknown" role="status">
+      <strong>There is no state of this name</strong>
+      {names.length > 0 ? (
+        <>
+          <p>Did you mean one of these?</p>
+          <ul>
+            {names.map((name) => (
+              <li key={name}>
+                <StateLink name={name} />
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : (
+        <p>{message}</p>
+      )}
+      <p>
+        <a href="#/">Look at all states</a>
+      </p>
     </div>
   );
 }

@@ -3,7 +3,7 @@ import test from "node:test";
 import { ApiError } from "../src/api";
 import { isOver, note, now } from "../src/clock";
 import { ages, bytes, counted, exactly, when } from "../src/format";
-import { failure, words } from "../src/problems";
+import { failure, nearest, words } from "../src/problems";
 
 const NOON = Date.parse("2026-11-23T12:00:00Z");
 
@@ -68,4 +68,13 @@ test("A time in the API's words is told as everywhere", () => {
 
 test("A fault of the page is told as one", () => {
   equal(words(failure(new TypeError("x is undefined"))).advice.includes("x is undefined"), true);
+});
+
+test("The names that the API suggests are those of its message", () => {
+  const missing = "There is no state 'network/prd'.";
+  deepEqual(nearest(`${missing} The nearest names are: network/prod, network/dev.2.`), [
+    "network/prod",
+    "network/dev.2",
+  ]);
+  deepEqual([nearest(missing), nearest(`${missing} Its name is declared.`)], [[], []]);
 });

@@ -202,6 +202,17 @@ def test_a_state_shows_what_it_holds_and_no_sensitive_value(new_console: NewCons
     assert "never-on-a-page" not in console.page.content()
 
 
+def test_a_name_that_does_not_exist_leads_to_the_nearest_and_to_the_list(new_console: NewConsole) -> None:
+    console = new_console("reader", "#/states/network/prodd")
+    console.shows("There is no state of this name")
+    expect(console.page.get_by_role("alert")).to_have_count(0)
+    expect(console.link("Configuration")).to_have_count(0)
+    expect(console.link("Look at all states")).to_be_visible()
+    console.link("network/prod").click()
+    console.shows("Lineage")
+    expect(console.link("Configuration")).to_be_visible()
+
+
 def test_the_activity_tells_what_happened_lately(new_console: NewConsole) -> None:
     console = new_console("auditor", "#/activity?state=network/prod&kind=writes")
     row = console.page.get_by_role("row").filter(has_text="state.written").first
