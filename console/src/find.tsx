@@ -111,6 +111,7 @@ const Addresses = ({ name, resources }: Pick<Page["states"][number], "name" | "r
 function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
   const { states, skipped, searched, left } = page;
   const all = searched + (left ?? 0);
+  const read = searched - skipped.length;
   const matches = states.reduce((sum, state) => sum + state.matches, 0);
   return (
     <>
@@ -118,7 +119,7 @@ function Matches({ page, isSearching }: { page: Page; isSearching: boolean }) {
         <b>{`${counted(matches, "resource")} in ${counted(states.length, "state")}`}</b>
         <span class="faint">
           {" · "}
-          {left !== null && `${searched.toLocaleString("en")} of `}
+          {(left !== null || skipped.length > 0) && `${read.toLocaleString("en")} of `}
           {`${counted(all, "state")} searched${isSearching ? " so far …" : ""}`}
         </span>
       </p>

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { BreakLock, FreezePattern, Unfreeze, UnfreezePattern } from "./actions";
 import { list, type Schemas } from "./api";
 import { now } from "./clock";
-import { ages, counted, exactly, when } from "./format";
+import { ages, counted, exactly } from "./format";
 import { useLoaded } from "./load";
 import { may, mayBreak, rolesFor, useMe } from "./me";
 import { Age, Button, By, Empty, Shown, StateLink, Status, Table } from "./ui";
@@ -85,7 +85,7 @@ export function LocksPage() {
               "State or pattern": (one) => (one.lock ? State(one.lock) : <code>{one.pattern}</code>),
               Since: ({ since }) => since && <Age at={since} />,
               By: ({ by, owner, lock }) => <By of={lock ? lockedBy(lock) : { principal: by, owner }} />,
-              Until: ({ until, ended }) => (ended ? "ended " : "") + (until ? when(until) : "somebody unfreezes it"),
+              Until: ({ until, ended }) => (ended ? "ended " : "") + (until ? exactly(until) : "somebody unfreezes it"),
               Reason: ({ reason }) => reason,
               "": (frozen) => {
                 if (frozen.lock) return may(me, "freeze", frozen.lock.name) && act("Unfreeze", frozen.lock);

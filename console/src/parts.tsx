@@ -9,9 +9,10 @@ type View = "state" | "history" | "configuration";
 /** The head of each page of a state. Each part of its name leads to the states that begin with it. */
 export function Head({ name, page }: { name: string; page: View | "diff" | "resource" }) {
   const me = useMe();
+  const above = { diff: "history", resource: "state" }[page as string]; // the tab that leads to it
   const segments = name.split("/");
   const link = (to: View, text: string) => (
-    <a href={href({ page: to, name })} aria-current={page === to ? "page" : undefined}>
+    <a href={href({ page: to, name })} aria-current={page === to ? "page" : above === to ? "true" : undefined}>
       {text}
     </a>
   );

@@ -45,7 +45,7 @@ function Attributes({ name, address, version }: Asked) {
   const facts = (data: Found) => ({
     Type: data.type,
     Provider: data.provider,
-    Taint: data.tainted ? "tainted: the next apply replaces it" : "",
+    Tainted: data.tainted ? "the next apply replaces it" : "",
     Version: may(me, "read_history", name) ? <Moment key={data.version} name={name} version={data.version} /> : "",
   });
   const show = (data: Found) => (

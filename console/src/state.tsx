@@ -348,9 +348,12 @@ function Resources({ name }: { name: string }) {
   const pages = usePages<Schemas["ResourcePage"]>((cursor, signal) => get(`resources/${name}`, { cursor }, signal));
   const tree = (read: Schemas["ResourcePage"][]) => {
     const all = read.flatMap(({ resources }) => resources);
+    const managed = all.filter(({ mode }) => mode === "managed").length;
+    const kinds = { resource: managed, "data source": all.length - managed };
+    const counts = Object.entries(kinds).flatMap(([kind, many]) => (many ? counted(many, kind) : []));
     return (
       <>
-        <Status>{counted(all.length, "object") + (pages.hasMore ? " so far" : "")}</Status>
+        <Status>{(counts.join(" · ") || "No resources") + (pages.hasMore ? " so far" : "")}</Status>
         {grouped(all).map(({ module, count, types }) => (
           <Branch key={module} name={module || "Root module"} notes={[count]} open={!module}>
             {types.map(({ type, providers, resources }) => (

@@ -58,7 +58,10 @@ export function StatesPage(props: { query: Query }) {
     setTurn(turn + 1);
   };
   const table = () => {
-    if (shown.length) return <States rows={rows} by={by} sort={(order) => change({ by: order })} fold={fold} />;
+    if (shown.length) {
+      const of = { rows, by, fold, areDeleted: wantsDeleted };
+      return <States {...of} sort={(order) => change({ by: order })} />;
+    }
     if (all.length) return <NoMatch typed={typed} showAll={() => change({ q: "" })} />;
     if (!only) return <NoStates />;
     return (
@@ -75,7 +78,7 @@ export function StatesPage(props: { query: Query }) {
           type="search"
           aria-label="Filter the states by letters of their names"
           aria-keyshortcuts="/"
-          placeholder="Filter by name: press /"
+          placeholder={matchMedia("(hover: none)").matches ? "Filter by name" : "Filter by name: press /"}
           autocomplete="off"
           spellcheck={false}
           value={typed}
@@ -121,7 +124,7 @@ function Needs({ states, deleted, only, choose }: Choosing) {
   const counts = {
     old: [count("old"), `${counted(count("old"), "lock")} older than 1 h`],
     frozen: [count("frozen"), `${count("frozen").toLocaleString("en")} frozen`],
-    deleted: [gone, `${gone.toLocaleString("en")}${deleted?.isWhole ? "" : "+"} deleted`],
+    deleted: [gone, deleted?.isWhole ? `${gone.toLocaleString("en")} deleted` : "deleted"],
   } as const;
   const chosen = (need: string) => only === need;
   return (
@@ -156,10 +159,10 @@ function Sort({ of, by, sort, children }: Sorting & { of: string; children: stri
   );
 }
 
-type Listing = Sorting & { rows: Row[]; fold: (group: string, isOpen: boolean) => void };
+type Listing = Sorting & { rows: Row[]; areDeleted: boolean; fold: (group: string, isOpen: boolean) => void };
 
 /** The table: it moves with the page, so that it can be searched, scrolled and printed like any. */
-function States({ rows, fold, ...sorting }: Listing) {
+function States({ rows, fold, areDeleted, ...sorting }: Listing) {
   const table = useRef<HTMLTableElement>(null);
   const { from, to, tops, isPrinted } = useView(table, rows);
   const end = tops.at(-1) ?? 0;
@@ -177,7 +180,7 @@ function States({ rows, fold, ...sorting }: Listing) {
             Size
           </Sort>
           <Sort of="modified" {...sorting}>
-            Last write
+            {areDeleted ? "Deleted" : "Last write"}
           </Sort>
           <Sort of="lock" {...sorting}>
             Lock
@@ -219,18 +222,22 @@ type Listed = Extract<Row, { state: State }> & { index: number; writer: Componen
 function StateRow({ state, inGroup, index, writer }: Listed) {
   const { name, lock, deleted } = state;
   const at = state.modified && <Age at={state.modified} inTable />;
+  const prefix = inGroup ? groupOf(name) : "";
   const modified = at ? deleted ? <>deleted {at}</> : at : <span class="faint">never written</span>;
   const size = <Size bytes={state.size} />;
   return (
     <tr class={inGroup ? "state in-group" : "state"} aria-rowindex={index}>
       <td class="name" title={name}>
-        <StateLink name={name} />
+        <StateLink name={name}>
+          {prefix && <span class="unseen">{prefix}</span>}
+          {name.slice(prefix.length)}
+        </StateLink>
         <small class="narrow">
           {modified} {state.size !== null && ["· ", size]}
         </small>
       </td>
       <td class="size">{size}</td>
-      <td class="modified">{modified}</td>
+      <td class="modified">{at || modified}</td>
       <td class="lock">{lock && <LockBadge lock={lock} />}</td>
       <td class="by">{writer}</td>
     </tr>

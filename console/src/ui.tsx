@@ -105,7 +105,10 @@ export const Size = ({ bytes: count }: { bytes: number | null }) =>
 /** Who did something, by name; all that is known of them on hover. */
 export const By = ({ of }: { of: Parameters<typeof person>[0] }) => <span title={identity(of)}>{person(of)}</span>;
 
-export const StateLink = ({ name }: { name: string }) => <a href={href({ page: "state", name })}>{name}</a>;
+/** Leads to a state; its text is the name unless it has another. */
+export const StateLink = ({ name, children = name }: { name: string; children?: ComponentChildren }) => (
+  <a href={href({ page: "state", name })}>{children}</a>
+);
 
 /** A small button that copies a text; where the browser refuses that, it shows the text to be copied by hand. */
 export function Copy({ text, what, children }: { text: string; what: string; children?: string }) {

@@ -53,12 +53,15 @@ def test_groups_fold_and_what_needs_somebody_is_shown_alone(
     group.click()
     expect(console.link("network/prod")).to_be_visible()
 
+    expect(console.link("network/prod").locator(".unseen")).to_have_text("network/")
     console.page.get_by_role("button", name="frozen").click()
     expect(console.link("network/prod")).to_have_count(0)
     expect(console.link("shop/cart")).to_be_visible()
     console.page.get_by_role("button", name="deleted").click()
     expect(console.link(state)).to_be_visible()
     expect(console.link("shop/cart")).to_have_count(0)
+    expect(console.button("Deleted")).to_be_visible()
+    expect(console.button("Last write")).to_have_count(0)
     console.page.get_by_role("button", name="deleted").click()
     expect(console.link("shop/cart")).to_be_visible()
 
@@ -301,6 +304,45 @@ def test_a_resource_is_looked_for_in_all_states(new_console: NewConsole) -> None
     console.shows('terraform_data.subnet["c"]')
     expect(console.page.get_by_label("A part of its address")).to_have_value('subnet["c"]')
     assert [sent.url for sent in sent_since if sent.url.endswith("/find")] == []
+
+
+def test_states_that_were_not_searched_do_not_count_as_searched(new_console: NewConsole) -> None:
+    console = new_console("reader", "#/find")
+    skipped = [{"name": "network/dev", "why": "encrypted", "size": 9}]
+    page = {"states": [], "skipped": skipped, "searched": 3, "left": 0, "next": None}
+    console.page.route("**/manage/v1/find", lambda route: route.fulfill(json=page))
+    console.page.get_by_label("A part of its address").fill("vpc")
+    console.button("Find").click()
+    console.shows("2 of 3 states searched", "1 state not searched")
+
+
+def test_the_end_of_a_freeze_has_its_zone_and_the_button_is_at_the_edge(new_console: NewConsole) -> None:
+    console = new_console("maintainer", timezone_id="UTC")
+    freeze = {"pattern": "a/*", "id": "f", "reason": "audit", "until": "2126-12-01T12:00:00Z"}
+    freeze |= {"by": "token:c", "owner": "cleo", "since": None, "liftable": True}
+    page = {"freezes": [freeze], "next": None}
+    console.page.route("**/manage/v1/freezes**", lambda route: route.fulfill(json=page))
+    console.link("Locks").click()
+    expect(console.page.get_by_role("row").filter(has_text="a/*")).to_contain_text("12:00:00 UTC")
+    cell = console.page.locator("td.act", has=console.button("Unfreeze a/*"))
+    expect(cell).to_have_css("text-align", "right")
+
+
+def test_the_pages_below_a_tab_mark_it(strict: Team, new_console: NewConsole) -> None:
+    earlier, later = (version.id for version in strict.versions("network/prod"))
+    console = new_console("maintainer", f"#/states/network/prod/-/diff/{earlier}/{later}")
+    expect(console.link("History")).to_have_attribute("aria-current", "true")
+    console.open("#/states/network/prod/-/resource/terraform_data.vpc")
+    expect(console.link("Now")).to_have_attribute("aria-current", "true")
+    console.link("Now").click()
+    expect(console.link("Now")).to_have_attribute("aria-current", "page")
+    expect(console.page.get_by_text(re.compile("^3 resources$"))).to_be_visible()
+
+
+def test_a_screen_without_a_keyboard_is_told_of_no_key(new_console: NewConsole) -> None:
+    for options, told in (({}, "press /"), ({"has_touch": True, "is_mobile": True}, "name")):
+        box = new_console("reader", **options).page.get_by_role("searchbox")
+        expect(box).to_have_attribute("placeholder", re.compile(f"{told}$"))
 
 
 def test_the_list_that_finds_no_state_looks_for_a_resource(new_console: NewConsole) -> None:
