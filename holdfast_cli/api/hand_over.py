@@ -26,7 +26,7 @@ _SNAP: Final = Path("/snap/bin")
 """The folder with the programs of snaps. A browser of them reads neither `/tmp` nor the runtime folder."""
 
 Warned = tuple[tuple[Literal["text", "time", "code"], str], ...]
-"""What the page warns of, in parts: a time is in ISO 8601, and shown in the zone of the browser."""
+"""A warning of the page, in parts: a time is in ISO 8601, and shown in the zone of the browser."""
 
 _SCRIPT: Final = """
 document.currentScript.remove();
