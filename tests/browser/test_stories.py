@@ -318,8 +318,14 @@ def test_states_that_were_not_searched_do_not_count_as_searched(new_console: New
 
 def test_the_end_of_a_freeze_has_its_zone_and_the_button_is_at_the_edge(new_console: NewConsole) -> None:
     console = new_console("maintainer", timezone_id="UTC")
-    freeze = {"pattern": "a/*", "id": "f", "reason": "audit", "until": "2126-12-01T12:00:00Z"}
-    freeze |= {"by": "token:c", "owner": "cleo", "since": None, "liftable": True}
+    freeze: dict[str, object] = {"pattern": "a/*", "id": "f", "reason": "audit"}
+    freeze |= {
+        "until": "2126-12-01T12:00:00Z",
+        "by": "token:c",
+        "owner": "cleo",
+        "since": None,
+        "liftable": True,
+    }
     page = {"freezes": [freeze], "next": None}
     console.page.route("**/manage/v1/freezes**", lambda route: route.fulfill(json=page))
     console.link("Locks").click()
