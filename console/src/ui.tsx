@@ -107,7 +107,9 @@ export const By = ({ of }: { of: Parameters<typeof person>[0] }) => <span title=
 
 /** Leads to a state; its text is the name unless it has another. */
 export const StateLink = ({ name, children = name }: { name: string; children?: ComponentChildren }) => (
-  <a href={href({ page: "state", name })}>{children}</a>
+  <a href={href({ page: "state", name })} aria-label={children === name ? undefined : name}>
+    {children}
+  </a>
 );
 
 /** A small button that copies a text; where the browser refuses that, it shows the text to be copied by hand. */

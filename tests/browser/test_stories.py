@@ -62,7 +62,7 @@ def test_groups_fold_and_what_needs_somebody_is_shown_alone(
     expect(console.link("shop/cart")).to_have_count(0)
     expect(console.button("Deleted")).to_be_visible()
     expect(console.button("Last write")).to_have_count(0)
-    console.page.get_by_role("button", name="deleted").click()
+    console.page.get_by_role("button", name="deleted").first.click()
     expect(console.link("shop/cart")).to_be_visible()
 
 
