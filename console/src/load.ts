@@ -21,10 +21,13 @@ export function useLoaded<T>(load: Load<T>, deps: unknown[], every = 0, kept?: K
   const [read, setRead] = useState<Read<T>>({ data: kept?.data, loading: !kept?.data });
   const [turn, setTurn] = useState(0);
   const due = useRef((kept?.at ?? 0) + every * 1000);
+  const isNew = useRef(true);
   const again = () => setTurn((before) => before + 1);
   useEffect(() => {
     const begun = Date.now();
-    if (kept && turn === 0 && begun < due.current) return;
+    const isFirst = isNew.current;
+    isNew.current = false;
+    if (kept && isFirst && begun < due.current) return; // later something else is asked for
     const abort = new AbortController();
     const show = (seen: Partial<Read<T>>, seconds = 0) => {
       if (abort.signal.aborted) return;
