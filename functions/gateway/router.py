@@ -65,7 +65,9 @@ class Route(NamedTuple, Generic[_R]):
         if name is None:
             caller.require_somewhere(self.needs)
         elif not caller.may(self.needs, name):
-            caller.require(self.wanted or self.needs, name)
+            if self.wanted:
+                caller.require(self.wanted, name)  # only names the refusal: `needs` decides
+            caller.require(self.needs, name)
 
 
 class Target(NamedTuple):

@@ -15,7 +15,7 @@ from holdfast.access import Action, Caller, Grant, Role
 from holdfast.audit import Event
 from holdfast.cloud.ids import OutputId, VersionId, WorkspaceId, parse_version
 from holdfast.cloud.names import state_name
-from holdfast.errors import HoldfastError, InvalidId, InvalidName
+from holdfast.errors import HoldfastError, InvalidId, InvalidName, NotAllowed
 from holdfast.s3.budget import Budget
 from tests.support.events import request
 from tests.support.work import policy
@@ -112,3 +112,14 @@ def test_an_unknown_verb_is_refused_before_its_caller_and_the_caller_before_an_i
     event = request(method, "/states/{name+}", name, **more)
     answer = respond(Request(event, Function(None, "states", "1", policy(), None), Budget(0)), ROUTER)
     assert (answer["statusCode"], json.loads(answer["body"])["error"]) == refused
+
+
+@pytest.mark.parametrize("wanted", [None, Action.READ_METADATA, Action.WRITE])
+def test_what_a_refusal_names_lets_no_caller_through(wanted: Action | None) -> None:
+    """A reader may read metadata, and may not delete."""
+    route = Route(
+        "/states/{name+}", "DELETE", _handle, Event.STATE_DELETED, needs=Action.DELETE, wanted=wanted
+    )
+
+    with pytest.raises(NotAllowed):
+        route.check(READER, NAME)
