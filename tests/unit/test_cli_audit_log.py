@@ -290,7 +290,7 @@ def test_following_ends_with_errors_that_stay(
 
 
 def asked() -> argparse.Namespace:
-    return argparse.Namespace(json=False, limit=None, since=None, long=False)
+    return argparse.Namespace(json=False, limit=None, since=None, long=False, state=None)
 
 
 # --- its lines ----------------------------------------------------------------------------------
