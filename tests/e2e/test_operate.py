@@ -150,7 +150,7 @@ def test_a_wrong_migration_is_undone_by_a_push_that_fits_no_saved_plan(
         assert (
             f"'holdfast {' '.join(get)} old.tfstate', then 'terraform state push -force old.tfstate'" in said
         )
-        assert "--yes: a restore keeps the lineage" in maintainer.run(
+        assert "--replace-lineage: a restore keeps the lineage" in maintainer.run(
             *("state", "restore", state, old.id, "--reason", REASON, "--replace-lineage", "--yes")
         )[2].replace("\n", " ")
     file = project.folder / "old.tfstate"
