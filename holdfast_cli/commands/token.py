@@ -1,6 +1,7 @@
 """`holdfast token`: creates, lists, updates, rotates and revokes access tokens."""
 
 import argparse
+import shlex
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from holdfast.identity.tokens import Token
     from holdfast_cli.bucket.stack import Stack
@@ -47,12 +48,14 @@ def _expires_option(default: str) -> Option:
     "create",
     "create an access token",
     f"""\
-Create an access token and show its secret, once. It expires after {DEFAULT_LIFETIME.days} days, or
-when --expires says. Without --owner its description is its owner, which all who see its
-locks and versions are shown, unless it is longer than an owner may be.
+Create an access token, and print exports with its secret, once, for a shell to
+evaluate. It expires after {DEFAULT_LIFETIME.days} days, or when --expires says. Without --owner its
+description is its owner, which all who see its locks and versions are shown, unless
+it is longer than an owner may be.
 {arguments.needs("write to")}""",
     """\
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
+  eval "$(holdfast token create --role maintainer --scope '*')"
   holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
   holdfast token create --grant writer:'apps/*' --grant outputs:'network/*' --expires 12h
   holdfast token create --role writer --scope 'apps/*' --owner bob@example.com
@@ -82,8 +85,7 @@ def _create(args: argparse.Namespace) -> None:
         f"`holdfast token revoke {token.id} --team {found.team}`."
     )
     with output.after(lost):
-        document = _with_secret(found, token, secret) if args.json else None
-        output.write_either(_created_text(found, token, secret), document)
+        _write_secret(args, found, token, secret, _created(found, token))
 
 
 def _owner(args: argparse.Namespace) -> str:
@@ -204,7 +206,7 @@ def _changes(before: "Token", after: "Token", done: str) -> str:
     "rotate",
     "give an access token a new secret",
     f"""\
-Give an access token a new secret and show it, once. The old one stays valid for
+Give an access token a new secret, and print it in exports, once. The old one stays valid for
 {rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one expires at once. ID,
 grants stay; the token gets the lifetime that it was created with again.
 {arguments.needs("read and write")}""",
@@ -235,8 +237,8 @@ def _rotate(args: argparse.Namespace) -> None:
         "another token, because a second rotation ends the old secret at once."
     )
     with output.after(lost):
-        document = _with_secret(found, token, secret) | {"old_secret_until": written(_old_until(token))}
-        output.write_either(_rotated_text(found, token, secret), document if args.json else None)
+        old = {"old_secret_until": written(_old_until(token))}
+        _write_secret(args, found, token, secret, _rotated(found, token), old)
 
 
 @COMMAND.add(
@@ -316,40 +318,57 @@ def _old(token: "Token", now: datetime | None = None) -> str:
     return f"works until {output.moment(until, now)}"
 
 
-def _created_text(stack: "Stack", token: "Token", secret: str) -> str:
-    fields = [("ID", token.id), ("secret", secret), ("expires", _expires(token))]
-    if token.owner:
-        fields.append(("owner", token.owner))
-    return f"""\
-Created a token for the team {stack.team}: {granted.text(token.grants)}
+def _write_secret(
+    args: argparse.Namespace,
+    stack: "Stack",
+    token: "Token",
+    secret: str,
+    done: str,
+    more: "Mapping[str, Any] | None" = None,
+) -> None:
+    """Print the exports for a shell to evaluate, and on standard error what was done; or the document.
 
-{output.listed(fields)}
+    Args:
+        done: sentences on what was done.
+        more: members of the document that only this command has.
+    """
+    if args.json:
+        output.write_json(_with_secret(stack, token, secret) | {**(more or {})})
+        return
+    output.write(_exports(stack, token, secret))
+    output.tell(done)
+    output.tell("The secret is shown only now and stored nowhere: keep it in a safe place.")
 
-{_exports(stack, token, secret)}
 
-and a backend block from `holdfast backend-config STATE --team {stack.team}`. HOLDFAST_ADDRESS is for \
-`holdfast`; the last line is for a cloud block, which it prints with --cloud."""
+def _created(stack: "Stack", token: "Token") -> str:
+    owner = f" Its owner is {token.owner}." if token.owner else ""
+    return (
+        f"Created the token {token.id} of the team {stack.team}: {granted.text(token.grants)}. "
+        f"It {_ends(token)}.{owner} A backend block is printed by "
+        f"`holdfast backend-config STATE --team {stack.team}`."
+    )
 
 
-def _rotated_text(stack: "Stack", token: "Token", secret: str) -> str:
-    fields = [("secret", secret), ("expires", _expires(token)), ("old secret", _old(token))]
-    return f"""\
-Rotated the token {token.id} of the team {stack.team}: {granted.text(token.grants)}
+def _rotated(stack: "Stack", token: "Token") -> str:
+    return (
+        f"Rotated the token {token.id} of the team {stack.team}: {granted.text(token.grants)}. "
+        f"It {_ends(token)}. The old secret {_old(token)}."
+    )
 
-{output.listed(fields)}
 
-{_exports(stack, token, secret)}"""
+def _ends(token: "Token") -> str:
+    return f"expires {output.moment(token.expires)}" if token.expires else "never expires"
 
 
 def _exports(stack: "Stack", token: "Token", secret: str) -> str:
     cloud = cloud_config.credentials_document(stack.api_address, token.id, secret)
-    return f"""\
-The secret is shown only now and stored nowhere: keep it in a safe place. Terraform and OpenTofu use it with
-
-  export TF_HTTP_USERNAME='{token.id}'
-  export TF_HTTP_PASSWORD='{secret}'
-  export HOLDFAST_ADDRESS='{stack.api_address}'
-  export {cloud["variable"]}='{cloud["token"]}'"""
+    variables = {
+        "TF_HTTP_USERNAME": token.id,
+        "TF_HTTP_PASSWORD": secret,
+        "HOLDFAST_ADDRESS": stack.api_address,
+        cloud["variable"]: cloud["token"],
+    }
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 def _fields(token: "Token", now: datetime) -> list[tuple[str, str]]:

@@ -269,10 +269,14 @@ def test_data_that_were_removed_by_hand_are_deployed_anew_however_often_that_bre
     assert len(front_door.serials()) == 1
 
 
-def test_four_files_outside_of_the_clone_deploy_a_team_that_stores_a_state(
-    front_door: FrontDoor, deploying: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("document", "heading"),
+    [("README.md", "Deploy to AWS"), ("deploying.md", "Deploy the first team")],
+)
+def test_readme_and_deploying_deploy_a_team_outside_of_the_clone_that_stores_a_state(
+    front_door: FrontDoor, deploying: Path, tmp_path: Path, document: str, heading: str
 ) -> None:
-    walk_deploying(front_door, deploying, tmp_path)
+    walk_deploying(front_door, deploying, tmp_path, document, heading)
 
 
 def test_the_first_hour_prints_what_its_page_says(

@@ -13,8 +13,8 @@ from holdfast import __version__
 from holdfast.access import Grant, Role
 from holdfast.identity.tokens import create
 from holdfast_cli.bucket import stack, tokens
+from holdfast_cli.commands import token as token_command
 from holdfast_cli.main import main
-from holdfast_cli.terminal import output
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -114,7 +114,7 @@ def test_an_interrupt_between_a_change_and_its_output_says_what_was_changed(
     monkeypatch.setenv("HOLDFAST_CONFIG_FILE", "/dev/null")
     monkeypatch.setattr(stack, "open_team", lambda _: (None, found))
     monkeypatch.setattr(tokens, "create", lambda *_: (token, secret))
-    monkeypatch.setattr(output, "listed", lambda _: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(token_command, "_exports", lambda *_: signal.raise_signal(signal.SIGINT))
 
     assert main(["token", "create", "--role", "writer", "--scope", "x"]) == 130
     printed = capsys.readouterr()

@@ -40,7 +40,7 @@ def test_a_token_with_networks_is_created_and_shown(aws: Aws) -> None:
     heading, line = aws.output("token", "list").splitlines()
     assert heading.split()[-2:] == ["FROM", "DESCRIPTION"]
     assert line.split()[-2:] == ["203.0.113.0/24,2001:db8::/32", "-"]
-    aws.output("token", "rotate", token.id)
+    aws.output("token", "rotate", token.id, "--json")
     assert json.loads(aws.output("token", "show", token.id, "--json"))["from"] == list(NETWORKS)
     plain = json.loads(aws.output(*CREATE, "--json"))
     assert plain["from"] == []

@@ -119,10 +119,10 @@ def test_a_token_with_several_grants_leaves_the_columns_of_the_others_in_place(
 def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: ApiStub) -> None:
     aws = deployed(account, stub)
 
-    created = aws.output("token", "create", *SEVERAL, "--grant", "writer:shared")
+    created = aws.run("token", "create", *SEVERAL, "--grant", "writer:shared")
 
-    assert "platform: " not in created
-    assert "payments: writer of apps/*, shared; outputs of network/*\n" in created
+    told = " ".join(created.stderr.split())
+    assert " of the team payments: writer of apps/*, shared; outputs of network/*. It expires " in told
     assert [(asked.method, asked.path) for asked in stub.asked] == [("GET", "/health")]
     [body] = aws.records("payments").values()
     token = Token.from_json(body)
@@ -146,7 +146,9 @@ def test_a_token_with_several_grants_is_created_and_shown(account: Aws, stub: Ap
     [listed] = json.loads(aws.output("token", "list", "--json"))
     assert (listed["role"], listed["scope"]) == (None, None)
     assert [grant["role"] for grant in listed["grants"]] == ["writer", "outputs"]
-    assert "writer of apps/*, shared; outputs of network/*" in aws.output("token", "rotate", token.id)
+    assert "writer of apps/*, shared; outputs of network/*" in " ".join(
+        aws.run("token", "rotate", token.id).stderr.split()
+    )
     assert len(stub.asked) == 1, "only a record with new grants asks for the version"
 
 
@@ -237,19 +239,36 @@ def test_without_an_owner_the_description_is_the_owner_if_it_can_be_shown(
     assert json.loads(aws.output("token", "show", made["id"], "--json"))["owner"] == owner
 
 
-def test_the_text_for_people_shows_the_secret_and_that_it_is_shown_once(aws: Aws) -> None:
-    text = aws.output(*CREATE)
-
+def test_what_create_and_rotate_print_can_be_evaluated_by_a_shell(aws: Aws) -> None:
+    """README.md and docs/start/deploying.md do so. What people read is on standard error."""
+    created = aws.run(*CREATE)
     [body] = aws.records("payments").values()
     token = Token.from_json(body)
-    exports = dict(re.findall(r"export (\w+)='([^']*)'", text))
-    assert exports["TF_HTTP_USERNAME"] == token.id
-    secret = exports["TF_HTTP_PASSWORD"]
-    assert lets_in(token, secret)
-    assert exports["HOLDFAST_ADDRESS"] == "https://payments.example.com"
-    assert exports["TF_TOKEN_payments_example_com"] == f"{token.id}.{secret}"
-    assert "shown only now" in text
-    assert "holdfast backend-config STATE --team payments" in text
+    rotated = aws.run("token", "rotate", token.id)
+    [body] = aws.records("payments").values()
+
+    for record, done, said in ((token, created, "Created"), (Token.from_json(body), rotated, "Rotated")):
+        assert done.returncode == 0, done.stderr
+        exported = evaluated(done.stdout)
+        assert exported["TF_HTTP_USERNAME"] == token.id
+        secret = exported["TF_HTTP_PASSWORD"]
+        assert lets_in(record, secret)
+        assert exported["HOLDFAST_ADDRESS"] == "https://payments.example.com"
+        assert exported["TF_TOKEN_payments_example_com"] == f"{token.id}.{secret}"
+        assert secret not in done.stderr
+        told = " ".join(done.stderr.split())
+        assert told.startswith(f"{said} the token {token.id} of the team payments: writer of")
+        assert "shown only now" in told
+    assert "`holdfast backend-config STATE --team payments`" in " ".join(created.stderr.split())
+    assert "The old secret works until" in " ".join(rotated.stderr.split())
+
+
+def evaluated(printed: str) -> dict[str, str]:
+    """Return the variables of a shell that has evaluated what a command printed and nothing else."""
+    shell = ("bash", "-euc", 'eval "$1"; env', "bash", printed)
+    done = subprocess.run(shell, env={}, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return dict(line.split("=", 1) for line in done.stdout.splitlines())
 
 
 def test_a_lost_answer_of_the_bucket_still_leaves_one_token_that_works(aws: Aws) -> None:
@@ -466,4 +485,6 @@ def test_every_example_of_the_help_works_as_it_stands(
             program, *arguments = shlex.split(example)
             assert program == "holdfast"
             done = aws.run(*arguments)
-        assert (done.returncode, done.stderr == "") == (0, "--env" not in example), (example, done.stderr)
+        shows_secret = re.search(r"holdfast token (create|rotate)(?!.* --(json|help))", example) is not None
+        tells = "--env" in example or shows_secret
+        assert (done.returncode, done.stderr != "") == (0, tells), (example, done.stderr)
