@@ -287,8 +287,8 @@ class Team:
     )
     replica: Replica | None = setting(
         Table(Replica, '{ region = "eu-west-1" }'),
-        "S3 copies what is written to the state bucket to [a replica](recovery.md#prepare-a-replica); needs "
-        "`account` and `region`.",
+        "S3 copies new versions of states and of the records that a recovery needs to [a "
+        "replica](recovery.md#prepare-a-replica); needs `account` and `region`.",
         deployed="Earlier objects are not copied.",
         unset="none",
         default=None,
