@@ -39,8 +39,8 @@ For people who review what Holdfast may do in an AWS account: look up each funct
 requests that the bucket policy denies to everybody. The tables are generated from the policies that the CDK
 app deploys. [AWS permissions](permissions.md) has those of people.
 
-Each team has its own functions, roles, buckets and KMS key. Functions for states cannot read tokens, and
-functions for sign-in cannot read states.
+Each team has its own functions, roles and buckets, and by default its own KMS key. Functions for states
+cannot read tokens, and functions for sign-in cannot read states.
 
 """
 _ROLES: Final = """\
