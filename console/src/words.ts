@@ -25,10 +25,10 @@ export function person({ principal, owner, who }: By): string {
 /** What a client says of itself, in quotes and on one line, so that it cannot pass for who it is. */
 export const claimed = (text: string) => JSON.stringify(text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?"));
 
-/** Returns a message of the API with the caller's name: it has the principal, which is a token's ID. */
+/** Returns a message of the API with the caller's name alone: it has a token's ID behind it. */
 export function namedIn(message: string, caller: By | null): string {
   const { principal, owner } = caller ?? {};
-  return principal && owner ? message.replaceAll(principal, () => owner) : message;
+  return principal && owner ? message.replaceAll(named(principal, owner), () => owner) : message;
 }
 
 /** All that is known of who it was: the principal, and apart what its client says of itself if that differs. */

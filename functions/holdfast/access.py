@@ -218,6 +218,16 @@ def named(principal: str, owner: str) -> str:
     return f"{owner} ({principal})" if owner else principal
 
 
+def called(principal: str, owner: str) -> str:
+    """Return what a sentence calls a principal: as `named`, or without an owner with its kind as a word.
+
+    >>> called("token:3pk3z36v6m9s030dnljz", "")
+    'the token 3pk3z36v6m9s030dnljz'
+    """
+    kind, _, rest = principal.partition(":")
+    return f"the token {rest}" if kind == "token" and not owner else named(principal, owner)
+
+
 def claimed(text: str) -> str:
     r"""Return a text that a client typed, in quotes and on one line, so that it cannot pass for ours.
 
@@ -296,7 +306,8 @@ class Caller:
         if here:
             raise _not_allowed(here, self, action, f" for the state '{name}'")
         raise NotAllowed(
-            f"The scope of {self.principal} does not cover the state '{name}'; use a token that does."
+            f"The scope of {called(self.principal, self.owner)} does not cover the state '{name}'; use "
+            "a token that does."
         )
 
     def require_somewhere(self, action: Action) -> None:
@@ -315,4 +326,4 @@ def _not_allowed(grants: Sequence[Grant], caller: Caller, action: Action, where:
 
 def _roles(grants: Sequence[Grant], caller: Caller) -> str:
     each = " and ".join(f"'{grant.role}'" for grant in grants)
-    return f"The role{'' if len(grants) == 1 else 's'} {each} of {caller.principal}"
+    return f"The role{'' if len(grants) == 1 else 's'} {each} of {called(caller.principal, caller.owner)}"

@@ -135,6 +135,7 @@ def _side(version: Object, head: StateDocument) -> v1.Side:
         size=len(version.body),
         principal=metadata.get("written-by"),
         owner=metadata.get("owner"),
+        who=metadata.get("who"),
         operation=metadata.get("operation"),
     )
 

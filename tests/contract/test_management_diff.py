@@ -107,11 +107,12 @@ def test_it_tells_who_wrote_both_versions_and_which_provider_and_mark_have_chang
     document = found(bucket, {"values": "true"})
 
     writers = [
-        [document[side][name] for name in ("principal", "owner", "operation")] for side in ("from", "to")
+        [document[side][name] for name in ("principal", "owner", "who", "operation")]
+        for side in ("from", "to")
     ]
     assert writers == [
-        ["token:ada", "Ada", "OperationTypeApply"],
-        ["token:bob", None, "OperationTypeApply"],
+        ["token:ada", "Ada", "ada@laptop", "OperationTypeApply"],
+        ["token:bob", None, "ada@laptop", "OperationTypeApply"],
     ]
     [resource] = document["resources"]
     assert (resource["change"], resource["attributes"]) == ("changed", [])
@@ -150,7 +151,7 @@ def test_it_compares_the_current_version_with_the_one_before_it(bucket: Bucket, 
             "serial": serial,
             "terraform_version": "1.15.5",
             "size": len(with_tag(serial, "dev" if serial == 2 else "prod")),
-            **dict.fromkeys(("principal", "owner", "operation")),  # another program wrote it
+            **dict.fromkeys(("principal", "owner", "who", "operation")),  # another program wrote it
         }
     assert document == {
         "name": "network/prod",

@@ -105,16 +105,23 @@ def test_several_grants_allow_exactly_what_each_alone_allows(grants: tuple[Grant
 @pytest.mark.parametrize(
     ("action", "name", "told"),
     [
-        (Action.WRITE, "network/a", "role 'outputs' of token:x for the state 'network/a' does not allow"),
-        (Action.READ, "network/a", "role 'outputs' of token:x reads no whole state"),
-        (Action.WRITE, "dns", "The scope of token:x does not cover the state 'dns'"),
-        (Action.DELETE, "apps/db", "roles 'writer' and 'outputs' of token:x do not allow to delete"),
+        (Action.WRITE, "network/a", "role 'outputs' of the token x for the state 'network/a' does not allow"),
+        (Action.READ, "network/a", "role 'outputs' of the token x reads no whole state"),
+        (Action.WRITE, "dns", "The scope of the token x does not cover the state 'dns'"),
+        (Action.DELETE, "apps/db", "roles 'writer' and 'outputs' of the token x do not allow to delete"),
         (Action.DELETE, "dns", "use a token with the role 'maintainer'"),
     ],
 )
 def test_a_refusal_names_the_role_that_applies_to_the_state(action: Action, name: str, told: str) -> None:
     with pytest.raises(NotAllowed, match=told):
         caller(*SEVERAL).require(action, parse(name))
+
+
+def test_a_refusal_calls_the_caller_by_the_owner_of_the_credentials() -> None:
+    with pytest.raises(NotAllowed, match=r"The role 'outputs' of Ada \(token:x\) for the state"):
+        replace(caller(*SEVERAL), owner="Ada").require(Action.WRITE, parse("network/a"))
+    with pytest.raises(NotAllowed, match=r"The scope of Ada \(token:x\) does not cover"):
+        replace(caller(*SEVERAL), owner="Ada").require(Action.WRITE, parse("dns"))
 
 
 # --- the grants of a new record ------------------------------------------------------------------------

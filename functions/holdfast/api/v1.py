@@ -193,6 +193,7 @@ class Side(Document):
     size: Number  # bytes of the version
     principal: str | None  # who wrote the version; null for another program's version
     owner: str | None  # who uses the credentials, as their creator said then; null if unsaid
+    who: str | None  # the user and the machine, as the client says
     operation: str | None  # what the client did
 
 

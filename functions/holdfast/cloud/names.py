@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from holdfast import names
-from holdfast.access import Action, Caller
+from holdfast.access import Action, Caller, called
 from holdfast.errors import InvalidName, NotAllowed
 from holdfast.names import StateName
 
@@ -57,8 +57,8 @@ def require_organization(organization: str, caller: Caller) -> None:
     check_organization(organization)
     if not any(_covers_some(pattern, organization) for pattern in caller.patterns(Action.READ_METADATA)):
         raise NotAllowed(
-            f"The scope of {caller.principal} covers no state of the organization '{organization}'; use a "
-            "token that does, or another organization."
+            f"The scope of {called(caller.principal, caller.owner)} covers no state of the organization "
+            f"'{organization}'; use a token that does, or another organization."
         )
 
 

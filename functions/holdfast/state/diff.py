@@ -6,11 +6,10 @@ document marks as sensitive. A state does not mark everything that a provider's 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.errors import InvalidState, UnreadableVersion
 from holdfast.state import document, tracked
 from holdfast.state.attribute_diff import ABSENT, Attribute, Change, Telling, attributes, kind
 from holdfast.state.document import StateDocument
@@ -116,18 +115,8 @@ def compare(before: bytes, after: bytes, *, values: bool = False, max_told: int 
         )
 
 
-@contextmanager
-def _reading(side: str) -> Iterator[None]:
-    """Convert errors in reading a document to `UnreadableVersion`, with a message that names the `side`."""
-    try:
-        yield
-    except InvalidState as error:
-        reason = error.message
-    except RecursionError:
-        reason = "Its values are nested too deeply."
-    else:
-        return
-    raise UnreadableVersion(f"The state at '{side}' cannot be compared. {reason}")
+def _reading(side: str) -> AbstractContextManager[None]:
+    return tracked.reading(f"The state at '{side}' cannot be compared.")
 
 
 def _once(resources: Sequence[bytes]) -> frozenset[bytes]:

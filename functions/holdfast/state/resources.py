@@ -1,7 +1,7 @@
 """List the resources of a state, page by page and without their attributes; read the attributes of one."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Final
@@ -10,11 +10,9 @@ from holdfast.access import Action
 from holdfast.errors import (
     EncryptedState,
     InvalidRequest,
-    InvalidState,
     NoResource,
     NoState,
     TooLarge,
-    UnreadableVersion,
 )
 from holdfast.names import StateName
 from holdfast.s3.objects import Larger, Object
@@ -187,18 +185,8 @@ def _read(work: Work, version_id: str | None) -> Object:
     return stored
 
 
-@contextmanager
-def _reading(name: StateName) -> Iterator[None]:
-    """Convert errors in reading a document to `UnreadableVersion`."""
-    try:
-        yield
-    except InvalidState as error:
-        reason = error.message
-    except RecursionError:
-        reason = "Its values are nested too deeply."
-    else:
-        return
-    raise UnreadableVersion(f"The resources of the state '{name}' cannot be listed. {reason}")
+def _reading(name: StateName) -> AbstractContextManager[None]:
+    return tracked.reading(f"The resources of the state '{name}' cannot be listed.")
 
 
 def _take(objects: Iterable[tuple[Address, Tracked]], page_size: int) -> tuple[list[Resource], bool]:

@@ -8,12 +8,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 from holdfast import json_object
-from holdfast.errors import InvalidState, TooLarge
+from holdfast.errors import InvalidState, TooLarge, UnreadableVersion
 from holdfast.json_object import MOST_MEMBERS, Member
 from holdfast.state import document, number, sensitivity
 from holdfast.state.number import Number
@@ -69,6 +70,20 @@ class Address(NamedTuple):
         rank, index, text = self.key
         key = ("", f"[{index}]", f"[{json.dumps(text, ensure_ascii=False)}]")[rank]
         return ".".join(parts) + key + (f" (deposed {self.deposed})" if self.deposed else "")
+
+
+@contextmanager
+def reading(failure: str) -> Iterator[None]:
+    """Convert errors in reading a document to `UnreadableVersion`, whose message begins with `failure`."""
+    try:
+        yield
+    except InvalidState as error:
+        reason = error.message
+    except RecursionError:
+        reason = "Its values are nested too deeply."
+    else:
+        return
+    raise UnreadableVersion(f"{failure} {reason}")
 
 
 class Identity(NamedTuple):
