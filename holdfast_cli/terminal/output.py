@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Final, Self, TextIO
 
 from holdfast import timestamp
@@ -25,8 +25,8 @@ _USUAL = os.terminal_size((80, 24))
 """Columns and lines of a terminal that does not report its size."""
 _GAP = "  "
 """The space between two columns."""
-_PART = 3
-"""A cell is too long for its column in `flowing` if it takes more than a third of the terminal's width."""
+_FIXED: Final = 2
+"""How many columns of `flowing` are as wide as their widest cells."""
 _WORD = re.compile(r"\(?(?:\bin )?\b\d+ (?:d|h|min|s)\b(?: ago\b)?[),.:;]*|(?:[^\s`]|`[^`]*`|`)+")
 """A part of a text in which no line breaks: an age, and a command in backquotes, to be copied as a whole."""
 _AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -274,9 +274,11 @@ def table(
 
     `colours` has a row's colour at the row's place, as `coloured` takes it, or None.
 
-    On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit. A
-    name in the first column that takes more than half of the width has a line of its own. An empty cell is
-    shown as `-`, so that columns can be counted; the texts of a cell are joined by commas.
+    On a terminal cells are wrapped, and the last columns are printed below their row if they do not fit; if
+    that is because of few cells, only these are. A name in the first column that takes more than half of the
+    width, and does not fit beside the others, has a line of its own; the only line of its row if there is
+    nothing else in it. An empty cell is shown as `-`, so that columns can be counted; the texts of a cell are
+    joined by commas.
     """
     if not sys.stdout.isatty():
         lines = [[_cell(cell, ",") for cell in row] for row in (headings, *rows)]
@@ -284,67 +286,97 @@ def table(
         return "\n".join(_GAP.join(map(str.ljust, line, widths)).rstrip() for line in lines)
     lines = [[_cell(cell, ", ") for cell in row] for row in (headings, *rows)]
     room = _columns(sys.stdout)
-    are_alone = [len(headings) > 1 and _unbroken(line[0]) > room // 2 for line in lines]
+    longest = max(room // 2, room - _total([0, *_widest(lines)[1:]]))
+    are_alone = [len(headings) > 1 and _unbroken(line[0]) > longest for line in lines]
     beside_names = [["", *line[1:]] if alone else line for line, alone in zip(lines, are_alone, strict=True)]
-    widths = _widths(beside_names, room)
+    shown = _without_wide_words(beside_names, room)
+    widths = _widths(shown, room)
     beside = len(widths)
-    label = max(map(len, headings[beside:]), default=0)
+    is_below = [
+        [
+            place >= beside or cell != kept
+            for place, (cell, kept) in enumerate(zip(line, keeping, strict=True))
+        ]
+        for line, keeping in zip(beside_names, shown, strict=True)
+    ]
+    label = max(
+        (len(name) for row in is_below for name, below in zip(headings, row, strict=True) if below), default=0
+    )
     laid: list[str] = []
-    for line, alone, shown, colour in zip_longest(lines, are_alone, beside_names, (None, *colours)):
+    for line, alone, kept, below, colour in zip_longest(lines, are_alone, shown, is_below, (None, *colours)):
         row = [line[0]] if alone else []
-        if not alone or beside > 1:
-            cells = [_broken(cell, width) for cell, width in zip(shown, widths, strict=False)]
+        if not alone or any(cell != "-" for cell in kept[1:beside]):
+            cells = [_broken(cell, width) for cell, width in zip(kept, widths, strict=False)]
             row += [_side_by_side(parts, widths) for parts in zip_longest(*cells, fillvalue="")]
         if laid:
-            below = zip(headings[beside:], line[beside:], strict=True)
-            row += [wrapped(cell, head=f"  {name:<{label}}  ") for name, cell in below if cell != "-"]
+            row += [
+                wrapped(cell, head=f"  {name:<{label}}  ")
+                for name, cell, is_there in zip(headings, line, below, strict=True)
+                if is_there and cell != "-"
+            ]
         text = "\n".join(row)
         laid.append(coloured(text, colour) if colour else text)
     return "\n".join(laid)
 
 
-def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table for a terminal in which a row takes one line, if it fits itself.
+def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[Sequence[str]]:
+    """Return the lines without the cells whose words leave no room for the other columns.
 
-    All columns but the last are padded. A cell that is too long for its column changes its own row alone:
-    what is behind it is not padded there.
+    At most half of the cells of a column are left out, and none of the first column; if that does not help,
+    none is left out.
     """
-    from rich.cells import cell_len, set_cell_size
+    left = [list(line) for line in lines]
+    while _total(least := _least(left)) > room:
+        _, number = max((width, number) for number, width in enumerate(least[1:], 1))
+        words = [_unbroken(line[number]) for line in left]
+        for line, width in zip(left, words, strict=True):
+            if width == max(words):
+                line[number] = ""
+        if max(words) <= _NARROWEST or 2 * sum(not line[number] for line in left) >= len(left):
+            return lines
+    return left
+
+
+def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for a terminal in which a row takes one line, and each cell that does not fit one more.
+
+    The lines of the cells that do not fit are below their row. The first two columns are as wide as their
+    widest cells.
+    """
+    from rich.cells import cell_len
 
     texts = [[plain(cell) or "-" for cell in row] for row in (headings, *rows)]
     widths = _flowing_widths([[cell_len(cell) for cell in row] for row in texts], _columns(sys.stdout))
+    indent = " " * (widths[0] + len(_GAP))
     laid = []
     for cells in texts:
-        fitting = zip(cells, widths, strict=False)
-        padded = [set_cell_size(cell, width) for cell, width in takewhile(_fits, fitting)]
-        line = _GAP.join([*padded, *cells[len(padded) :]]).rstrip()
-        laid.append(wrapped(line, hanging=widths[0] + len(_GAP)))
+        fits = [cell_len(cell) <= width for cell, width in zip(cells, widths, strict=True)]
+        beside = [cell if fitting else "" for cell, fitting in zip(cells, fits, strict=True)]
+        laid.append(_side_by_side(beside, widths))
+        laid += [wrapped(cell, head=indent) for cell, fitting in zip(cells, fits, strict=True) if not fitting]
     return "\n".join(laid)
 
 
-def _fits(cell: tuple[str, int]) -> bool:
-    from rich.cells import cell_len
-
-    text, width = cell
-    return cell_len(text) <= width
-
-
 def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
-    """Return the widths of all columns but the last, from those of all cells; the first line is the headings.
+    """Return the widths of all columns, from those of all cells; the first line is the headings.
 
-    A column is as wide as its widest cell that leaves room for the headings of the columns behind it; the
-    one before the last leaves room for a usual cell of the last column.
+    The columns behind the second become narrower until all fit, each time the one that thereby has the fewest
+    cells that do not fit for each cell of the terminal that is won.
     """
     headings, *_ = lines
-    *columns, last = zip(*lines, strict=True)
-    if _total([*map(max, columns), max(last)]) <= room:
-        return [max(column) for column in columns]
-    widths: list[int] = []
-    for number, column in enumerate(columns):
-        is_before_last = number == len(columns) - 1
-        behind = [min(max(last), _NARROWEST)] if is_before_last else headings[number + 1 :]
-        most = min(room - _total([*widths, 0, *behind]), room // _PART)
-        widths.append(max([headings[number], *(cell for cell in column if cell <= most)]))
+    columns = list(zip(*lines, strict=True))
+    widths = [max(column) for column in columns]
+    while (excess := _total(widths) - room) > 0:
+        steps: list[tuple[float, int, int]] = []  # of equal steps the one of the last column is done
+        for number, column in enumerate(columns[_FIXED:], _FIXED):
+            narrower = [width for width in column if headings[number] <= width < widths[number]]
+            if narrower:
+                won = min(widths[number] - max(narrower), excess)
+                steps.append((sum(width > max(narrower) for width in column) / won, -number, max(narrower)))
+        if not steps:
+            return widths
+        _, place, width = min(steps)
+        widths[-place] = width
     return widths
 
 
@@ -354,14 +386,7 @@ def _cell(cell: str | Sequence[str] | None, comma: str) -> str:
 
 def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
     """Return the widths of the first columns that fit side by side, at least of the first column."""
-    from rich.cells import cell_len
-
-    columns = list(zip(*lines, strict=True))
-    widest = [max(map(cell_len, column)) for column in columns]
-    least = [
-        max(min(width, _NARROWEST), *(_unbroken(cell) for cell in column))
-        for width, column in zip(widest, columns, strict=True)
-    ]
+    widest, least = _widest(lines), _least(lines)
     while len(least) > 1 and _total(least) > room:
         least.pop()
     for limit in range(max(widest), -1, -1):
@@ -369,6 +394,21 @@ def _widths(lines: Sequence[Sequence[str]], room: int) -> list[int]:
         if _total(widths) <= room:
             return widths
     return least
+
+
+def _widest(lines: Sequence[Sequence[str]]) -> list[int]:
+    """Return the widths of columns in which no cell is broken."""
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+
+
+def _least(lines: Sequence[Sequence[str]]) -> list[int]:
+    """Return the smallest widths of columns in which no word is broken."""
+    words = (max(map(_unbroken, column)) for column in zip(*lines, strict=True))
+    return [
+        max(min(width, _NARROWEST), longest) for width, longest in zip(_widest(lines), words, strict=True)
+    ]
 
 
 def _total(widths: Sequence[int]) -> int:

@@ -239,6 +239,41 @@ def test_a_table_fits_the_terminal_and_breaks_neither_an_id_nor_a_command(
     assert table(HEADINGS, rows) == laid
 
 
+def test_one_wide_word_goes_below_its_own_row_and_the_other_rows_keep_their_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    url = f"https://{60 * 'x'}"
+    rows = (("address", url, "HOLDFAST_ADDRESS"), ("team", "platform", "-"), ("region", "eu", "AWS_REGION"))
+
+    assert table(("SETTING", "VALUE", "FROM"), rows).splitlines() == [
+        "SETTING  VALUE     FROM",
+        "address            HOLDFAST_ADDRESS",
+        f"  VALUE  {url}",
+        "team     platform  -",
+        "region   eu        AWS_REGION",
+    ]
+    assert "  FROM  AWS_REGION" in table(
+        ("SETTING", "VALUE", "FROM"), [(*row[:1], url, row[2]) for row in rows]
+    )
+
+
+def test_a_long_name_with_nothing_beside_it_takes_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    rows = ((56 * "a", ""), (75 * "b", ""), ("c.d", "tainted"), (75 * "e", "deposed"))
+
+    assert table(("ADDRESS", "NOTE"), rows).splitlines() == [
+        f"{'ADDRESS':<56}  NOTE",
+        f"{56 * 'a'}  -",
+        75 * "b",
+        f"{'c.d':<56}  tainted",
+        75 * "e",
+        f"{56 * ' '}  deposed",
+    ]
+
+
 EVENTS = (
     ("5 min", "state.written", "bea@example.com", "payments/api/prod", "serial 14"),
     ("9 d", "session.created", "ada", "", "network"),
@@ -261,15 +296,15 @@ AGE    EVENT            WHO              STATE              DETAIL
             60,
             """\
 AGE    EVENT            WHO              STATE  DETAIL
-5 min  state.written    bea@example.com  payments/api/prod
-       serial 14
+5 min  state.written    bea@example.com         serial 14
+       payments/api/prod
 9 d    session.created  ada              -      network
-9 d    lock.broken      ada              a/b    runner was
-       killed""",
+9 d    lock.broken      ada              a/b
+       runner was killed""",
         ),
     ],
 )
-def test_a_row_takes_one_line_if_it_fits_itself(
+def test_a_row_takes_one_line_and_each_cell_that_does_not_fit_one_more(
     monkeypatch: pytest.MonkeyPatch, columns: int, laid: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -295,6 +330,29 @@ def test_a_cell_that_is_too_long_changes_its_own_row_alone(
     assert [heading, *others[: len(EVENTS)]] == without
     assert len(others) - len(EVENTS) <= (2 if length < 80 else 3)
     assert long[column] in " ".join(others[len(EVENTS) :]).split()
+
+
+def test_the_columns_of_the_audit_trail_stay_aligned_around_long_names_and_reasons(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    who, long = "network pipeline, G…", 110 * "x"
+    reason = "the runner was killed, and nobody knows when it will be back"
+    rows = [
+        *(("28 s", "lock.acquired", who, "payments/ledger/prod", "apply") for _ in range(9)),
+        ("28 s", "lock.acquired", who, long, "apply"),
+        ("28 s", "lock.force_unlocked", who, "payments/ledger/prod", reason),
+    ]
+
+    heading, *lines = output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), rows).splitlines()
+
+    beside = ["payments/ledger/prod", "apply"]
+    assert [line[heading.index("STATE") :].split() for line in lines[:9]] == 9 * [beside]
+    assert lines[9][heading.index("DETAIL") :] == "apply"
+    assert max(len(line) for line in lines if long not in line) <= 80
+    below = {line.strip() for line in lines if line.startswith(6 * " ")}
+    assert below >= {long, reason}
 
 
 def test_names_of_usual_length_are_padded(monkeypatch: pytest.MonkeyPatch) -> None:
