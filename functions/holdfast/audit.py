@@ -119,6 +119,16 @@ def changed_a_state(event: Event) -> bool:
 
 WRITES: Final = tuple(filter(changed_a_state, Event))
 
+READINGS: Final = frozenset(
+    {
+        *(Event.SIGN_IN_ACCEPTED, Event.CALLER_DESCRIBED, Event.SERVICE_DESCRIBED, Event.ACTIVITY_READ),
+        *(Event.STATE_READ, Event.STATE_ABSENT, Event.OUTPUTS_READ, Event.STATES_LISTED),
+        *(Event.STATE_DESCRIBED, Event.HISTORY_READ, Event.STATE_COMPARED, Event.STATES_SEARCHED),
+        *(Event.WORKSPACE_READ, Event.WORKSPACE_ABSENT, Event.WORKSPACES_LISTED, Event.LOCKS_LISTED),
+    }
+)
+"""The events of requests that only read, and of what precedes every request."""
+
 NOTIFIABLE: Final = tuple(
     event for event in Event if event not in (Event.SIGN_IN_REFUSED, Event.SIGN_IN_FAILED)
 )

@@ -10,11 +10,11 @@ from http import HTTPStatus
 from typing import Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from holdfast.access import claimed
 from holdfast.api import form
 from holdfast.api.form import Document
 from holdfast_cli.api import http
 from holdfast_cli.api.response import Response
+from holdfast_cli.api.state_texts import in_sentence
 from holdfast_cli.clock import Clock
 from holdfast_cli.errors import CommandError, UnavailableError
 from holdfast_cli.terminal.output import Progress, moment, plain
@@ -234,10 +234,10 @@ class Api:
         lock = None
         with suppress(CommandError):  # then only the response describes the lock
             lock = self.get(v1.LockOfState, "locks", name).lock
-        since = f"since {moment(lock.since)}" if lock and lock.since else ""
+        since = f"since {moment(lock.since, self.now())}" if lock and lock.since else ""
         if response.text("error") == "frozen":
             return f"Frozen {since}." if since else ""
-        held = ", ".join(filter(None, (operation and claimed(operation), since)))
+        held = ", ".join(filter(None, (operation and in_sentence(operation), since)))
         return (
             f"{f'It is held for {held}. ' if operation else f'It is held {held}. ' if held else ''}"
             "Wait until it is released; or, if nobody uses it any more, `holdfast lock break "

@@ -1,12 +1,14 @@
 """Texts about the states, versions, locks and freezes of the management API."""
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from holdfast.access import ANOTHER_PROGRAM, claimed, named, proved_and_claimed
+from holdfast.access import claimed, named, proved_and_claimed
 from holdfast.api import form
 from holdfast.api.form import Document
 from holdfast_cli.terminal import output
+from holdfast_cli.terminal.people import person, short_person
 
 if TYPE_CHECKING:
     from holdfast.api import v1
@@ -21,6 +23,7 @@ _OPERATIONS: Final = {
     "state-replace-provider": "replace-provider",
 }
 """An operation as Terraform and OpenTofu name it -> the word for people."""
+_WORD: Final = re.compile(r"[\w-]+")
 _UNITS: Final = ((1000**3, "GB"), (1000**2, "MB"), (1000, "KB"))
 
 
@@ -65,17 +68,10 @@ def operation(text: str | None) -> str:
     return _OPERATIONS.get(text or "", text or "")
 
 
-def person(principal: str | None, owner: str | None, who: str | None) -> str:
-    """Return who did something in one name: the owner of the credentials, else what the client says.
-
-    What the client says is in quotes, because it proves nothing. Without both it is the principal.
-
-    >>> person("token:x", "bob@example.com", "bob@desk"), person("token:x", None, "bob@desk")
-    ('bob@example.com', '"bob@desk"')
-    """
-    if owner:
-        return owner
-    return claimed(who) if who and who != principal else principal or ANOTHER_PROGRAM
+def in_sentence(operation_: str) -> str:
+    """Return the client's operation in words for a sentence, in quotes if it is not one word."""
+    words = operation(operation_)
+    return words if _WORD.fullmatch(words) else claimed(words)
 
 
 def whole(number: int | None) -> str:
@@ -129,6 +125,10 @@ def frozen_by(lock: "v1.Lock") -> str:
     return named(by, lock.owner or "") if by else holder(lock)
 
 
+def _freezer(lock: "v1.Lock") -> str:
+    return person((lock.freeze and lock.freeze.by) or lock.principal, lock.owner, "")
+
+
 def lock_words(lock: "v1.Lock | None", now: datetime | None = None) -> str:
     """Describe a lock or a freeze in a few words; None becomes the empty string."""
     if lock is None:
@@ -143,6 +143,15 @@ def lock_words(lock: "v1.Lock | None", now: datetime | None = None) -> str:
     return freeze_words(freeze, now)
 
 
+def lock_sentence(lock: "v1.Lock", now: datetime) -> str:
+    """Describe a lock or a freeze for the middle of a sentence, behind `is`, with names, ages and no ID."""
+    if lock.freeze:
+        return lock_brief(lock, now)
+    held = f" for {output.span(lock.since, now)}" if lock.since else ""
+    for_what = f" ({in_sentence(lock.operation)})" if lock.operation else ""
+    return f"locked by {person(lock.principal, lock.owner, lock.who)}{held}{for_what}"
+
+
 def lock_brief(lock: "v1.Lock | None", now: datetime) -> str:
     """Describe a lock or a freeze with ages and one name; None becomes the empty string."""
     if lock is None:
@@ -150,7 +159,7 @@ def lock_brief(lock: "v1.Lock | None", now: datetime) -> str:
     freeze = lock.freeze
     if freeze is None:
         held = f" {output.span(lock.since, now)}" if lock.since else ""
-        return f"locked{held}, {person(lock.principal, lock.owner, lock.who)}"
+        return f"locked{held}, {short_person(lock.principal, lock.owner, lock.who)}"
     if freeze.ended:
         return f"freeze ended {age(freeze, 'until', now)}: {freeze.reason}"
     return freeze_brief(freeze, now)
@@ -185,11 +194,13 @@ def lock_id(lock: "v1.Lock", *, for_people: bool) -> str:
     return lock.freeze.id if for_people and lock.freeze else lock.id
 
 
-def lock_fields(lock: "v1.Lock", now: datetime, *, for_people: bool) -> list[tuple[str, str]]:
+def lock_fields(
+    lock: "v1.Lock", now: datetime, *, for_people: bool, brief: bool = False
+) -> list[tuple[str, str]]:
     """Return names and values that describe a lock or a freeze, for a list of fields.
 
     With `for_people` the names differ from those of a state, the operation is in words, and a freeze has its
-    own ID instead of that of its lock.
+    own ID instead of that of its lock. With `brief` who holds it is one name.
     """
     freeze = lock.freeze
     if freeze:
@@ -197,15 +208,15 @@ def lock_fields(lock: "v1.Lock", now: datetime, *, for_people: bool) -> list[tup
             ", which has passed: the next command that acquires the lock lifts it" if freeze.ended else ""
         )
         return [
-            ("frozen by", frozen_by(lock)),
+            ("frozen by", _freezer(lock) if brief else frozen_by(lock)),
             ("frozen since" if for_people else "since", moment(lock, "since", now) or "-"),
             ("until", f"{moment(freeze, 'until', now) or 'it is unfrozen'}{passed}"),
             ("reason", freeze.reason),
             ("freeze ID" if for_people else "lock ID", lock_id(lock, for_people=for_people)),
         ]
+    who = [("locked by", holder(lock)), *([("client says", client_says(lock))] if client_says(lock) else [])]
     return [
-        ("locked by", holder(lock)),
-        *([("client says", client_says(lock))] if client_says(lock) else []),
+        *([("locked by", person(lock.principal, lock.owner, lock.who))] if brief else who),
         ("locked since" if for_people else "since", moment(lock, "since", now) or "-"),
         *(
             [("locked for", operation(lock.operation) or "-")]

@@ -11,8 +11,9 @@ from botocore.exceptions import ClientError
 
 from holdfast import audit_log
 from holdfast import team as teams
-from holdfast.audit import audit_log_group
+from holdfast.audit import READINGS, audit_log_group
 from holdfast.audit_log import FIRST_SPAN, GROWTH, milliseconds
+from holdfast.names import RESERVED
 from holdfast_cli.bucket.aws_errors import as_command_errors, code_of
 from holdfast_cli.bucket.stack import CLIENT_CONFIG
 from holdfast_cli.clock import Clock
@@ -31,6 +32,15 @@ _LONGEST_PATTERN: Final = 1024
 
 _IN_FULL = {"principal": "subject"}
 """Field -> another field with the full text, because an event has only a digest of a long principal."""
+NOTHING_TO_READ: Final = frozenset(
+    {
+        *("no_state", "no_version", "no_versions", "no_such_version", "no_resource", "no_workspace"),
+        *("unreadable_state", "unreadable_version", "encrypted_state", "unknown_route"),
+    }
+)
+"""The errors of requests that found nothing to read."""
+_OF_A_WRITE: Final = ("lock_id", "held_by", "serial", "serial_before", "operation")
+"""The fields of a refused request that would have changed something."""
 _TOKEN: Final = "token:"  # noqa: S105 the prefix of a token's principal
 
 
@@ -239,6 +249,15 @@ def matches(event: Event, search: Search) -> bool:
     return (search.kinds is None or event.get("event") in search.kinds) and all(
         value in (event.get(name), event.get(_IN_FULL.get(name, name))) or _tried(event, name, value)
         for name, value in search.fields.items()
+    )
+
+
+def is_reading(event: Event) -> bool:
+    """Return whether an event is of a request that only read, found nothing to read, or was the doctor's."""
+    return (
+        event.get("event") in READINGS
+        or str(event.get("state", "")).startswith(f"{RESERVED}/")
+        or (event.get("error") in NOTHING_TO_READ and not any(event.get(name) for name in _OF_A_WRITE))
     )
 
 

@@ -2,10 +2,11 @@
 
 import argparse
 import json
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.api.form import Document
 from holdfast.audit import Event
@@ -13,7 +14,7 @@ from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.commands import audit
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.declaration import Command
+from holdfast_cli.terminal.declaration import Command, option
 
 if TYPE_CHECKING:
     from holdfast_cli.api.management import Api
@@ -33,6 +34,7 @@ class _Activity:
 
     api: "Api"
     is_followed: bool
+    has_readings: bool
 
     def now(self) -> datetime:
         return self.api.now()
@@ -54,22 +56,25 @@ class _Activity:
         found: Events = {}
         with closing(self.api.pages(Document, "activity", "events", **query)) as listed:  # newest first
             for event in (document.raw for document in listed):
-                if trail.matches(event, search) and not self._is_own(event.get("event"), search):
+                is_wanted = self.has_readings or not trail.is_reading(event)
+                if is_wanted and trail.matches(event, search) and not self._is_own(event, search):
                     found.setdefault(str(event.get("id") or json.dumps(event)), event)
                 if len(found) == count:
                     break
         return trail.ordered(found)
 
-    def _is_own(self, event: object, search: "Search") -> bool:
+    def _is_own(self, event: Mapping[str, Any], search: "Search") -> bool:
         """Return whether an event may be of a search itself: each one would print the one before."""
-        return self.is_followed and event == Event.ACTIVITY_READ and event != search.fields.get("event")
+        kind = event.get("event")
+        return self.is_followed and kind == Event.ACTIVITY_READ and kind != search.fields.get("event")
 
 
 @COMMAND.define(
     """\
-Show the events of the audit trail about one state, or about all in your scope,
-oldest first. It needs the role auditor or maintainer, and no AWS credentials;
-`holdfast audit` shows the whole trail, and needs them.
+Show what changed one state, or the states in your scope: writes, locks, deletes,
+records of tokens and trust, and what was refused; oldest first. --all shows readings
+and the probes of `holdfast doctor` too. It needs the role auditor or maintainer, and no
+AWS credentials; `holdfast audit` shows the whole trail, and needs them.
 
 --follow searches every 5 seconds. It shows each event once, even if it arrives up
 to 10 minutes late. It leaves out activity.read, as its own searches are, unless
@@ -77,18 +82,23 @@ to 10 minutes late. It leaves out activity.read, as its own searches are, unless
     """\
   holdfast activity
   holdfast activity network/prod --since 30d
+  holdfast activity network/prod --all
   holdfast activity --writes --follow
   holdfast activity --event lock.force_unlocked --since 2026-11-01T14:00Z --until 2026-11-02
   holdfast activity --principal k2v9x0q7m3c1d8f5a6b4
   holdfast activity network/prod --limit 500 --json
 """,
-    audit.selection(_SINCE, _LIMIT),
+    audit.selection(
+        _SINCE,
+        _LIMIT,
+        option("--all", action="store_true", help="readings too, and the probes of `holdfast doctor`"),
+    ),
     arguments.API,
     arguments.LONG,
     arguments.as_json("one JSON array; with --follow one JSON object per line"),
 )
 def _run(args: argparse.Namespace) -> None:
-    activity = _Activity(sign_in(args), args.follow)
+    activity = _Activity(sign_in(args), args.follow, args.all or args.event is not None)
     search = audit.searched(args, _SINCE, activity.now)
     if args.follow:
         audit.follow(activity, search, args, "Waiting for events in your scope; Ctrl-C ends it.", _PAUSE)
@@ -99,9 +109,11 @@ def _run(args: argparse.Namespace) -> None:
     elif shown:
         output.write(audit.table(shown, activity.now(), args))
     else:
+        more = "" if activity.has_readings else ", and --all shows readings"
         output.write(
             output.wrapped(
-                f"There is no matching event since {output.moment(search.since)}; --since looks further back."
+                f"There is no matching event since {output.moment(search.since)}; --since looks further "
+                f"back{more}."
             )
         )
     if len(shown) == limit:

@@ -13,11 +13,12 @@ from holdfast import timestamp
 from holdfast.access import claimed, named
 from holdfast.audit import EVENTS, WRITES
 from holdfast.identity.credentials import is_token_id
-from holdfast_cli.api.state_texts import operation, person
+from holdfast_cli.api.state_texts import operation
 from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import CommandError, UnavailableError, UsageError
 from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed, several
+from holdfast_cli.terminal.people import short_person
 
 if TYPE_CHECKING:
     from holdfast_cli.bucket.audit import Search, Source
@@ -68,12 +69,13 @@ def _value(value: str) -> str:
     return value
 
 
-def selection(since: rules.When, limit: int | None = None) -> Option:
+def selection(since: rules.When, limit: int | None = None, *more: Option) -> Option:
     """Return the argument and the options that select events.
 
     Args:
         since: the default of --since.
         limit: the default of --limit; None for no limit.
+        more: options of one command that select by the kind of an event.
     """
     newest = "only the newest COUNT of the selected events, oldest first"
     return several(
@@ -92,6 +94,7 @@ def selection(since: rules.When, limit: int | None = None) -> Option:
                 action="store_true",
                 help=f"only events that changed a state: {', '.join(WRITES)}",
             ),
+            *more,
         ),
         option(
             "--principal",
@@ -242,7 +245,7 @@ def follow(
     from holdfast_cli.bucket import audit
 
     brief = output.is_brief(long=args.long)
-    form = json.dumps if args.json else _brief_line if brief else _line
+    people = _People()
     following = audit.Following(source, search)
     count = args.limit if args.limit or args.since else 0
     events = following.begin(count, output.Progress())
@@ -250,8 +253,12 @@ def follow(
         output.tell(waiting)
     is_available = True
     while True:
+        people.learn(events.values())
         for event in events.values():
-            output.write(form(event))
+            if args.json:
+                output.write(json.dumps(event))
+            else:
+                output.write(_brief_line(event, people) if brief else _line(event))
         time.sleep(pause)
         try:
             events = following.new()
@@ -268,10 +275,10 @@ def _line(event: Mapping[str, Any]) -> str:
     return _joined(_cells(event))
 
 
-def _brief_line(event: Mapping[str, Any]) -> str:
+def _brief_line(event: Mapping[str, Any], people: "_People") -> str:
     """Return an event as `_line` does, with the exact time: it stays on the screen, where an age would not
     stay true."""
-    return _joined([_time(event, None), *_brief(event)])
+    return _joined([_time(event, None), *_brief(event, people)])
 
 
 def _joined(cells: Iterable[str]) -> str:
@@ -283,7 +290,9 @@ def _joined(cells: Iterable[str]) -> str:
 def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Namespace) -> str:
     """Return events of the audit trail as a table, with their ages; brief unless --long is given."""
     if output.is_brief(long=args.long):
-        brief = [[_age(event, now), *_brief(event)] for event in events]
+        people = _People()
+        people.learn(events)
+        brief = [[_age(event, now), *_brief(event, people)] for event in events]
         if args.state is None:
             return output.flowing(("AGE", "EVENT", "WHO", "STATE", "DETAIL"), brief)
         without_state = [[age, event, who, detail] for age, event, who, _, detail in brief]
@@ -293,11 +302,40 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
     return output.table(headings, rows)
 
 
-def _brief(event: Mapping[str, Any]) -> list[str]:
+class _People:
+    """What the clients of principals without an owner say of themselves: most events do not have it.
+
+    It counts for all events of a principal from one address, unless its clients there say different things.
+    """
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[str, str], set[str]] = {}
+
+    def learn(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Remember what the clients of events say."""
+        for event in events:
+            if client := self._client(event):
+                self._said.setdefault(self._place(event), set()).add(client)
+
+    def name(self, event: Mapping[str, Any]) -> str:
+        """Return who caused an event, in a few words; empty if that is not known."""
+        principal, *_ = self._place(event)
+        said = self._said.get(self._place(event), set())
+        client = self._client(event) or (next(iter(said)) if len(said) == 1 else "")
+        return short_person(principal, _text(event, "owner"), client) if principal else ""
+
+    @staticmethod
+    def _place(event: Mapping[str, Any]) -> tuple[str, str]:
+        return _text(event, "principal") or _text(event, "subject"), _text(event, "source_ip")
+
+    @staticmethod
+    def _client(event: Mapping[str, Any]) -> str:
+        return "" if event.get("held_by") else _text(event, "who")  # with `held_by` it is the holder's
+
+
+def _brief(event: Mapping[str, Any], people: _People) -> list[str]:
     """Return an event's name, who did it, the state, and the one detail that tells most."""
-    client = "" if event.get("held_by") else _text(event, "who")  # with `held_by` it is the holder's
-    principal = _text(event, "principal") or _text(event, "subject")
-    who = person(principal, _text(event, "owner"), client) if principal else ""
+    who = people.name(event)
     detail = next((text for name in _TELLING if (text := _text(event, name))), "")
     if not detail and (serial := _text(event, "serial")):
         detail = f"serial {serial}"

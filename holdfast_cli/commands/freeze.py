@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.access import named
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import frozen_by, is_frozen, lock_words, moment
+from holdfast_cli.api.state_texts import frozen_by, is_frozen, lock_sentence, moment
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
@@ -222,7 +222,7 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
                     left = wait.total_seconds() - waited
                     if left <= 0:
                         raise refused
-                    progress.show(f"Waiting for {name}, {lock_words(lock)}: {int(waited)} s")
+                    progress.show(f"Waiting for {name}, {lock_sentence(lock, api.now())}: {int(waited)} s")
                     time.sleep(min(_PAUSE, left))
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"{name} is not frozen, or only if the request had arrived already.")
@@ -322,7 +322,7 @@ def _unfreeze_one(api: "Api", name: str, lock: "v1.Lock | None") -> _Outcome:
 
     freeze = lock.freeze if lock else None
     if freeze is None:
-        locked = f": it is {lock_words(lock)}, which stays" if lock else ""
+        locked = f": it is {lock_sentence(lock, api.now())}, which stays" if lock else ""
         return _Outcome(name, "not_frozen", f"{name} is not frozen{locked}.")
     try:
         removed = api.change(v1.Removed, "DELETE", "freeze", name, id=freeze.id)

@@ -17,15 +17,16 @@ from holdfast_cli.api.state_texts import (
     lock_brief,
     lock_fields,
     lock_id,
+    lock_sentence,
     lock_words,
     operation,
-    person,
     word,
 )
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
+from holdfast_cli.terminal.people import person, short_person
 
 if TYPE_CHECKING:
     from holdfast.api import v1
@@ -116,11 +117,12 @@ def _brief_row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[
 
     held = output.span(lock.since, now) if lock.since else word(lock, "since")
     if isinstance(lock, v1.PatternFreeze):
-        return [lock.pattern, held, person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
+        return [lock.pattern, held, short_person(lock.by, lock.owner, ""), freeze_brief(lock, now)]
     if lock.freeze:
-        by = person(lock.freeze.by or lock.principal, lock.owner, "")
+        by = short_person(lock.freeze.by or lock.principal, lock.owner, "")
         return [lock.name, held, by, lock_brief(lock, now)]
-    return [lock.name, held, person(lock.principal, lock.owner, lock.who), operation(lock.operation)]
+    by = short_person(lock.principal, lock.owner, lock.who)
+    return [lock.name, held, by, operation(lock.operation)]
 
 
 @COMMAND.add(
@@ -133,6 +135,7 @@ def _brief_row(lock: "v1.ListedLock | v1.PatternFreeze", now: datetime) -> list[
 """,
     arguments.STATE,
     arguments.API,
+    arguments.LONG,
     arguments.as_json(),
 )
 def _show(args: argparse.Namespace) -> None:
@@ -143,8 +146,9 @@ def _show(args: argparse.Namespace) -> None:
     if args.json:
         output.write_json(state.raw)
     elif state.lock:
-        for_people = output.is_brief(long=False)
-        output.write(output.listed(lock_fields(state.lock, api.now(), for_people=for_people)))
+        for_people, brief = output.is_brief(long=False), output.is_brief(long=args.long)
+        fields = lock_fields(state.lock, api.now(), for_people=for_people, brief=brief)
+        output.write(output.listed(fields))
     else:
         output.write(output.wrapped(f"The state {args.state} is not locked."))
 
@@ -188,14 +192,15 @@ def _break(args: argparse.Namespace) -> None:
             )
         if args.id is None:
             asking.for_word(
-                f"This removes the lock {lock.id} of the state {args.state}, which is {lock_words(lock)}.",
+                f"The state {args.state} is {lock_sentence(lock, api.now())}. This breaks the lock: what "
+                f"{person(lock.principal, lock.owner, lock.who)} still writes under it is refused.",
                 args.state.value,
                 f"name the lock: `holdfast lock break {args.state} {shlex.quote(lock.id)}`",
             )
         elif lock.id != args.id:
             raise CommandError(
-                f"The lock of the state {args.state} is another one: it is {lock_words(lock)}, lock ID "
-                f"{shlex.quote(lock.id)}. Nothing was removed."
+                f"The lock of the state {args.state} is another one: it is {lock_sentence(lock, api.now())}, "
+                f"lock ID {shlex.quote(lock.id)}. Nothing was removed."
             )
         removed = api.change(
             v1.Removed,

@@ -21,7 +21,6 @@ from holdfast_cli.api.state_texts import (
     lock_words,
     moment,
     operation,
-    person,
     size,
     status_words,
     whole,
@@ -33,6 +32,7 @@ from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
 from holdfast_cli.terminal import output, state_diff
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed
+from holdfast_cli.terminal.people import person, short_person
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -46,7 +46,7 @@ _LIMIT: Final = 20
 _LONGEST_LOCK: Final = 60
 """How many characters about a lock the brief list has: the reason of a freeze may have 200."""
 
-_FIRST: Final = ("state", "serial", "written", "by", "operation", "status")
+_FIRST: Final = ("state", "serial", "written", "written by", "by", "operation", "status")
 """The fields of a state that a terminal shows above the lock; the others are below."""
 _IDS: Final = ("version", "lineage")
 """The fields that a terminal shows last; without a version, `version` stays above them."""
@@ -185,6 +185,7 @@ the role reader), and its lock.""",
 """,
     arguments.STATE,
     arguments.API,
+    arguments.LONG,
     arguments.as_json(),
 )
 def _show(args: argparse.Namespace) -> None:
@@ -205,7 +206,7 @@ def _show(args: argparse.Namespace) -> None:
     else:
         now = api.now()
         if output.is_brief(long=False):
-            fields = _in_order(state, now)
+            fields = _in_order(state, now, brief=not args.long)
         else:
             fields = [*_fields(state, now), *_lock(state, now, for_people=False)]
         output.write(output.listed(fields))
@@ -251,22 +252,37 @@ def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]
     return [(name, value) for name, value in fields if value]
 
 
-def _in_order(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]]:
-    """Return the fields for people: what they look for first, and the IDs at the end."""
+def _in_order(state: "v1.StateDescription", now: datetime, *, brief: bool) -> list[tuple[str, str]]:
+    """Return the fields for people: what they look for first, and the IDs at the end.
+
+    If they are `brief`, the writer is one name, and the usual status is left out.
+    """
+    from holdfast.api import v1
+
     fields = dict(_fields(state, now))
     if state.version:
         fields |= {"operation": operation(state.operation)}
+    if state.version and brief:
+        by = person(state.principal, state.owner, state.who) if writer(state) else ""
+        fields |= {"written by": by}
+        fields.pop("by", "")
+        if state.status == v1.ACKNOWLEDGED:
+            fields.pop("status", "")
     if state.resources:
         fields |= {"resources": _counted(state.resources)}
     above = [(name, fields.pop(name)) for name in _FIRST if name in fields]
     ids = [(name, fields.pop(name)) for name in _IDS if name in fields and state.version]
-    lock = _lock(state, now, for_people=True)
+    lock = _lock(state, now, for_people=True, brief=brief)
     lock_id = [lock.pop()] if state.lock else []
     return [(name, value) for name, value in (*above, *lock, *fields.items(), *ids, *lock_id) if value]
 
 
-def _lock(state: "v1.StateDescription", now: datetime, *, for_people: bool) -> list[tuple[str, str]]:
-    return lock_fields(state.lock, now, for_people=for_people) if state.lock else [("lock", "none")]
+def _lock(
+    state: "v1.StateDescription", now: datetime, *, for_people: bool, brief: bool = False
+) -> list[tuple[str, str]]:
+    if state.lock is None:
+        return [("lock", "none")]
+    return lock_fields(state.lock, now, for_people=for_people, brief=brief)
 
 
 def _counted(counts: "v1.Resources") -> str:
@@ -344,7 +360,7 @@ def _brief_history(versions: "list[v1.Version]", now: datetime) -> str:
             whole(version.serial),
             age(version, "time", now),
             "deleted" if version.delete_marker else operation(version.operation),
-            person(version.principal, version.owner, version.who) if writer(version) else "",
+            short_person(version.principal, version.owner, version.who) if writer(version) else "",
             _brief_note(version, serials),
         ]
         for version in versions

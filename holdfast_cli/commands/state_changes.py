@@ -158,7 +158,8 @@ def _delete(args: argparse.Namespace) -> None:
         resources = " How many resources it has is unknown: its content was not read."
     else:
         tracked = state.resources.managed
-        resources = f" It has {tracked} managed resources, which stay without a state." if tracked else ""
+        stay = "resource, which stays" if tracked == 1 else "resources, which stay"
+        resources = f" It has {tracked} managed {stay} without a state." if tracked else ""
     if not args.yes:
         asking.for_word(
             f"This deletes the state {args.state}: version {state.version}, serial "

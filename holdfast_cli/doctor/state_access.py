@@ -12,7 +12,8 @@ from holdfast.api import form, v1
 from holdfast.audit import Event
 from holdfast.names import StateName
 from holdfast_cli.api import http
-from holdfast_cli.api.state_texts import lock_words
+from holdfast_cli.api.state_texts import lock_sentence
+from holdfast_cli.clock import Clock
 from holdfast_cli.config import cloud_config
 from holdfast_cli.doctor.findings import Finding, note, ok, problem
 from holdfast_cli.terminal import output
@@ -190,9 +191,11 @@ def _left_lock(base: str, state: StateName, headers: Mapping[str, str]) -> Itera
     response = http.send("GET", f"{base}/manage/v1/locks/{state}", headers=headers)
     lock = form.read(v1.LockOfState, response.json()).lock if response.status == 200 else None
     if lock and not lock.freeze:
+        clock = Clock()
+        clock.hear(response.headers.get("date", ""))
         yield problem(
             "api.lock",
-            f"The state {state}, which this backend locks by mistake, is {lock_words(lock)}.",
+            f"The state {state}, which this backend locks by mistake, is {lock_sentence(lock, clock.now())}.",
             f"If a run of this folder left the lock, remove it: "
             f"`holdfast lock break {state} --address {shlex.quote(base)}`.",
         )

@@ -15,6 +15,7 @@ from holdfast import timestamp
 from holdfast.access import named
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal.output import ago, coloured, plain, some, wrapped
+from holdfast_cli.terminal.people import person
 
 _SIGNS: Final = {
     "added": ("+", "green"),
@@ -158,8 +159,8 @@ def _brief(document: _Item, now: datetime) -> Iterator[str]:
 
 def _head(document: _Item, now: datetime) -> str:
     older, newer = document["from"], document["to"]
-    principal, owner = newer.get("principal"), newer.get("owner")
-    by = f" by {owner or principal}" if principal else ""
+    names = (newer.get(name) for name in ("principal", "owner", "who"))
+    by = f" by {person(*names)}" if newer.get("principal") else ""
     written = ago(timestamp.parse(newer["time"]), now)
     return f"{document['name']}: serial {older['serial']} {_ARROW} {newer['serial']}, written {written}{by}"
 

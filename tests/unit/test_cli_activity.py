@@ -1,6 +1,7 @@
 """`holdfast activity`: what its options select, and how it follows a trail whose events may arrive late."""
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from holdfast.names import RESERVED
 from holdfast_cli.bucket.audit import LATEST
 from holdfast_cli.commands.table import parser
 from holdfast_cli.main import main
@@ -101,12 +103,13 @@ def follow(
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ((), ["read", "written", "deleted", "denied"]),
+        ((), ["written", "deleted", "no scope", "denied"]),
+        (("--all",), ["read", "none", "probe", "written", "deleted", "no scope", "denied"]),
         (("--writes",), ["written", "deleted"]),
         (("--writes", "--limit", "1"), ["deleted"]),
         (("--event", "state.read"), ["read"]),
         (("--principal", "token:other"), ["written"]),
-        (("--principal", ADA.removeprefix("token:")), ["read", "deleted", "denied"]),
+        (("--principal", ADA.removeprefix("token:")), ["deleted", "no scope", "denied"]),
         (("--principal", ADA, "--writes"), ["deleted"]),
         (("--event", "state.restored"), []),
         (("--version-id", "v1"), ["written"]),
@@ -117,8 +120,11 @@ def test_options_select_events_over_all_pages(
     stub: ApiStub, trail: Trail, options: tuple[str, ...], found: list[str]
 ) -> None:
     trail.add("read", NOW - 4 * PAUSE, "state.read")
+    trail.add("none", NOW - 4 * PAUSE, "request.refused", error="no_state")
+    trail.add("probe", NOW - 4 * PAUSE, state=f"{RESERVED}/{32 * 'a'}")
     trail.add("written", NOW - 3 * PAUSE, principal="token:other", version_id="v1")
     trail.add("deleted", NOW - 2 * PAUSE, "state.deleted", lock_id="l1")
+    trail.add("no scope", NOW - 2 * PAUSE, "request.refused", error="not_allowed")
     trail.add("denied", NOW - PAUSE, "sign_in.refused", principal="", token=ADA.removeprefix("token:"))
     trail.events[-1].pop("principal")
 
@@ -151,6 +157,32 @@ def test_a_terminal_gets_a_line_an_event_and_a_pipe_or_long_gets_all_fields(
     assert "role=writer" in piped
     assert run(stub, "activity", "--writes", "--long").stdout == piped
     assert shown("--long", columns=400) == [line.split() for line in piped.splitlines()]
+
+
+def test_a_terminal_calls_a_token_without_an_owner_by_one_name(stub: ApiStub, trail: Trail) -> None:
+    times = (NOW - timedelta(minutes=minutes) for minutes in range(9, 0, -1))
+    elsewhere, shared, ada = "token:z9v9x0q7m3c1d8f5a6b4", "token:y9v9x0q7m3c1d8f5a6b4", "ada@laptop"
+    trail.size = 50
+    trail.add("1", next(times), "lock.acquired", who=ada, source_ip="192.0.2.1")
+    trail.add("2", next(times), "lock.released", source_ip="192.0.2.1")
+    trail.add("3", next(times), "lock.released", source_ip="198.51.100.9")
+    trail.add("4", next(times), "lock.force_unlocked", principal=elsewhere, held_by=ADA, who=ada)
+    trail.add("5", next(times), "lock.acquired", principal=shared, who="a@one", source_ip="192.0.2.3")
+    trail.add("6", next(times), "lock.acquired", principal=shared, who="a@two", source_ip="192.0.2.3")
+    trail.add("7", next(times), "lock.released", principal=shared, source_ip="192.0.2.3")
+
+    lines = terminal.run([HOLDFAST, "activity"], environment(stub, TERM="dumb"), columns=100).splitlines()
+
+    place = lines[0].index("WHO")
+    assert [re.split(r"\s{2,}", line[place:])[0] for line in lines[1:]] == [
+        '"ada@laptop"',
+        '"ada@laptop"',
+        "token k2v9x0q7…",
+        "token z9v9x0q7…",
+        '"a@one"',
+        '"a@two"',
+        "token y9v9x0q7…",
+    ]
 
 
 def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(
@@ -230,7 +262,7 @@ def test_activity_and_audit_select_events_alike() -> None:
         return {word for action in group.actions() for word in (action.option_strings or [action.dest])}
 
     connect = {"--address", "--profile", "--team", "--region"}
-    assert typed("audit") - connect - {"--gaps"} == typed("activity") - connect
+    assert typed("audit") - connect - {"--gaps"} == typed("activity") - connect - {"--all"}
     assert "holdfast activity" in commands["audit"].format_help()
     assert "holdfast audit" in commands["activity"].format_help()
 

@@ -243,7 +243,7 @@ def test_a_lock_that_a_wrong_lock_address_left_is_shown_with_how_to_remove_it(
     assert done.problems() == problems
     assert stub.asked[-1].path == "/manage/v1/locks/network/dev"
     if locked:
-        assert f"locked by {LOCK['principal']} (client says" in done.text("api.lock")
+        assert 'locked by "ada@laptop" for' in done.text("api.lock")
         assert f"holdfast lock break network/dev --address {stub.address}" in done.text("api.lock")
 
 

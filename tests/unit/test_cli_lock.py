@@ -96,7 +96,7 @@ def test_a_terminal_shows_who_holds_a_lock_and_how_long_and_the_id_only_with_lon
         terminal.run([HOLDFAST, "lock", "list"], plain, columns=80)
         == """\
 STATE      HELD    BY               FOR
-a          2 d     token:x          frozen: key ceremony
+a          2 d     token x          frozen: key ceremony
 b          25 min  bea@example.com  apply
 c          9 min   "bob@desk"       plan
 network/*  2 min   bea@example.com  frozen: incident 4711
@@ -164,6 +164,8 @@ def test_on_a_terminal_a_lock_has_its_operation_in_words_and_a_freeze_its_own_id
         return [re.split(r"\s{2,}", line.strip()) for line in lines]
 
     assert ["locked for", "apply"] in shown(lock())
+    assert ["locked by", "bea"] in shown(lock(owner="bea"))
+    assert ["locked by", "the token k2v9x0q7m3c1d8f5a6b4"] in shown(lock(who=""))
     fields = shown(freeze())
     assert [name for name, _ in fields] == ["frozen by", "frozen since", "until", "reason", "freeze ID"]
     assert fields[-1] == ["freeze ID", 32 * "a"]
@@ -219,7 +221,8 @@ STAYS: Mapping[str, tuple[str, list[api_stub.Reply], list[str]]] = {
         "another",
         [of_lock(lock())],
         [
-            "is another one: it is locked by token:k2v9x0q7m3c1d8f5a6b4 (",
+            'is another one: it is locked by "bob@desk" for ',
+            " d (apply), ",
             "lock ID 4fe1c2a0. Nothing was removed.",
         ],
     ),
@@ -256,12 +259,13 @@ def test_what_a_break_does_not_remove_is_told(
 
 def test_without_an_id_a_terminal_is_asked_about_the_lock_that_is_shown(stub: ApiStub) -> None:
     for typed, code in ((f"{NAME}\n", 0), ("y\n", 1)):
-        stub.reply(of_lock(lock()), *([answer({"name": NAME, "removed": True})] if code == 0 else []))
+        held_lock = lock(since=ago(minutes=12, seconds=30))
+        stub.reply(of_lock(held_lock), *([answer({"name": NAME, "removed": True})] if code == 0 else []))
         printed = terminal.run(
             [HOLDFAST, "lock", "break", NAME], environment(stub), columns=200, typed=typed, code=code
         )
-        assert "removes the lock 4fe1c2a0" in printed
-        assert 'locked by token:k2v9x0q7m3c1d8f5a6b4 (client says "bob@desk") for' in printed
+        assert 'The state network/prod is locked by "bob@desk" for 12 min (apply).' in printed
+        assert not {"OperationTypeApply", "token:", "client says"} & set(printed.split())
         assert ("is removed" in printed) is (code == 0)
     assert [asked.method for asked in stub.asked] == ["GET", "DELETE", "GET"]
     assert parse_qs(stub.asked[1].path.partition("?")[2]) == {"id": ["4fe1c2a0"], "version": ["lock-version"]}

@@ -347,7 +347,7 @@ def test_a_locked_state_is_told_with_who_since_when_and_what_to_do(stub: ApiStub
     line = failure(stub, "state", "declare", NAME)
 
     assert "locked by bob@desk" in line
-    assert 'held for "OperationTypeApply", since 2026-11-20 12:00:00 UTC' in line
+    assert "held for apply, since 2026-11-20 12:00:00 UTC (" in line
     assert f"`holdfast lock break {NAME} 4fe1c2a0`" in line
     assert stub.asked[-1].path == f"/manage/v1/locks/{NAME}"
 
@@ -356,7 +356,7 @@ def test_what_a_lock_info_lacks_is_not_told(stub: ApiStub) -> None:
     info = held() | {"Operation": None, "Info": None}
     stub.reply(refusal(423, "locked", "The state is locked by bob@desk.", info), answer({"lock": lock()}))
 
-    assert "It is held since 2026-11-20 12:00:00 UTC. Wait" in failure(stub, "state", "declare", NAME)
+    assert "It is held since 2026-11-20 12:00:00 UTC (" in failure(stub, "state", "declare", NAME)
 
 
 def test_what_a_holder_writes_into_its_lock_cannot_forge_the_line(stub: ApiStub) -> None:

@@ -193,7 +193,7 @@ def test_a_state_is_shown_with_its_writer_its_resources_and_its_lock(stub: ApiSt
 @pytest.mark.parametrize(
     ("changed", "names"),
     [
-        ({"lock": lock()}, ["locked by", "client says", "locked since", "locked for"]),
+        ({"lock": lock()}, ["locked by", "locked since", "locked for"]),
         ({"lock": freeze()}, ["frozen by", "frozen since", "until", "reason"]),
         ({}, ["lock"]),
     ],
@@ -209,12 +209,31 @@ def test_a_terminal_shows_first_what_people_look_for_and_ids_last(
 
     fields = [re.split(r"\s{2,}", line.strip()) for line in lines]
     shown = [name for name, _ in fields]
-    above = ["state", "serial", "written", "by", "operation", "status"]
+    above = ["state", "serial", "written", "written by", "operation"]
     assert shown[: len(above) + len(names)] == [*above, *names]
     lock_id = {"locked by": ["lock ID"], "frozen by": ["freeze ID"]}.get(names[0], [])
     assert shown[-2 - len(lock_id) :] == ["version", "lineage", *lock_id]
     assert len(set(shown)) == len(shown)
     assert (dict(fields)["operation"], dict(fields)["resources"]) == ("apply", "12 managed")
+    assert dict(fields)["written by"] == '"bob@desk"'
+
+
+def test_a_terminal_tells_an_unusual_status_and_everything_with_long(stub: ApiStub) -> None:
+    plain = environment(stub, TERM="dumb")
+    refused = state(status="never_acknowledged", lock=lock(owner="bea@example.com"))
+
+    def shown(*options: str) -> dict[str, str]:
+        stub.reply(answer(refused))
+        text = terminal.run([HOLDFAST, "state", "show", NAME, *options], plain, columns=200)
+        return {found[1]: found[2] for found in re.finditer(r"^  (\S.*?)  +(.+)$", text, re.MULTILINE)}
+
+    brief, long = shown(), shown("--long")
+
+    assert (brief["written by"], brief["locked by"]) == ('"bob@desk"', "bea@example.com")
+    assert brief["status"] == long["status"] == "never acknowledged"
+    assert long["by"] == 'token:k2v9x0q7m3c1d8f5a6b4 (client says "bob@desk")'
+    assert long["locked by"] == "bea@example.com (token:k2v9x0q7m3c1d8f5a6b4)"
+    assert long["client says"] == "bob@desk"
 
 
 @pytest.mark.parametrize(
@@ -292,13 +311,13 @@ def test_history_on_a_terminal_has_serials_and_names_and_with_long_also_ids(stub
     assert (
         terminal.run([HOLDFAST, "state", "history", NAME], plain, columns=90)
         == """\
-SERIAL  WRITTEN    WHAT     BY                          NOTE
-15      2 min ago  restore  ada@example.com             current, restored from serial 13:
-                                                        wrong subnets
-14      2 h ago    apply    "bob@desk"                  never acknowledged
-13      1 d ago    push     token:k2v9x0q7m3c1d8f5a6b4  -
-12      2 d ago    restore  token:k2v9x0q7m3c1d8f5a6b4  restored
--       3 d ago    deleted  -                           -
+SERIAL  WRITTEN    WHAT     BY               NOTE
+15      2 min ago  restore  ada@example.com  current, restored from serial 13: wrong
+                                             subnets
+14      2 h ago    apply    "bob@desk"       never acknowledged
+13      1 d ago    push     token k2v9x0q7…  -
+12      2 d ago    restore  token k2v9x0q7…  restored
+-       3 d ago    deleted  -                -
 """
     )
     piped = output(stub, "state", "history", NAME)

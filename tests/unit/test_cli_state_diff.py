@@ -177,6 +177,26 @@ def test_on_a_terminal_it_has_colours_and_names_the_writer_and_no_version(
     assert "v1" not in printed
 
 
+@pytest.mark.parametrize(
+    ("writer", "named"),
+    [
+        ({"principal": "token:k2v9", "owner": "Ada", "who": "bob@desk"}, "Ada"),
+        ({"principal": "token:k2v9", "owner": None, "who": "bob@desk"}, '"bob@desk"'),
+        ({"principal": "token:k2v9", "owner": None, "who": None}, "the token k2v9"),
+        ({"principal": "token:k2v9"}, "the token k2v9"),
+    ],
+)
+def test_on_a_terminal_it_names_the_writer_by_the_best_name(
+    monkeypatch: pytest.MonkeyPatch, writer: Json, named: str
+) -> None:
+    shown = document()
+    shown["to"] |= writer
+
+    head, *_ = on_terminal(monkeypatch, shown, columns=80, now=NOW).splitlines()
+
+    assert head.endswith(f" by {named}")
+
+
 def test_without_values_an_attribute_has_a_word_if_it_was_not_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

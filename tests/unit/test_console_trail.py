@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-from holdfast.audit import EVENTS, WRITES
+from holdfast.audit import EVENTS, READINGS, WRITES
+from holdfast_cli.bucket.audit import NOTHING_TO_READ
+from tests.unit.test_errors import LEAVES
 
 TRAIL = Path(__file__).resolve().parents[2] / "console" / "src" / "trail.ts"
 
@@ -17,6 +19,14 @@ def _selected(constant: str) -> set[str]:
 
 def test_writes_only_shows_the_writes_of_the_command() -> None:
     assert _selected("WRITES") == set(WRITES)
+
+
+def test_the_command_and_the_console_hide_the_same_events_as_readings() -> None:
+    assert _selected("LOOKS") == set(READINGS)
+
+
+def test_the_errors_of_readings_are_those_of_the_api() -> None:
+    assert {code for _, code in LEAVES} >= NOTHING_TO_READ
 
 
 def test_no_event_that_changed_something_or_was_refused_is_hidden_as_reading() -> None:
