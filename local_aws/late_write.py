@@ -3,6 +3,7 @@
 The same two runs are done with `backend "s3"` in a bucket of the local AWS, and with Holdfast.
 """
 
+import errno
 import os
 import re
 import subprocess
@@ -141,8 +142,11 @@ def _late_write(terraform: Terraform, folder: Path, place: _Place) -> list[str]:
         _say("bob$ terraform apply", "Error acquiring the state lock")
         _say(f"bob$ {place.break_lock(bob, found[1])}", "# Ada's run looks dead")
         _say("bob$ terraform apply", *_told(bob.run("apply", "-auto-approve", "-input=false")))
-        ada.proceed()
-        _say("ada: her apply goes on", *_told(apply.communicate(timeout=_SECONDS)[0]))
+        ada.proceed(apply)
+        printed, _ = apply.communicate(timeout=_SECONDS)
+        if not (told := _told(printed)):
+            raise LocalAwsError(f"The apply that waited should have gone on to its end:\n{printed}")
+        _say("ada: her apply goes on", *told)
     tracked = [line for line in bob.run("state", "list").splitlines() if line.startswith("terraform_data.")]
     _say("bob$ terraform state list", *tracked)
     return tracked
@@ -196,9 +200,26 @@ class _Checkout:
             finally:
                 process.kill()
 
-    def proceed(self) -> None:
-        """Let the waiting apply go on."""
-        self._gate.write_text("go\n")
+    def proceed(self, process: subprocess.Popen[str]) -> None:
+        """Let the waiting apply go on; `LocalAwsError` if its process has ended, or does not read."""
+        end = time.monotonic() + _SECONDS
+        while True:
+            try:
+                # Without O_NONBLOCK this would wait for ever for a reader that has ended.
+                gate = os.open(self._gate, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                if process.poll() is not None or time.monotonic() > end:
+                    process.kill()
+                    raise LocalAwsError(
+                        f"The apply that waited ended before it could go on:\n{process.communicate()[0]}"
+                    ) from error
+                time.sleep(_PAUSE)
+            else:
+                with os.fdopen(gate, "w") as opened:
+                    opened.write("go\n")
+                return
 
     def _start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from holdfast import timestamp
 from holdfast.access import claimed, named
-from holdfast.audit import EVENTS, WRITES
+from holdfast.audit import EVENTS, WRITES, Event
 from holdfast.identity.credentials import is_token_id
 from holdfast_cli.api.state_texts import operation
 from holdfast_cli.config import arguments, rules, settings
@@ -336,10 +336,21 @@ class _People:
 def _brief(event: Mapping[str, Any], people: _People) -> list[str]:
     """Return an event's name, who did it, the state, and the one detail that tells most."""
     who = people.name(event)
-    detail = next((text for name in _TELLING if (text := _text(event, name))), "")
+    if event.get("event") in (Event.TOKEN_CHANGED, Event.TRUST_CHANGED):
+        detail = _of_record(event)
+    else:
+        detail = next((text for name in _TELLING if (text := _text(event, name))), "")
     if not detail and (serial := _text(event, "serial")):
         detail = f"serial {serial}"
     return [_text(event, "event"), who, _text(event, "state"), output.cut(operation(detail), _LONGEST_DETAIL)]
+
+
+def _of_record(event: Mapping[str, Any]) -> str:
+    """Return what happened to the record of a token or of trust; S3's words for it are of objects."""
+    token = _text(event, "token")
+    is_removed = _text(event, "operation").startswith("ObjectRemoved")
+    parts = [short_person(f"token:{token}", "", "") if token else "", "removed" if is_removed else ""]
+    return " ".join(filter(None, parts))
 
 
 def _age(event: Mapping[str, Any], now: datetime) -> str:

@@ -85,6 +85,7 @@ def _look(args: argparse.Namespace) -> Generator[Finding]:
             "account", lambda: account.check(lambda: stack.sign_in(chosen), here, chosen.team)
         )
     else:
+        yield from checks.attempt("setup", lambda: team.setup(of_team))
         yield from checks.attempt(
             "stack", lambda: team.check(stack.sign_in(chosen), chosen.team, args.address)
         )

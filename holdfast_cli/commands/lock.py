@@ -26,7 +26,7 @@ from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
-from holdfast_cli.terminal.people import person, short_person
+from holdfast_cli.terminal.people import short_person
 
 if TYPE_CHECKING:
     from holdfast.api import v1
@@ -192,8 +192,8 @@ def _break(args: argparse.Namespace) -> None:
             )
         if args.id is None:
             asking.for_word(
-                f"The state {args.state} is {lock_sentence(lock, api.now())}. This breaks the lock: what "
-                f"{person(lock.principal, lock.owner, lock.who)} still writes under it is refused.",
+                f"The state {args.state} is {lock_sentence(lock, api.now())}. This breaks the lock: what its "
+                "holder still writes is refused.",
                 args.state.value,
                 f"name the lock: `holdfast lock break {args.state} {shlex.quote(lock.id)}`",
             )

@@ -9,11 +9,11 @@ from holdfast_cli.api.sign_in import sign_in
 from holdfast_cli.api.state_texts import size
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError, UsageError
-from holdfast_cli.terminal import output
+from holdfast_cli.terminal import json_text, output
 from holdfast_cli.terminal.declaration import Command, either, option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holdfast.api import v1
     from holdfast_cli.api.management import Api
@@ -122,8 +122,7 @@ def _show(api: "Api", args: argparse.Namespace) -> None:
     ]
     output.write(output.listed(fields))
     if found.attributes:
-        rows = [[each.path, _value(each)] for each in found.attributes]
-        output.write(f"\n{output.table(('ATTRIBUTE', 'VALUE'), rows)}")
+        output.write(f"\n{_attributes(found.attributes)}")
     if not found.values:
         output.tell("holdfast: Values are masked; --show-values shows those that are not marked sensitive.")
     elif found.attributes:
@@ -131,6 +130,19 @@ def _show(api: "Api", args: argparse.Namespace) -> None:
             "holdfast: Only the provider's schema knows what is sensitive: marks may be missing, above all "
             "in states that an older client wrote."
         )
+
+
+def _attributes(attributes: "Sequence[v1.AttributeValue]") -> str:
+    """Return a table of attributes; on a terminal JSON in a string is below it, as it would be written."""
+    laid_out = {}
+    if output.is_brief(long=False):
+        values = ((each.path, each.value) for each in attributes if each.value is not None)
+        laid_out = {path: lines for path, value in values if len(lines := json_text.lines(value)) > 1}
+    rows = [[each.path, _value(each)] for each in attributes if each.path not in laid_out]
+    parts = [output.table(("ATTRIBUTE", "VALUE"), rows)] if rows else []
+    for path, lines in laid_out.items():
+        parts.append("\n".join([output.plain(path), *(f"  {output.plain(line)}" for line in lines)]))
+    return "\n\n".join(parts)
 
 
 def _value(attribute: "v1.AttributeValue") -> str:
@@ -158,16 +170,26 @@ def _list(api: "Api", args: argparse.Namespace) -> None:
     elif found:
         if output.is_brief(long=False):
             found.sort(key=lambda resource: (resource.module or "", resource.type or "", resource.address))
-            providers = [resource.provider.removeprefix(_USUAL_HOST) for resource in found]
+            output.write(_table(found))
         else:
-            providers = [resource.provider for resource in found]
-        rows = [
-            [resource.address, provider, _note(resource)]
-            for resource, provider in zip(found, providers, strict=True)
-        ]
-        output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
+            rows = [[resource.address, resource.provider, _note(resource)] for resource in found]
+            output.write(output.table(("ADDRESS", "PROVIDER", "NOTE"), rows))
     else:
         output.write(output.wrapped(f"The state {args.state} has none of these resources."))
+
+
+def _table(resources: "Sequence[v1.Resource]") -> str:
+    """Return a table for a terminal, without a provider that all have, and without empty notes."""
+    providers = [resource.provider.removeprefix(_USUAL_HOST) for resource in resources]
+    columns = {
+        "ADDRESS": [resource.address for resource in resources],
+        **({"PROVIDER": providers} if len(set(providers)) > 1 else {}),
+        **({"NOTE": notes} if any(notes := [_note(resource) for resource in resources]) else {}),
+    }
+    table = output.table(list(columns), list(zip(*columns.values(), strict=True)))
+    if "PROVIDER" in columns:
+        return table
+    return f"{output.wrapped(f'Provider: {output.plain(providers[0])}')}\n\n{table}"
 
 
 def _listed(api: "Api", args: argparse.Namespace) -> "list[v1.Resource]":

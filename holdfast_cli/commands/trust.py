@@ -14,7 +14,7 @@ from holdfast_cli.config import arguments, rules, settings
 from holdfast_cli.errors import UsageError
 from holdfast_cli.terminal import grants as granted
 from holdfast_cli.terminal import output
-from holdfast_cli.terminal.declaration import Command, either, option, renamed
+from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed
 
 if TYPE_CHECKING:
     from holdfast.identity.trust import Trust
@@ -61,6 +61,24 @@ def _claim(value: str) -> tuple[str, str]:
     return name, wanted
 
 
+def _record(*who: Option, replace: bool) -> tuple[Option, ...]:
+    """Return the options for what a record has; `who` are those for who may sign in.
+
+    Args:
+        replace: whether they change a record: nothing has a default then.
+    """
+    default = None if replace else ""
+    return (
+        arguments.grants(replace=replace),
+        *who,
+        arguments.networks(replace=replace),
+        arguments.description(default=default),
+        arguments.owner(default=default),
+        arguments.TEAM,
+        arguments.as_json(),
+    )
+
+
 @COMMAND.add(
     "create",
     "create a trust record",
@@ -78,40 +96,37 @@ claims applies.
   holdfast trust create developers --role reader --scope '*' --aws-role Developer --owner 'platform team'
 """,
     option("name", metavar="NAME", help="lower-case letters, digits and '-'"),
-    arguments.grants(),
-    either(
+    *_record(
+        either(
+            option(
+                "--issuer",
+                metavar="URL",
+                type=rules.unicode_text,
+                help="exactly what the ID tokens have in 'iss'",
+            ),
+            option(
+                "--aws-role",
+                metavar="ROLE",
+                help="the name of an IAM role in the team's account, without its path",
+            ),
+            required=True,
+        ),
         option(
-            "--issuer",
-            metavar="URL",
+            "--audience",
             type=rules.unicode_text,
-            help="exactly what the ID tokens have in 'iss'",
+            metavar="TEXT",
+            help="what the ID tokens have in 'aud'; default: the API's address",
         ),
         option(
-            "--aws-role",
-            metavar="ROLE",
-            help="the name of an IAM role in the team's account, without its path",
+            "--claim",
+            action="append",
+            default=[],
+            type=_claim,
+            metavar="NAME=VALUE",
+            help="a claim that the ID tokens have; may be repeated, then they have all of them",
         ),
-        required=True,
+        replace=False,
     ),
-    option(
-        "--audience",
-        type=rules.unicode_text,
-        metavar="TEXT",
-        help="what the ID tokens have in 'aud'; default: the API's address",
-    ),
-    option(
-        "--claim",
-        action="append",
-        default=[],
-        type=_claim,
-        metavar="NAME=VALUE",
-        help="a claim that the ID tokens have; may be repeated, then they have all of them",
-    ),
-    arguments.networks(),
-    arguments.description(),
-    arguments.owner(),
-    arguments.TEAM,
-    arguments.as_json(),
 )
 def _create(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack, trust_records
@@ -212,16 +227,13 @@ condition that it was granted under: create a record, then remove this one.
   holdfast trust update network-main --owner 'network team' --from 203.0.113.0/24
 """,
     _NAME,
-    arguments.grants(replace=True),
-    arguments.networks(replace=True),
-    arguments.description(default=None),
-    arguments.owner(default=None),
-    *(
-        option(name, action=_Fixed, help=argparse.SUPPRESS)
-        for name in ("--issuer", "--audience", "--claim", "--aws-role")
+    *_record(
+        *(
+            option(name, action=_Fixed, help=argparse.SUPPRESS)
+            for name in ("--issuer", "--audience", "--claim", "--aws-role")
+        ),
+        replace=True,
     ),
-    arguments.TEAM,
-    arguments.as_json(),
 )
 def _update(args: argparse.Namespace) -> None:
     from holdfast_cli.bucket import stack, trust_records

@@ -1,5 +1,6 @@
 """`holdfast doctor`: check a team's stack, bucket, roles and API after a deployment."""
 
+import argparse
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -12,11 +13,13 @@ from botocore.exceptions import ClientError
 from holdfast import team as names
 from holdfast.s3.sdk import connect
 from holdfast.template import DeployedTemplate, physical_ids
+from holdfast_cli.api import sign_in
 from holdfast_cli.bucket import records, stack
+from holdfast_cli.config import settings
 from holdfast_cli.doctor import api_probe, clock, deployed, kms_keys, objects, s3_probe
 from holdfast_cli.doctor.checks import attempt, is_denied, judge
 from holdfast_cli.doctor.findings import Finding, Level, Outcome, note, ok, problem
-from holdfast_cli.errors import CommandError
+from holdfast_cli.errors import CommandError, NotSetUpError, UsageError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -24,6 +27,34 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _COMPLETE: Final = frozenset({"CREATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE"})
+
+
+def setup(args: argparse.Namespace) -> Iterator[Finding]:
+    """Yield which API the commands use that need no AWS credentials, or that they cannot know one.
+
+    Args:
+        args: has `profile` and `team`, as they were typed.
+    """
+    typed = argparse.Namespace(profile=args.profile, address=None)
+    found = settings.sources(typed)
+    if address := found["address"]:
+        yield ok("setup", f"Commands use the API at {address.value} ({address.source}).")
+        return
+    try:
+        address_in_variables = sign_in.address_in(os.environ)
+    except NotSetUpError:
+        if not (args.team or settings.sources(args)["team"]):
+            yield note(
+                "setup",
+                "No profile and no variable names the API's address or a team: this looks for the only "
+                "deployed team, and commands such as `holdfast state list` find no API.",
+                "`holdfast configure --address URL` writes a profile; `cdk deploy` and `make up` print the "
+                "URL.",
+            )
+    except UsageError as error:
+        yield note("setup", f"{error}")
+    else:
+        yield ok("setup", f"Commands use the API at {address_in_variables} (Terraform's variables).")
 
 
 def check(session: boto3.Session, team: str | None, address: str | None = None) -> Iterator[Finding]:

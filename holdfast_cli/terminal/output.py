@@ -326,7 +326,7 @@ def _without_wide_words(lines: Sequence[Sequence[str]], room: int) -> Sequence[S
     none is left out.
     """
     left = [list(line) for line in lines]
-    while _total(least := _least(left)) > room:
+    while len(least := _least(left)) > 1 and _total(least) > room:
         _, number = max((width, number) for number, width in enumerate(least[1:], 1))
         words = [_unbroken(line[number]) for line in left]
         for line, width in zip(left, words, strict=True):

@@ -14,6 +14,7 @@ from typing import Any, Final
 from holdfast import timestamp
 from holdfast.access import named
 from holdfast_cli.errors import CommandError
+from holdfast_cli.terminal import json_text
 from holdfast_cli.terminal.output import ago, coloured, plain, some, wrapped
 from holdfast_cli.terminal.people import person
 
@@ -230,25 +231,12 @@ def _values(item: _Item, whole: str) -> Sequence[tuple[str, str]]:
 def _compared(before: str | None, after: str | None) -> Sequence[tuple[str, str]]:
     """Return the older and the newer value, or of values with several lines those that differ."""
     if before is not None and after is not None:
-        older, newer = _as_lines(before), _as_lines(after)
+        older, newer = json_text.lines(before), json_text.lines(after)
         if older != newer and max(len(older), len(newer)) > 1:
             return list(_by_line(older, newer))
     known = [(mark, value) for mark, value in (("-", before), ("+", after)) if value is not None]
     shown = _shortened([value for _, value in known])
     return [(mark, value) for (mark, _), value in zip(known, shown, strict=True)]
-
-
-def _as_lines(value: str) -> Sequence[str]:
-    """Return a value as lines: a string as its lines, or if it is JSON, as it would be written by hand."""
-    try:
-        found = json.loads(value)
-        if isinstance(found, str):
-            if not found.lstrip().startswith(("{", "[")):
-                return found.splitlines() if "\n" in found else [value]
-            found = json.loads(found)
-        return json.dumps(found, indent=2, ensure_ascii=False).splitlines()
-    except (ValueError, RecursionError):
-        return [value]
 
 
 def _by_line(older: Sequence[str], newer: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -185,6 +185,18 @@ def test_a_terminal_calls_a_token_without_an_owner_by_one_name(stub: ApiStub, tr
     ]
 
 
+def test_a_terminal_says_of_which_token_a_record_was_changed(stub: ApiStub, trail: Trail) -> None:
+    operation = "ObjectCreated:Put"
+    trail.add("1", NOW - 3 * PAUSE, "token.changed", operation=operation, token="z9v9x0q7m3c1d8f5a6b4")
+    trail.add("2", NOW - 2 * PAUSE, "trust.changed", operation=operation)
+    trail.add("3", NOW - PAUSE, "trust.changed", operation="ObjectRemoved:DeleteMarkerCreated")
+
+    lines = terminal.run([HOLDFAST, "activity"], environment(stub, TERM="dumb"), columns=80).splitlines()
+
+    place = lines[0].index("DETAIL")
+    assert [line[place:] for line in lines[1:]] == ["token z9v9x0q7…", "-", "removed"]
+
+
 def test_each_new_event_is_printed_once_however_late_or_often_it_arrives(
     trail: Trail, follow: Follow
 ) -> None:

@@ -92,6 +92,34 @@ def test_a_terminal_lists_resources_by_module_and_type_with_short_providers(stub
     ]
 
 
+def test_a_terminal_has_a_line_a_resource_and_names_a_provider_that_all_have_once(stub: ApiStub) -> None:
+    usual = "registry.terraform.io/hashicorp/aws"
+    long = resource(f"module.{60 * 'm'}.aws_instance.web", module=f"module.{60 * 'm'}", provider=usual)
+    tainted = resource(f"{70 * 'x'}.web", type="x", provider=usual, tainted=True)
+    plain = environment(stub, TERM="dumb")
+
+    def shown(*resources: object) -> list[str]:
+        stub.reply(listed(*resources))
+        printed = terminal.run([HOLDFAST, "state", "resources", NAME], plain, columns=80)
+        return printed.splitlines()
+
+    assert shown(resource(provider=usual), long) == [
+        "Provider: hashicorp/aws",
+        "",
+        "ADDRESS",
+        "aws_instance.web",
+        long["address"],
+    ]
+    # Only the row with a note has a second line.
+    assert [line.split() for line in shown(resource(provider=usual), long, tainted)[2:]] == [
+        ["ADDRESS", "NOTE"],
+        ["aws_instance.web", "-"],
+        [tainted["address"]],
+        ["tainted"],
+        [long["address"]],
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -186,6 +214,33 @@ def test_attributes_are_a_table_and_what_is_sensitive_stays_masked(stub: ApiStub
         "password (sensitive)",
     ]
     assert "marks may be missing" in done.stderr
+
+
+def test_a_terminal_lays_out_json_below_its_path_and_keeps_the_others_in_their_table(stub: ApiStub) -> None:
+    policy = json.dumps({"Version": "2012-10-17", "Resource": [f"arn:aws:s3:::{100 * 'x'}"]})
+    values = (("ami", '"ami-1"', False), ("policy", json.dumps(policy), False), ("size", "3", False))
+    command = ("state", "resources", NAME, "aws_instance.web", "--show-values")
+    stub.reply(answer(attributes(*values)))
+
+    printed = terminal.run([HOLDFAST, *command], environment(stub, TERM="dumb"), columns=80)
+
+    table = printed.partition("\n\n")[2].splitlines()
+    assert [line.rstrip() for line in table[: -len(printed.partition("holdfast: ")[2].splitlines())]] == [
+        "ATTRIBUTE  VALUE",
+        'ami        "ami-1"',
+        "size       3",
+        "",
+        "policy",
+        "  {",
+        '    "Version": "2012-10-17",',
+        '    "Resource": [',
+        f'      "arn:aws:s3:::{100 * "x"}"',
+        "    ]",
+        "  }",
+    ]
+    stub.reply(answer(attributes(*values)))
+    piped = run(stub, *command).stdout.splitlines()
+    assert piped[-2].split(maxsplit=1) == ["policy", json.dumps(policy)]
 
 
 def test_without_the_option_values_are_masked_and_it_says_so(stub: ApiStub) -> None:

@@ -1,6 +1,9 @@
 """The findings of `holdfast doctor` about a deployed stack."""
 
+import argparse
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import boto3
@@ -175,3 +178,41 @@ def test_s3_is_not_tried_where_nothing_removes_what_it_leaves(monkeypatch: pytes
     assert "npx cdk deploy Holdfast-payments" in found.do
 
     assert ok("s3", "Tried.") in look(monkeypatch, "probes")
+
+
+API = "https://abc123.execute-api.eu-central-1.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("variables", "named", "level", "said"),
+    [
+        ({}, None, Level.NOTE, ["No profile and no variable", "`holdfast configure --address URL`"]),
+        ({"HOLDFAST_ADDRESS": API}, None, Level.OK, [f"{API} (HOLDFAST_ADDRESS)"]),
+        ({"TF_HTTP_ADDRESS": f"{API}/states/a"}, None, Level.OK, [f"{API} (Terraform's variables)"]),
+        ({"HOLDFAST_PROFILE": "acme"}, None, Level.OK, [f"{API} (profile acme)"]),
+        ({"HOLDFAST_TEAM": "payments"}, None, None, []),
+        ({}, "payments", None, []),
+    ],
+)
+def test_it_says_which_api_commands_use_or_how_to_name_one(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variables: dict[str, str],
+    named: str | None,
+    level: Level | None,
+    said: list[str],
+) -> None:
+    file = tmp_path / "holdfast" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(f'[profiles.acme]\naddress = "{API}"\n' if "HOLDFAST_PROFILE" in variables else "")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith(("HOLDFAST_", "TF_"))]:
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    found = list(team.setup(argparse.Namespace(profile=None, team=named, region=None)))
+
+    assert [one.level for one in found] == ([level] if level else [])
+    text = " ".join(f"{one.text} {one.do}" for one in found)
+    assert [part for part in said if part not in text] == []
