@@ -1,5 +1,5 @@
 // Events of the audit trail: which are shown, and what of them. Events are selected as by `holdfast activity`, but
-// without refused readings.
+// without denied readings.
 
 import { inSentence } from "./words";
 

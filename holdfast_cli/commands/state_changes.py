@@ -99,10 +99,9 @@ def _restore(args: argparse.Namespace) -> None:
             f"There is no current version of the state {args.state}: nothing was restored. If it was "
             f"deleted, `holdfast state undelete {args.state}` brings it back."
         )
-    if not args.version.is_id:
-        output.tell(f"holdfast: {args.version} is {described(version)}.")
+    which = described(version) if args.version.is_id else f"{args.version}, {described(version)}"
     now = f" The current version has serial {current.serial}." if current.serial is not None else ""
-    output.tell(f"holdfast: Restoring {args.state} to {described(version)}.{now}")
+    output.tell(f"holdfast: Restoring {args.state} to {which}.{now}")
     wanted = v1.Restore(
         version=version.version,
         reason=args.reason,

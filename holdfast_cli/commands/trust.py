@@ -17,6 +17,8 @@ from holdfast_cli.terminal import output
 from holdfast_cli.terminal.declaration import Command, Option, either, option, renamed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.identity.trust import Trust
 
 # The real address is known only when the stack is found; all other errors are reported before.
@@ -167,17 +169,7 @@ def _list(args: argparse.Namespace) -> None:
     if args.json:
         text = output.as_json([_document(record) for record in shown])
     elif shown:
-        restricted = any(record.networks for record in shown)
-        rows = [
-            [
-                *(record.name, *granted.cells(record.grants), record.owner),
-                *([record.networks] if restricted else []),
-                _who(record),
-            ]
-            for record in shown
-        ]
-        headings = ("NAME", "ROLE", "SCOPE", "OWNER", *(["FROM"] if restricted else []), "WHO")
-        text = output.table(headings, rows)
+        text = _table(shown, brief=output.is_brief(long=False))
     else:
         text = f"The team {found.team} has no {'valid ' if records.unreadable else ''}trust records."
         if not records.unreadable:
@@ -316,6 +308,26 @@ def _new(args: argparse.Namespace) -> "Trust":
 
 
 # --- output --------------------------------------------------------------------------------------
+
+
+def _table(records: "Sequence[Trust]", *, brief: bool) -> str:
+    """Return a table of records; if it is brief, grants have one column, and empty columns are left out."""
+    cells = [granted.cells(record.grants) for record in records]
+    of_grants: dict[str, Sequence[str | Sequence[str]]] = (
+        {"GRANTS": [granted.typed(record.grants) for record in records]}
+        if brief
+        else {"ROLE": [role for role, _ in cells], "SCOPE": [scope for _, scope in cells]}
+    )
+    columns = {
+        "NAME": [record.name for record in records],
+        **of_grants,
+        "OWNER": [record.owner for record in records],
+        "FROM": [record.networks for record in records],
+        "WHO": [_who(record) for record in records],
+    }
+    may_lack = ("OWNER", "FROM") if brief else ("FROM",)
+    names = [name for name in columns if name not in may_lack or any(columns[name])]
+    return output.table(names, list(zip(*(columns[name] for name in names), strict=True)))
 
 
 def _document(record: "Trust | Unreadable") -> Any:

@@ -1,6 +1,8 @@
 """`holdfast trust`, against moto's server over HTTP."""
 
 import json
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,6 +13,8 @@ import pytest
 from holdfast.access import Grant, Role
 from holdfast.identity import trust
 from holdfast.identity.trust import AwsTrust, OidcTrust, Records, Trust
+from holdfast_cli.commands.trust import _table
+from tests.support import terminal
 from tests.support.api_stub import ApiStub, Reply
 from tests.support.cli_account import Aws, bucket, unread
 from tests.support.fault_relay import Fault
@@ -190,6 +194,25 @@ def test_a_list_has_a_line_for_each_record_by_name(aws: Aws) -> None:
         ["developers", "writer", "network/*", "ada", "AWS role Developer"],
         ["network-main", "writer", "network/*", "-", f"{GITHUB} repository=acme/network"],
     ]
+
+
+def test_a_terminal_has_grants_in_one_column_and_no_column_that_is_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", terminal.Terminal())
+    records = [of_role("people"), replace(of_role("readers"), owner="platform team")]
+
+    def shown(*listed: Trust) -> list[list[str]]:
+        lines = _table(listed, brief=True).splitlines()
+        return [re.split(r"\s{2,}", line) for line in lines]
+
+    assert shown(*records) == [
+        ["NAME", "GRANTS", "OWNER", "WHO"],
+        ["people", "reader:*", "-", "AWS role people"],
+        ["readers", "reader:*", "platform team", "AWS role readers"],
+    ]
+    assert shown(*records[:1])[0] == ["NAME", "GRANTS", "WHO"]
 
 
 @pytest.mark.parametrize("arguments", [["trust", "list"], ["trust", "remove", "x"], [*ADD, *FROM_AWS]])
