@@ -7,7 +7,7 @@ import { now } from "./clock";
 import { counted, when } from "./format";
 import { may, useMe } from "./me";
 import { failure, words } from "./problems";
-import { Age, Button, By, Choice, Dialog, entered, Field, Submit } from "./ui";
+import { Age, Button, By, Choice, Dialog, entered, Facts, Field, Name, Submit } from "./ui";
 import * as say from "./words";
 
 type State = Schemas["StateDescription"];
@@ -103,13 +103,15 @@ const Why = () => (
 );
 
 /** Who is meant in a dialog with all that is known of them: the sentence above has their names. */
-const Identities = ({ of }: { of: Record<string, Parameters<typeof say.identity>[0]> }) => (
-  <p>
-    {Object.entries(of).map(([what, by]) => (
-      <small key={what}>{`${what}: ${say.identity(by)} `}</small>
-    ))}
-  </p>
-);
+function Identities({ of, lock = "" }: { of: Record<string, say.By>; lock?: string }) {
+  const people = Object.entries(of).map(([what, by]): [string, string] => [what, say.identity(by)]);
+  const named = [...people, ["Lock ID", lock] as const].filter(([, text]) => text);
+  return (
+    <div class="identities">
+      <Facts facts={Object.fromEntries(named.map(([what, text]) => [what, <Name key={what}>{text}</Name>]))} />
+    </div>
+  );
+}
 
 type Removal = Shared & { title: string; verb: string; loses?: boolean; children: ComponentChildren };
 
@@ -135,10 +137,14 @@ export function BreakLock({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} {...of} title={`Break the lock of ${name}`} verb="Break the lock" loses>
       <p>
-        This removes the lock of <b>{name}</b>, which is {say.lockWords(lock)}, since <Age at={lock.since} />. A client
-        that still works under it cannot write any more. A lock that somebody acquired later stays.
+        This removes the lock of{" "}
+        <b>
+          <Name>{name}</Name>
+        </b>
+        , which is {say.lockWords(lock)}, since <Age at={lock.since} end="." /> A client that still works under it
+        cannot write any more. A lock that somebody acquired later stays.
       </p>
-      <Identities of={{ [`Lock ${id}`]: lock }} />
+      <Identities of={{ "Locked by": lock }} lock={id} />
       <p>{LOOK}</p>
       <Why />
     </Remove>
@@ -157,8 +163,12 @@ export function Undelete({ marker, ...shared }: Shared & { marker: string }) {
   return (
     <Ask {...shared} title={title} verb="Undelete" make={make} send={undelete} undone="Nothing was brought back.">
       <p>
-        This writes the newest version of <b>{name}</b> again. Its history stays. Infrastructure does not come back with
-        the state: run <code>terraform plan</code> afterwards.
+        This writes the newest version of{" "}
+        <b>
+          <Name>{name}</Name>
+        </b>{" "}
+        again. Its history stays. Infrastructure does not come back with the state: run <code>terraform plan</code>{" "}
+        afterwards.
       </p>
       <Why />
     </Ask>
@@ -173,8 +183,12 @@ export function Unfreeze({ lock, ...shared }: OfLock) {
   return (
     <Remove {...shared} title={`Unfreeze ${name}`} verb="Unfreeze" route="freeze" query={{ id }} done={done}>
       <p>
-        This lifts the freeze of <b>{name}</b>, by <By of={say.lockedBy(lock)} />, since <Age at={lock.since} />:{" "}
-        <q>{reason}</q>. Then clients may change the state again. Other freezes and locks stay.
+        This lifts the freeze of{" "}
+        <b>
+          <Name>{name}</Name>
+        </b>
+        , by <By of={say.lockedBy(lock)} />, since <Age at={lock.since} end=":" /> <q>{reason}</q>. Then clients may
+        change the state again. Other freezes and locks stay.
       </p>
       <Identities of={{ "Frozen by": say.lockedBy(lock) }} />
     </Remove>
@@ -192,8 +206,12 @@ export function Freeze(shared: Shared) {
   return (
     <Ask {...shared} title={`Freeze ${name}`} verb="Freeze" make={make} send={freeze} undone="It was not frozen.">
       <p>
-        Nobody can change <b>{name}</b> then: Terraform and OpenTofu print the reason at the next plan or apply, and no
-        force-unlock removes a freeze. You can unfreeze it at any time.
+        Nobody can change{" "}
+        <b>
+          <Name>{name}</Name>
+        </b>{" "}
+        then: Terraform and OpenTofu print the reason at the next plan or apply, and no force-unlock removes a freeze.
+        You can unfreeze it at any time.
       </p>
       <Reason hint="for everybody who meets the freeze" />
       <Choice label="It ends" name="end" of={ENDS} value="never" />
@@ -260,8 +278,11 @@ export function UnfreezePattern({ freeze, ...shared }: Omit<Shared, "name"> & { 
   return (
     <Ask {...shared} name="" title={`Unfreeze ${pattern}`} verb="Unfreeze" make={() => id} send={lift} undone="">
       <p>
-        This lifts the freeze of <b>{pattern}</b>, by <By of={by} />: <q>{reason}</q>, and of every state that it froze.
-        Other freezes and locks stay.
+        This lifts the freeze of{" "}
+        <b>
+          <Name>{pattern}</Name>
+        </b>
+        , by <By of={by} />: <q>{reason}</q>, and of every state that it froze. Other freezes and locks stay.
       </p>
       <Identities of={{ "Frozen by": by }} />
     </Ask>
@@ -295,9 +316,13 @@ export function Restore({ version, current, ...shared }: Shared & { version: Ver
       undone="Nothing was restored."
       seen={seen.version}>
       <p>
-        This writes the content of {say.versionWords(version)}, written <Age at={version.time} /> by <By of={version} />
-        , again as a new version of <b>{name}</b>. Now {say.versionWords(seen)} is current, written{" "}
-        {seen.modified && <Age at={seen.modified} />} by <By of={seen} />.
+        This writes the content of {say.versionWords(version)} by <By of={version} />, written{" "}
+        <Age at={version.time} end="," /> again as a new version of{" "}
+        <b>
+          <Name>{name}</Name>
+        </b>
+        . Now {say.versionWords(seen)} by <By of={seen} /> is current
+        {seen.modified && [", written ", <Age key="age" at={seen.modified} end="." />]}
       </p>
       <Identities of={{ "The earlier one": version, "The current one": seen }} />
       <p>

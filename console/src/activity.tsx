@@ -5,38 +5,57 @@ import { get, type Schemas } from "./api";
 import { now } from "./clock";
 import { counted } from "./format";
 import { usePages, useQuery } from "./load";
+import { Head } from "./parts";
 import type { Query } from "./route";
-import { type Event, fields, selected, text, told, whose } from "./trail";
-import { Age, Button, By, Choice, Empty, entered, Facts, Field, For, Shown, StateLink, Status, Table } from "./ui";
+import { type Event, eventWords, fields, isPattern, people, selected, text, told } from "./trail";
+import {
+  Age,
+  Button,
+  By,
+  Choice,
+  Empty,
+  entered,
+  Facts,
+  Field,
+  For,
+  Name,
+  Shown,
+  StateLink,
+  Status,
+  Table,
+} from "./ui";
 
 const ENOUGH = 50; // events after which the page asks whether to go on
 const MOST = 10; // pages of the trail after which it asks, whatever it found
 const HOURS = { 1: "the last hour", 24: "the last day", 168: "the last 7 days", 720: "the last 30 days" };
-const KINDS = { "": "all but reading and probes", writes: "writes only", all: "everything" };
+const KINDS = { "": "all but reading", writes: "writes only", all: "everything" };
 
-export function ActivityPage(props: { query: Query }) {
-  const [query, change] = useQuery("activity", props.query);
+/** What happened lately: to all states, or to one as a page of it. */
+export function ActivityPage({ name, query: given = {} }: { name?: string; query?: Query }) {
+  const [query, change] = useQuery({ page: "activity", ...(name && { name }) }, given);
   const [turn, setTurn] = useState(0);
-  const { state = "", principal = "", kind = "", hours = "24" } = query;
+  const { state = "", principal = "", kind = "", hours = name ? "168" : "24" } = query;
   const ask = (event: globalThis.Event) => change(entered(event));
   return (
     <>
-      <h1>Activity</h1>
-      <For action="read_activity" what="The activity">
-        <form class="tools" onSubmit={ask} onChange={ask}>
-          <Field label="State" name="state" defaultValue={state} placeholder="any" />
-          <Field label="Principal" name="principal" defaultValue={principal} placeholder="anybody" />
+      {name ? <Head name={name} page="activity" /> : <h1>Activity</h1>}
+      <For action="read_activity" name={name} what="The activity">
+        <form class="asked" onSubmit={ask} onChange={ask}>
+          {!name && <Field label="State" name="state" defaultValue={state} placeholder="any" />}
+          <Field label="Who" name="principal" defaultValue={principal} placeholder="anybody" />
           <Choice label="Events" name="kind" value={kind} of={KINDS} />
           <Choice label="In" name="hours" value={hours} of={HOURS} />
           <Button onClick={() => setTurn(turn + 1)}>Refresh</Button>
         </form>
-        <Events key={JSON.stringify([query, turn])} {...{ state, principal, kind, hours }} />
+        <Events key={JSON.stringify([query, turn])} {...{ state: name ?? state, principal, kind, hours }} />
       </For>
     </>
   );
 }
 
-function Events(asked: { state: string; principal: string; kind: string; hours: string }) {
+type Asked = { state: string; principal: string; kind: string; hours: string };
+
+function Events(asked: Asked) {
   const trail = usePages<{ events: Event[]; next: string | null }>(async (cursor, signal, show) => {
     const since = new Date(now() - (Number(asked.hours) || 24) * 3_600_000).toISOString().replace(/\.\d+/, "");
     const found: Event[] = [];
@@ -53,6 +72,7 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
     const all = pages.flatMap(({ events }) => events);
     const events = [...new Map(all.map((event) => [text(event, "id"), event])).values()]; // some are there twice
     if (!events.length) return <Empty title="No such event">Choose a longer time, or more events.</Empty>;
+    const who = people(all);
     return (
       <>
         <Status>{counted(events.length, "event") + (trail.loading ? " so far …" : "")}</Status>
@@ -61,10 +81,11 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
           name={(event) => text(event, "id")}
           columns={{
             Time: (event) => <Age at={text(event, "time")} />,
-            Event: (event) => text(event, "event"),
-            Who: (event) => <By of={{ principal: whose(event), owner: text(event, "owner") }} />,
+            Event: (event) => <span class="whole">{eventWords(text(event, "event"))}</span>,
+            Who: (event) => <By of={who(event)} />,
             ...(!asked.state && {
-              State: ({ state }: Event) => typeof state === "string" && <StateLink name={state} />,
+              State: ({ state }: Event) =>
+                typeof state === "string" && (isPattern(state) ? <Name>{state}</Name> : <StateLink name={state} />),
             }),
             Details: (event) => <Details event={event} events={all} />,
           }}
@@ -79,7 +100,9 @@ function Events(asked: { state: string; principal: string; kind: string; hours: 
 function Details({ event, events }: { event: Event; events: Event[] }) {
   return (
     <details>
-      <summary>{told(event, events) || "more"}</summary>
+      <summary>
+        <Name>{told(event, events) || "details"}</Name>
+      </summary>
       <Facts facts={Object.fromEntries(fields(event))} />
     </details>
   );

@@ -9,7 +9,7 @@ import { useLoaded } from "./load";
 import { may, useMe } from "./me";
 import { Head, Hidden, ResourceLink, ShowValues } from "./parts";
 import { href } from "./route";
-import { Age, Button, By, Empty, For, Shown, Size, Status } from "./ui";
+import { Age, Button, By, Empty, For, Name, Shown, Size, Status } from "./ui";
 import * as say from "./words";
 
 type Found = Schemas["Differences"];
@@ -175,7 +175,10 @@ function Changes({ found, values }: { found: Found; values: ReturnType<typeof Sh
             {outputs.slice(0, most).map((output) => (
               <li key={output.name}>
                 <Sign kind={output.change} />
-                <code>{output.name}</code> <small>{say.marked(output.now_sensitive)}</small>{" "}
+                <code>
+                  <Name>{output.name}</Name>
+                </code>{" "}
+                <small>{say.marked(output.now_sensitive)}</small>{" "}
                 {found.values && !output.sensitive ? <Lines {...output} /> : <Hidden sensitive={output.sensitive} />}
               </li>
             ))}
@@ -204,7 +207,10 @@ function Group({ group, found }: { group: Resource[]; found: Found }) {
       <details>
         <summary>
           <Sign kind={first.change} />
-          <code>{range(group.map(({ address }) => address))}</code> <small>{`${group.length} alike`}</small>
+          <code>
+            <Name>{range(group.map(({ address }) => address))}</Name>
+          </code>{" "}
+          <small>{`${group.length} alike`}</small>
           {!found.values && <Names attributes={first.attributes} />}
         </summary>
         <ul class="plan">
@@ -235,7 +241,9 @@ const Values = ({ attributes, values }: { attributes: Attribute[]; values: boole
       {attributes.map((attribute) => (
         <div key={attribute.path}>
           <dt>
-            <code>{attribute.path}</code>
+            <code>
+              <Name>{attribute.path}</Name>
+            </code>
           </dt>
           <dd>
             {attribute.sensitive ? <Hidden sensitive /> : <Lines before={attribute.before} after={attribute.after} />}
@@ -254,7 +262,9 @@ export const Names = ({ attributes }: { attributes: Attribute[] }) => (
       <span key={path}>
         {at > 0 && ", "}
         {change !== "changed" && `${SIGNS[change]} `}
-        <code>{path}</code>
+        <code>
+          <Name>{path}</Name>
+        </code>
         {sensitive && " (sensitive)"}
       </span>
     ))}

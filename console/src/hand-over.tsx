@@ -1,11 +1,12 @@
 // Takes over the session that `holdfast console` hands out: one message of the page that opened this one. That page is
-// a file, whose origin anybody can have; so this one asks whose session it is before it uses it.
+// a file, whose origin anybody can have; so this one asks whose session it is, the API and the person, before it uses it.
 
 import { useEffect, useState } from "preact/hooks";
 import { when } from "./format";
-import { session, signIn } from "./session";
+import { type Session, session, signIn } from "./session";
 import { checked, refusal } from "./sign-in";
-import { Button } from "./ui";
+import { Button, By } from "./ui";
+import { ended, person, short } from "./words";
 
 const index = `./index.html${location.hash}`; // the console's page that the command asks for
 const PATIENCE = 30_000; // the page that opened this one is removed after this time
@@ -20,9 +21,8 @@ function offered(data: unknown): Offered | null {
 }
 
 function Offer() {
-  const [offer, setOffer] = useState<Offered>();
+  const [offer, setOffer] = useState<Session>();
   const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
   const [known] = useState(session);
   const [opener] = useState(() => window.opener as Window | null);
   useEffect(() => {
@@ -32,7 +32,7 @@ function Offer() {
       const found = event.source === opener ? offered(event.data) : null;
       if (!found) return;
       waiting.abort();
-      setOffer(found);
+      check(found);
       opener.postMessage({ holdfast: "taken" }, "*"); // now it may close: the message was there before
     };
     const giveUp = () => {
@@ -45,20 +45,24 @@ function Offer() {
     return () => waiting.abort();
   }, [known, opener]);
 
-  const accept = async ({ token, principal, until }: Offered) => {
-    setBusy(true);
+  /** Asks the API whose session it is: the page that opened this one may say anything. */
+  const check = async ({ token, principal, until }: Offered) => {
     try {
       const started = await checked(token, until);
-      if (started.principal !== principal)
-        return setProblem(`This session is not ${principal}'s but ${started.principal}'s. It is not used.`);
-      signIn(started);
-      location.replace(index); // the address without it needs a route that AWS does not document
+      if (started.principal === principal) setOffer(started);
+      else
+        setProblem(`${ended(`This session is not of ${short(principal)} but of ${person(started)}`)} It is not used.`);
     } catch (error) {
       setProblem(`${refusal(error)} Run holdfast console again.`);
     }
   };
+  const accept = (started: Session) => {
+    signIn(started);
+    location.replace(index); // the address without it needs a route that AWS does not document
+  };
   if (known || !opener || problem) {
-    const isKnown = known && `You are signed in as ${known.principal}. Sign out before you sign in as somebody else.`;
+    const isKnown =
+      known && `${ended(`You are signed in as ${person(known)}`)} Sign out before you sign in as somebody else.`;
     const isAlone = "This page takes a session over from holdfast console. Run it in a terminal.";
     return (
       <>
@@ -71,13 +75,17 @@ function Offer() {
   return (
     <>
       <p>
-        Sign in as <strong>{offer.principal}</strong>?
+        Sign in as{" "}
+        <strong>
+          <By of={offer} />
+        </strong>
+        ?
       </p>
       {offer.until && <p class="faint">{`It ends on ${when(offer.until)}.`}</p>}
       <p>Go on only if you ran holdfast console yourself a moment ago.</p>
       <p class="actions">
-        <Button class="main" disabled={busy} onClick={() => accept(offer)}>
-          {busy ? "Checking …" : "Sign in"}
+        <Button class="main" onClick={() => accept(offer)}>
+          Sign in
         </Button>
         <Button onClick={() => setProblem("You did not sign in. Nothing was kept.")}>Cancel</Button>
       </p>

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { failure } from "./problems";
-import { href, type Query } from "./route";
+import { href, type Query, type Route } from "./route";
 
 /** Reads data, and may show a part of it before it returns all. */
 export type Load<T> = (signal: AbortSignal, show: (part: T) => void) => Promise<T>;
@@ -51,29 +51,34 @@ export function useLoaded<T>(load: Load<T>, deps: unknown[], every = 0, kept?: K
   return { ...read, again };
 }
 
-/** Reads a list page by page, the next one when `again` is called. */
+/** Reads a list page by page, the next one when `again` is called. It shows what was `kept`, and reads on from there. */
 export function usePages<P extends { next: string | null }>(
   load: (cursor: string | undefined, signal: AbortSignal, show: (part: P) => void) => Promise<P>,
+  kept: { pages?: P[] } = {},
 ): Loaded<P[]> {
-  const pages = useRef<P[]>([]);
-  const loaded = useLoaded<P[]>(async (signal, show) => {
+  const pages = useRef<P[]>(kept.pages ?? []);
+  const read: Load<P[]> = async (signal, show) => {
     const showPart = (part: P) => show([...pages.current, part]);
     const page = await load(pages.current.at(-1)?.next ?? undefined, signal, showPart);
     pages.current = [...pages.current, page];
+    kept.pages = pages.current;
     return pages.current;
-  }, []);
+  };
+  const loaded = useLoaded<P[]>(read, [], 0, kept.pages && { data: kept.pages, at: Infinity });
   return { ...loaded, hasMore: Boolean(pages.current.at(-1)?.next) && !loaded.error };
 }
 
+type Queried = Extract<Route, { page: "states" | "activity" }>;
+
 /** Keeps what a page is asked for in its address, so that it can be shared and the back button finds it. */
-export function useQuery(page: "states" | "activity", given: Query): [Query, (changed: Query) => void] {
+export function useQuery(of: Queried, given: Query): [Query, (changed: Query) => void] {
   const [query, setQuery] = useState(given);
   useEffect(() => {
     const place = location.href;
-    const note = () => place === location.href && history.replaceState(history.state, "", href({ page, query }));
+    const note = () => place === location.href && history.replaceState(history.state, "", href({ ...of, query }));
     const timer = setTimeout(note, 300);
     return () => clearTimeout(timer);
-  }, [page, query]);
+  }, [query]);
   return [query, (changed) => setQuery((before) => ({ ...before, ...changed }))];
 }
 

@@ -7,7 +7,7 @@ import { now } from "./clock";
 import { ages, counted, exactly } from "./format";
 import { useLoaded } from "./load";
 import { may, mayBreak, rolesFor, useMe } from "./me";
-import { Age, Button, By, Empty, Shown, StateLink, Status, Table } from "./ui";
+import { Age, Button, By, Empty, Name, Shown, StateLink, Status, Table } from "./ui";
 import { identity, lockedBy, lockWords, operationWords, person } from "./words";
 
 type Listed = Schemas["ListedLock"];
@@ -23,8 +23,7 @@ export function LockBadge({ lock }: { lock: Schemas["Lock"] }) {
   const by = person(lockedBy(lock));
   return (
     <span class={freeze ? "badge frozen" : "badge locked"} title={told}>
-      {freeze?.ended ? "freeze ended" : text}
-      <span class="wider">{` · ${by}`}</span>
+      {`${freeze?.ended ? "freeze ended" : text} · ${by}`}
     </span>
   );
 }
@@ -66,7 +65,14 @@ export function LocksPage() {
               State,
               Since: ({ since }) => <Age at={since} />,
               By: (lock) => <By of={lock} />,
-              Operation: ({ operation, info }) => [operationWords(operation), info && <small>{info}</small>],
+              Operation: ({ operation, info }) => [
+                <Name key="operation">{operationWords(operation)}</Name>,
+                info && (
+                  <small key="info">
+                    <Name>{info}</Name>
+                  </small>
+                ),
+              ],
               "": (lock) => mayBreak(me, lock.name, lock) && act("Break", lock),
             }}
           />
@@ -82,11 +88,18 @@ export function LocksPage() {
             rows={frozen}
             name={({ id, lock }) => id + lock?.name}
             columns={{
-              "State or pattern": (one) => (one.lock ? State(one.lock) : <code>{one.pattern}</code>),
+              "State or pattern": (one) =>
+                one.lock ? (
+                  State(one.lock)
+                ) : (
+                  <code>
+                    <Name>{one.pattern}</Name>
+                  </code>
+                ),
               Since: ({ since }) => since && <Age at={since} />,
               By: ({ by, owner, lock }) => <By of={lock ? lockedBy(lock) : { principal: by, owner }} />,
               Until: ({ until, ended }) => (ended ? "ended " : "") + (until ? exactly(until) : "somebody unfreezes it"),
-              Reason: ({ reason }) => reason,
+              Reason: ({ reason }) => <Name>{reason}</Name>,
               "": (frozen) => {
                 if (frozen.lock) return may(me, "freeze", frozen.lock.name) && act("Unfreeze", frozen.lock);
                 if (frozen.liftable)

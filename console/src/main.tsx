@@ -12,15 +12,21 @@ import { type Action, type Me, MeContext, may } from "./me";
 import { failure } from "./problems";
 import { ResourcePage } from "./resource";
 import { href, parse, type Route } from "./route";
-import { onSession, session, signOut } from "./session";
+import { onSession, type Session, session, signOut } from "./session";
 import { SignIn } from "./sign-in";
 import { ConfigurationPage, StatePage } from "./state";
 import { StatesPage } from "./states";
 import { Button, Problem } from "./ui";
 import { HistoryPage } from "./versions";
+import { person } from "./words";
 
 const TITLES = { states: "States", locks: "Locks", activity: "Activity", find: "Find", unknown: "Not found" };
-const NAVIGATION = ["states", "locks", "activity", "find"] as const;
+const NAVIGATION = [
+  { page: "states" },
+  { page: "locks" },
+  { page: "activity" },
+  { page: "find" },
+] as const satisfies readonly Route[];
 const NEEDED: Partial<Record<Route["page"], Action>> = { activity: "read_activity", find: "read" };
 
 function App() {
@@ -29,20 +35,21 @@ function App() {
   useEvery(1, session); // it ends by itself
   const current = session();
   if (!current) return <SignIn />;
-  return <SignedIn key={current.token} principal={current.owner ?? current.principal} until={current.until} />;
+  return <SignedIn key={current.token} me={current} until={current.until} />;
 }
 
 /** Follows the address. A page begins at its top, and where it was left if the back button leads to it. */
-function useRoute(): { route: Route; visit: number } {
-  const [place, setPlace] = useState(() => ({ route: parse(location.hash), visit: 0 }));
+function useRoute(): { route: Route; visit: number; isReturn: boolean } {
+  const [place, setPlace] = useState(() => ({ route: parse(location.hash), visit: 0, isReturn: false }));
   useEffect(() => {
     history.scrollRestoration = "manual";
     const left = new Map<string, { top: number; link: string | null }>();
     const read = ({ oldURL, newURL }: HashChangeEvent) => {
       left.set(oldURL, { top: scrollY, link: document.activeElement?.getAttribute("href") ?? null });
-      const { top, link } = (history.state === "seen" && left.get(newURL)) || { top: 0, link: null };
+      const isReturn = history.state === "seen";
+      const { top, link } = (isReturn && left.get(newURL)) || { top: 0, link: null };
       history.replaceState("seen", "");
-      setPlace(({ visit }) => ({ route: parse(location.hash), visit: visit + 1 }));
+      setPlace(({ visit }) => ({ route: parse(location.hash), visit: visit + 1, isReturn }));
       requestAnimationFrame(() => scrollTo(0, top));
       // The frame after draws the rows that are in view then.
       const focus = () => {
@@ -58,8 +65,8 @@ function useRoute(): { route: Route; visit: number } {
   return place;
 }
 
-function SignedIn({ principal, until }: { principal: string; until: string | null }) {
-  const { route, visit } = useRoute();
+function SignedIn({ me, until }: { me: Session; until: string | null }) {
+  const { route, visit, isReturn } = useRoute();
   const { data, error, again } = useLoaded<Me>((signal) => get("whoami", {}, signal), []);
   const [, setTick] = useState(0);
   useEvery(10, () => setTick((tick) => tick + 1)); // ages are drawn anew
@@ -91,15 +98,15 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
           </span>
         )}
         <nav aria-label="Pages">
-          {NAVIGATION.filter((page) => isOffered(NEEDED[page])).map((page) => (
-            <a key={page} href={href({ page })} aria-current={at === page ? "page" : undefined}>
-              {TITLES[page]}
+          {NAVIGATION.filter(({ page }) => isOffered(NEEDED[page])).map((place) => (
+            <a key={place.page} href={href(place)} aria-current={at === place.page ? "page" : undefined}>
+              {TITLES[place.page]}
             </a>
           ))}
         </nav>
         <div class="who">
-          <span title={grants.map(({ role, scope }) => `${role}: ${scope.join(", ")}`).join("\n")}>
-            {principal} <span class="faint">{[...new Set(grants.map(({ role }) => role))].join(", ")}</span>
+          <span title={[me.principal, ...grants.map(({ role, scope }) => `${role}: ${scope.join(", ")}`)].join("\n")}>
+            {person(me)} <span class="faint">{[...new Set(grants.map(({ role }) => role))].join(", ")}</span>
           </span>
           {minutes <= 10 && <span class="badge locked">{`ends in ${minutes} min`}</span>}
           <Button onClick={() => signOut()}>Sign out</Button>
@@ -108,7 +115,7 @@ function SignedIn({ principal, until }: { principal: string; until: string | nul
       <main id="main" tabIndex={-1}>
         {error && <Problem error={error} again={again} />}
         <Safe key={visit}>
-          <Page route={route} />
+          <Page route={route} isReturn={isReturn} />
         </Safe>
       </main>
     </MeContext.Provider>
@@ -140,15 +147,16 @@ function toFilter(event: KeyboardEvent): void {
   setTimeout(focus, filter() ? 0 : 100); // a new page takes the focus first
 }
 
-function Page({ route }: { route: Route }) {
+/** The page of an address; it is a return if the back button led to it. */
+function Page({ route, isReturn }: { route: Route; isReturn: boolean }) {
   if (route.page === "states") return <StatesPage query={route.query ?? {}} />;
   if (route.page === "state") return <StatePage name={route.name} />;
   if (route.page === "configuration") return <ConfigurationPage name={route.name} />;
-  if (route.page === "history") return <HistoryPage name={route.name} />;
+  if (route.page === "history") return <HistoryPage {...{ isReturn }} name={route.name} />;
   if (route.page === "diff") return <DiffPage {...route} />;
   if (route.page === "resource") return <ResourcePage {...route} />;
   if (route.page === "locks") return <LocksPage />;
-  if (route.page === "activity") return <ActivityPage query={route.query ?? {}} />;
+  if (route.page === "activity") return <ActivityPage {...route} />;
   if (route.page === "find") return <FindPage />;
   return (
     <>

@@ -2,9 +2,9 @@
 
 import { may, useMe } from "./me";
 import { href } from "./route";
-import { Copy, Tick } from "./ui";
+import { Copy, Name, Tick } from "./ui";
 
-type View = "state" | "history" | "configuration";
+type View = "state" | "history" | "activity" | "configuration";
 
 /** The head of each page of a state. Each part of its name leads to the states that begin with it. */
 export function Head({ name, page }: { name: string; page: View | "diff" | "resource" }) {
@@ -24,20 +24,18 @@ export function Head({ name, page }: { name: string; page: View | "diff" | "reso
             const q = `${segments.slice(0, at + 1).join("/")}/`;
             return (
               <a key={q} href={href({ page: "states", query: { q } })}>
-                {`${segment}/`}
+                <Name>{`${segment}/`}</Name>
               </a>
             );
           })}
-          {segments.at(-1)}
+          <Name>{segments.at(-1) ?? ""}</Name>
         </h1>
         <Copy text={name} what="the name" />
       </div>
       <nav class="views" aria-label="Pages of the state">
         {link("state", "Now")}
         {link("history", "History")}
-        {may(me, "read_activity", name) && (
-          <a href={href({ page: "activity", query: { state: name, hours: "168" } })}>Activity</a>
-        )}
+        {(page === "activity" || may(me, "read_activity", name)) && link("activity", "Activity")}
         {link("configuration", "Configuration")}
       </nav>
     </>
@@ -59,6 +57,8 @@ type Asked = { name: string; address: string; version?: string | undefined };
 /** Leads to the attributes of a resource, as they are now or in a version. */
 export const ResourceLink = ({ name, address, version }: Asked) => (
   <a href={href({ page: "resource", name, address, version })}>
-    <code>{address}</code>
+    <code>
+      <Name>{address}</Name>
+    </code>
   </a>
 );

@@ -10,7 +10,7 @@ import { may, useMe } from "./me";
 import { Head, Hidden, ShowValues } from "./parts";
 import { href } from "./route";
 import { Trace } from "./trace";
-import { Age, Button, By, Copy, Empty, Facts, For, Shown, Status } from "./ui";
+import { Age, Button, By, Copy, Empty, Facts, For, Name, Shown, Status } from "./ui";
 import * as say from "./words";
 
 type Found = Schemas["Attributes"];
@@ -25,7 +25,9 @@ export function ResourcePage(asked: Asked) {
     <>
       <Head name={name} page="resource" />
       <div class="title">
-        <h2 class="address">{address}</h2>
+        <h2 class="address">
+          <Name>{address}</Name>
+        </h2>
         <Copy text={address} what="the address" />
       </div>
       <For action="read" name={name} what="The list of attributes">
@@ -105,7 +107,9 @@ function Listed({ found, values }: { found: Found; values: ComponentChildren }) 
         {shown.slice(0, most).map(({ path, value, sensitive }) => (
           <div key={path}>
             <dt>
-              <code>{path}</code>
+              <code>
+                <Name>{path}</Name>
+              </code>
             </dt>
             <dd>
               {value === null ? <Hidden sensitive={sensitive} /> : <code class="text">{read(value).join("\n")}</code>}

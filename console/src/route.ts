@@ -2,6 +2,7 @@
 
 export type Route =
   | { page: "states" | "activity"; query?: Query }
+  | { page: "activity"; name: string; query?: Query }
   | { page: "state" | "history" | "configuration"; name: string }
   | { page: "diff"; name: string; from: string; to: string }
   | { page: "resource"; name: string; address: string; version?: string | undefined }
@@ -22,6 +23,8 @@ export function parse(hash: string): Route {
   const [view, from, to, ...more] = end < 0 ? ["state"] : segments.slice(end + 1);
   if (first !== "states" || !NAME.test(name) || more.length) return { page: "unknown" };
   if (view === "state" && end < 0) return { page: view, name };
+  if (view === "activity" && from === undefined)
+    return { page: view, name, query: Object.fromEntries(new URLSearchParams(asked)) };
   if ((view === "history" || view === "configuration") && from === undefined) return { page: view, name };
   if (view === "resource" && from) return { page: view, name, address: from, ...(to && { version: to }) };
   return view === "diff" && from && to ? { page: view, name, from, to } : { page: "unknown" };
@@ -37,6 +40,7 @@ export function href(route: Route): string {
   const at = (view: string, ...parts: string[]) => [state, "-", view, ...parts.map(encodeURIComponent)].join("/");
   if (route.page === "diff") return at("diff", route.from, route.to);
   if (route.page === "resource") return at("resource", route.address, ...(route.version ? [route.version] : []));
+  if (route.page === "activity") return at("activity") + queryOf(route.query);
   return route.page === "state" ? state : at(route.page);
 }
 

@@ -5,6 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import { BreakLock, Freeze, Undelete, Unfreeze } from "./actions";
 import { get, raw, type Schemas } from "./api";
 import { apiAddress, backendBlock, outputsBlock } from "./backend";
+import { Deleted } from "./deleted";
 import { bytes, counted, exactly } from "./format";
 import { useLoaded, usePages } from "./load";
 import { type Action, may, mayBreak, useMe } from "./me";
@@ -12,8 +13,7 @@ import { Head, Hidden, ResourceLink, ShowValues } from "./parts";
 import { failure, words } from "./problems";
 import { href } from "./route";
 import { grouped, points, summary } from "./shape";
-import { text } from "./trail";
-import { Age, Button, By, Copy, Empty, Facts, For, Shown, Size, Status, Table } from "./ui";
+import { Age, Block, Button, By, Copy, Empty, Facts, For, Name, Shown, Size, Status, Table } from "./ui";
 import * as say from "./words";
 
 type State = Schemas["StateDescription"];
@@ -35,7 +35,7 @@ export function StatePage({ name }: { name: string }) {
   const [asked, ask] = useState<Asked>();
   const shared = { name, onClose: () => ask(undefined), onDone: state.again };
   const show = (data: State | Item) =>
-    "deleted" in data ? <Deleted item={data} ask={ask} /> : <Now state={data} ask={ask} />;
+    "deleted" in data ? <Gone item={data} ask={ask} /> : <Now state={data} ask={ask} />;
   return (
     <>
       <Head name={name} page="state" />
@@ -81,38 +81,21 @@ async function isChanged(seen: State | Item, signal: AbortSignal): Promise<boole
   return item.modified !== modified || item.lock?.version !== lock?.version;
 }
 
-/** What is left of a deleted state: when that was, who did it, and what brings it back. */
-function Deleted({ item: { name, modified, lock }, ask }: Asks & { item: Item }) {
+/** A deleted state. Its history tells which deletion an undelete undoes. */
+function Gone({ item: { name, modified, lock }, ask }: Asks & { item: Item }) {
   const me = useMe();
-  const mayUndelete = may(me, "undelete", name);
-  const found = useLoaded(
-    async (signal) => {
-      const [history, trail] = await Promise.all([
-        may(me, "read_history", name) ? get<Schemas["VersionPage"]>(`versions/${name}`, {}, signal) : null,
-        may(me, "read_activity", name) ? get<Schemas["Activity"]>("activity", { state: name }, signal) : null,
-      ]);
-      const deletion = trail?.events.find((event) => text(event, "event") === "state.deleted");
-      return { marker: history?.versions.find(({ delete_marker }) => delete_marker)?.version, deletion };
-    },
+  const history = useLoaded(
+    async (signal) =>
+      may(me, "read_history", name) ? get<Schemas["VersionPage"]>(`versions/${name}`, {}, signal) : undefined,
     [me],
   );
-  const { deletion, marker } = found.data ?? {};
-  const by = deletion && { principal: text(deletion, "principal") || null, owner: text(deletion, "owner") };
+  const marker = history.data?.versions.find(({ delete_marker }) => delete_marker)?.version;
   return (
     <>
       {lock && <LockOf {...{ name, lock, ask }} />}
-      <Empty title="This state is deleted">
-        Deleted {modified && <Age at={modified} />}
-        {by && [" by ", <By key="by" of={by} />]}
-        {deletion && text(deletion, "reason") && `: ${text(deletion, "reason")}`}. Its earlier versions are in{" "}
-        <a href={href({ page: "history", name })}>its history</a>.
-      </Empty>
-      {marker && mayUndelete && <Button onClick={() => ask({ marker })}>Undelete …</Button>}
-      {me && !mayUndelete && (
-        <For action="undelete" name={name} what="To bring it back">
-          {null}
-        </For>
-      )}
+      <Deleted {...{ name, marker }} at={modified} undelete={(marker) => ask({ marker })}>
+        Its earlier versions are in <a href={href({ page: "history", name })}>its history</a>.
+      </Deleted>
     </>
   );
 }
@@ -279,7 +262,7 @@ export function ConfigurationPage({ name }: { name: string }) {
           <Copy text={block} what={`block: ${title}`}>
             Copy
           </Copy>
-          <pre>{block}</pre>
+          <Block>{block}</Block>
         </section>
       ))}
       <p class="faint">
@@ -327,7 +310,7 @@ function Outputs({ name }: { name: string }) {
   const [values, setValues] = useState(false);
   const outputs = useLoaded((signal) => outputsOf(name, values, signal), [values]);
   const columns = {
-    Output: (output: Output) => output.name,
+    Output: (output: Output) => <Name>{output.name}</Name>,
     Type: (output: Output) => output.type,
     Value: ({ value, sensitive }: Output) =>
       values && value !== undefined ? <code>{value}</code> : <Hidden sensitive={sensitive} />,
@@ -382,7 +365,7 @@ type Parts = { name: string; notes: (string | number)[]; open: boolean; children
 const Branch = ({ name, notes, open, children }: Parts) => (
   <details class="tree" open={open}>
     <summary>
-      {name} <small>{notes.join(" ")}</small>
+      <Name>{name}</Name> <small>{notes.join(" ")}</small>
     </summary>
     {children}
   </details>

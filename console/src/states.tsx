@@ -36,7 +36,7 @@ onSession(() => {
 });
 
 export function StatesPage(props: { query: Query }) {
-  const [query, change] = useQuery("states", props.query);
+  const [query, change] = useQuery({ page: "states" }, props.query);
   const { q: typed = "", by = "name", only = "" } = query;
   const read: Load<State[]> = (signal, show) => list("states", signal, kept.at ? undefined : show);
   const states = useLoaded(read, [], EVERY, kept);
@@ -233,7 +233,10 @@ function StateRow({ state, inGroup, index, writer }: Listed) {
           {name.slice(prefix.length)}
         </StateLink>
         <small class="narrow">
-          {modified} {state.size !== null && ["· ", size]}
+          <span class="whole">
+            {modified} {state.size !== null && !lock && ["· ", size]}
+          </span>
+          {lock && <LockBadge lock={lock} />}
         </small>
       </td>
       <td class="size">{size}</td>

@@ -9,7 +9,7 @@ import type { Loaded } from "./load";
 import { type Action, may, rolesFor, useMe } from "./me";
 import { nearest, words } from "./problems";
 import { href } from "./route";
-import { identity, person } from "./words";
+import { identity, person, type By as Who } from "./words";
 
 /** What was loaded. Before that, that it is loading; a failure stands above what was read before it, if that exists. */
 export function Shown<T>(props: { of: Loaded<T>; what: string; show: (data: T) => ComponentChildren }) {
@@ -83,11 +83,37 @@ export const Status = ({ children }: { children: ComponentChildren }) => (
   </p>
 );
 
-/** How long ago something was; the exact time on hover, for screen readers, and in its place after a click. */
-export function Age({ at, inTable }: { at: string; inTable?: boolean }) {
+/** Where a name may go on in the next line: behind a separator, and before the key of an instance. */
+const ENDS = /(?<=[/\-_.\] ])|(?=\[)/;
+const LONGEST = 24; // letters of a part that stays whole
+const WHOLE = /^\[?"?\w*"?\]?[/\-_. ]?$/; // no browser breaks these
+
+/** A text that goes on in the next line where one of its parts ends. A part too long for a column breaks anywhere. */
+export const Name = ({ children }: { children: string }) => (
+  <span class="name-of">
+    {children
+      .split(ENDS)
+      .map((part, at) => [
+        at > 0 && <wbr />,
+        part.length > LONGEST ? (
+          <span class="long">{part}</span>
+        ) : WHOLE.test(part) ? (
+          part
+        ) : (
+          <span class="whole">{part}</span>
+        ),
+      ])}
+  </span>
+);
+
+/**
+ * How long ago something was; the exact time on hover, for screen readers, and in its place after a click. A sign that
+ * follows it, such as a full stop, is given as `end`: it stays on the line.
+ */
+export function Age({ at, inTable, end }: { at: string; inTable?: boolean; end?: string }) {
   const [isExact, setExact] = useState(false);
   const [exact, age] = [exactly(at), `${ages(at, now())} ago`];
-  return (
+  const button = (
     <Button
       class={isExact ? "age exact" : "age"}
       title={exact}
@@ -97,19 +123,37 @@ export function Age({ at, inTable }: { at: string; inTable?: boolean }) {
       <time dateTime={at}>{isExact ? exact : age}</time>
     </Button>
   );
+  if (!end) return button;
+  return (
+    <span class="whole">
+      {button}
+      {end}
+    </span>
+  );
 }
 
 export const Size = ({ bytes: count }: { bytes: number | null }) =>
   count === null ? <span class="faint">–</span> : <span title={`${count} bytes`}>{bytes(count)}</span>;
 
 /** Who did something, by name; all that is known of them on hover. */
-export const By = ({ of }: { of: Parameters<typeof person>[0] }) => <span title={identity(of)}>{person(of)}</span>;
+export const By = ({ of }: { of: Who }) => (
+  <span title={identity(of)}>
+    <Name>{person(of)}</Name>
+  </span>
+);
 
 /** Leads to a state; its text is the name unless it has another. */
-export const StateLink = ({ name, children = name }: { name: string; children?: ComponentChildren }) => (
-  <a href={href({ page: "state", name })} aria-label={children === name ? undefined : name}>
-    {children}
+export const StateLink = ({ name, children }: { name: string; children?: ComponentChildren }) => (
+  <a href={href({ page: "state", name })} aria-label={children ? name : undefined}>
+    {children ?? <Name>{name}</Name>}
   </a>
+);
+
+/** Lines of a configuration. */
+export const Block = ({ children }: { children: string }) => (
+  <pre>
+    <Name>{children}</Name>
+  </pre>
 );
 
 /** A small button that copies a text; where the browser refuses that, it shows the text to be copied by hand. */
@@ -141,7 +185,7 @@ export function Copy({ text, what, children }: { text: string; what: string; chi
       {came === "refused" && (
         <Dialog title={`Copy ${what}`} busy={false} onClose={() => setCame(undefined)}>
           <p>The browser did not allow it. Mark the text and copy it yourself.</p>
-          <pre>{text}</pre>
+          <Block>{text}</Block>
           <Button onClick={() => setCame(undefined)}>Close</Button>
         </Dialog>
       )}
@@ -229,7 +273,7 @@ export function Table<T>(props: { rows: T[]; name: (row: T) => string; columns: 
 export const Facts = ({ facts }: { facts: Record<string, ComponentChildren> }) => (
   <dl>
     {Object.entries(facts).map(([term, fact]) =>
-      fact === null || fact === "" ? null : (
+      fact === null || fact === false || fact === "" ? null : (
         <div key={term}>
           <dt>{term}</dt>
           <dd>{fact}</dd>
@@ -264,7 +308,9 @@ export function Dialog(props: { title: string; busy: boolean; onClose: () => voi
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby="dialog-title" onCancel={stay} onClose={props.onClose}>
-      <h2 id="dialog-title">{props.title}</h2>
+      <h2 id="dialog-title">
+        <Name>{props.title}</Name>
+      </h2>
       {props.children}
     </dialog>
   );

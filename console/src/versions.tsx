@@ -1,8 +1,9 @@
 // The history of a state. Each version says what it changed, once its row is in view.
 
 import { useState } from "preact/hooks";
-import { Restore } from "./actions";
+import { Restore, Undelete } from "./actions";
 import { get, type Schemas } from "./api";
+import { Deleted } from "./deleted";
 import { Counts } from "./diff";
 import { useInView } from "./in-view";
 import { usePages } from "./load";
@@ -14,9 +15,11 @@ import { onSession } from "./session";
 import { Age, Button, By, entered, For, Shown, Size, Submit, Table } from "./ui";
 import * as say from "./words";
 
+type Page = Schemas["VersionPage"];
 type Version = Schemas["Version"];
 type Summary = Schemas["Differences"]["summary"];
-type Asked = { version: Version; current: Version };
+/** What a dialog is about: a version to restore over another, or the deletion to undo. */
+type Asked = { version: Version; current: Version } | { marker: string };
 /** How a version differs from the one before it, or in a word why that cannot be told. */
 type Change = { from: string; summary: Summary; isOther: boolean } | { why: string };
 
@@ -30,33 +33,44 @@ const WHY: Record<string, string> = {
 
 /** What is known of versions: it stays as it is. It is one session's. */
 let changes = new Map<string, Change>();
+/** The list that each state's history showed last, for the way back to it. It is one session's. */
+let lists = new Map<string, { pages?: Page[] }>();
 onSession(() => {
   changes = new Map();
+  lists = new Map();
 });
 
 /** The versions of a state, and what each changed. Two others are compared if asked, and one is restored. */
-export function HistoryPage({ name }: { name: string }) {
+export function HistoryPage({ name, isReturn }: { name: string; isReturn: boolean }) {
   const [turn, setTurn] = useState(0);
-  const [asked, setAsked] = useState<Asked>();
+  const [asked, ask] = useState<Asked>();
   const onDone = () => setTurn((before) => before + 1);
+  const shared = { name, onDone, onClose: () => ask(undefined) };
   return (
     <>
       <Head name={name} page="history" />
       <For action="read_history" name={name} what="The history">
-        <Versions key={turn} name={name} restore={setAsked} />
+        <Versions key={turn} name={name} ask={ask} keeps={isReturn && turn === 0} />
       </For>
-      {asked && <Restore {...{ name, onDone }} {...asked} onClose={() => setAsked(undefined)} />}
+      {asked && ("marker" in asked ? <Undelete {...shared} {...asked} /> : <Restore {...shared} {...asked} />)}
     </>
   );
 }
 
-function Versions({ name, restore }: { name: string; restore: (asked: Asked) => void }) {
+type Listed = { name: string; ask: (asked: Asked) => void; keeps: boolean };
+
+/** The list of versions; if it `keeps` what was read, it reads none of that again. */
+function Versions({ name, ask, keeps }: Listed) {
   const me = useMe();
   const [picks, setPicks] = useState(false);
-  const pages = usePages<Schemas["VersionPage"]>((cursor, signal) => get(`versions/${name}`, { cursor }, signal));
+  const [kept] = useState(() => (keeps && lists.get(name)) || {});
+  lists.set(name, kept);
+  const pages = usePages<Page>((cursor, signal) => get(`versions/${name}`, { cursor }, signal), kept);
   const versions = pages.data?.flatMap((page) => page.versions) ?? [];
   const contents = versions.filter((version) => !version.delete_marker);
   const current = versions[0];
+  const known = say.acquainted(versions);
+  const writer = (version: Version) => ({ ...known(version), ...(version.who && { who: version.who }) });
   const mayRestore = may(me, "restore", name) && current && !current.delete_marker;
   const compares = may(me, "read", name) && contents.length > 1;
   const compare = (event: Event) => {
@@ -96,7 +110,7 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
       <>
         <Age at={version.time} inTable />{" "}
         {version.size !== null && (
-          <span class="faint">
+          <span class="faint whole">
             · <Size bytes={version.size} />
           </span>
         )}
@@ -105,8 +119,8 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
     By: (version: Version) =>
       !version.delete_marker && (
         <>
-          <By of={version} />{" "}
-          {version.operation && <span class="faint">· {say.operationWords(version.operation)}</span>}
+          <By of={writer(version)} />{" "}
+          {version.operation && <span class="faint whole">· {say.operationWords(version.operation)}</span>}
         </>
       ),
     ...(compares && { Changes: changed }),
@@ -115,7 +129,7 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
       mayRestore &&
       !version.delete_marker &&
       current !== version && (
-        <Button aria-label={`Restore ${say.versionWords(version)}`} onClick={() => restore({ version, current })}>
+        <Button aria-label={`Restore ${say.versionWords(version)}`} onClick={() => ask({ version, current })}>
           Restore …
         </Button>
       ),
@@ -123,9 +137,7 @@ function Versions({ name, restore }: { name: string; restore: (asked: Asked) => 
   const table = () => (
     <form onSubmit={compare}>
       {current?.delete_marker && (
-        <p class="notice">
-          The state is deleted. <code>{`holdfast state undelete ${name}`}</code> brings it back.
-        </p>
+        <Deleted name={name} at={current.time} marker={current.version} undelete={(marker) => ask({ marker })} />
       )}
       <Table rows={versions} name={({ version }) => version} columns={columns} />
       {compares && (

@@ -8,27 +8,50 @@ type Version = Schemas["Version"];
 type State = Schemas["StateDescription"];
 
 /** A principal, after the person whom the creator of its credentials named: that name alone proves nothing. */
-export const named = (principal: string | null, owner?: string | null) =>
+const named = (principal: string | null, owner?: string | null) =>
   owner && principal ? `${owner} (${principal})` : (principal ?? "another program");
 
-type By = { principal: string | null; owner?: string | null | undefined; who?: string | null | undefined };
+export type By = { principal: string | null; owner?: string | null | undefined; who?: string | null | undefined };
 
 /**
- * Whom people call by name: the owner of the credentials, else the user and machine of the client, else the principal.
- * What a client says of itself is in quotes. `identity` tells the rest.
+ * Whom people call by name: the owner of the credentials, else the user and machine of the client, else the principal,
+ * of a token the first letters of its ID. What a client says of itself is in quotes. `identity` tells the rest.
  */
 export function person({ principal, owner, who }: By): string {
   const said = who && who !== principal ? claimed(who) : null;
-  return (principal && owner) || said || principal || "another program";
+  return (principal && owner) || said || (principal && short(principal)) || "another program";
+}
+
+/** A principal as people read it: enough of a token's ID to tell it from others. */
+export const short = (principal: string): string => principal.replace(/^token:(\w{4})\w+$/, "token $1…");
+
+/**
+ * Returns by which name to call those who appear on one page, so that nobody has two: what is not known of one is
+ * taken from the others of the same principal. A machine counts only if all of them were on it.
+ */
+export function acquainted(all: readonly By[]): (one: By) => By {
+  const owners = new Map<string, string>();
+  const machines = new Map<string, Set<string>>();
+  for (const { principal, owner, who } of all) {
+    if (!principal) continue;
+    if (owner && !owners.has(principal)) owners.set(principal, owner);
+    if (who && who !== principal) machines.set(principal, (machines.get(principal) ?? new Set()).add(who));
+  }
+  return ({ principal }) => {
+    const known = machines.get(principal ?? "") ?? new Set();
+    return { principal, owner: owners.get(principal ?? "") ?? null, who: known.size === 1 ? [...known][0] : null };
+  };
 }
 
 /** What a client says of itself, in quotes and on one line, so that it cannot pass for who it is. */
 export const claimed = (text: string) => JSON.stringify(text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?"));
 
-/** Returns a message of the API with the caller's name alone: it has a token's ID behind it. */
+/** Returns a message of the API with the caller's name alone, or with the first letters of the token's ID. */
 export function namedIn(message: string, caller: By | null): string {
   const { principal, owner } = caller ?? {};
-  return principal && owner ? message.replaceAll(named(principal, owner), () => owner) : message;
+  if (!principal) return message;
+  const called = owner ? named(principal, owner) : principal.replace(/^token:/, "token ");
+  return message.replaceAll(called, () => person({ principal, owner }));
 }
 
 /** All that is known of who it was: the principal, and apart what its client says of itself if that differs. */
@@ -47,6 +70,15 @@ const OPERATIONS = new Map([
 
 /** What a client did, in Terraform's words for people; another text as the client says it. */
 export const operationWords = (operation: string | null): string => OPERATIONS.get(operation ?? "") ?? operation ?? "";
+
+/** What S3 says of a changed object, without how that was done. */
+const OF_S3: Record<string, string> = { ObjectCreated: "written", ObjectRemoved: "deleted", Replication: "not copied" };
+
+/** What was done to an object, by the name of S3's notification; empty for any other text. */
+export const s3Words = (operation: string): string => OF_S3[/^(\w+):\w+$/.exec(operation)?.[1] ?? ""] ?? "";
+
+/** Returns a text as the end of a sentence. */
+export const ended = (text: string): string => (text.endsWith("…") ? text : `${text}.`);
 
 /** The same within a sentence, where a text that is not one word is quoted. */
 export function inSentence(operation: string): string {
@@ -122,7 +154,7 @@ export function restored({ serial, restored_serial, changed }: Schemas["Restored
 /** Why a change was refused and what to do. `undone` says what did not happen, `seen` which version was current. */
 export function refusal(code: string, message: string, undone: string, now?: State, seen?: string): string {
   const lock = now?.lock;
-  const held = lock ? `The state is ${lockWords(lock)}.` : now ? "Nobody holds the lock any more." : message;
+  const held = lock ? ended(`The state is ${lockWords(lock)}`) : now ? "Nobody holds the lock any more." : message;
   if (code === "base_changed") return `${meanwhile(now, seen) ?? message} ${undone} Above is what would happen now.`;
   if (code === "lock_not_matched" || code === "not_frozen") return `Meanwhile this changed. ${held} ${undone}`;
   if (code !== "locked" && code !== "frozen") return message;

@@ -49,7 +49,25 @@ test("People are called by name: the owner, else what the client says, in quotes
   equal(say.person({ principal: "token:b", owner: "", who: "token:b" }), "token:b");
   equal(say.person({ principal: "token:b", who: 'olga" by ops\n\u202e' }), '"olga\\" by ops??"');
   equal(say.person({ principal: null, owner: "bea", who: "" }), "another program");
+  equal(say.person({ principal: "token:3i0qjpfyqw9ppzgfsvun" }), "token 3i0q…");
+  for (const principal of ["arn:aws:sts::123456789012:assumed-role/Deployer/ada", "oidc:https://ci#token:abcdefgh"])
+    equal(say.person({ principal }), principal);
   deepEqual(say.lockedBy({ ...LOCK, owner: "bea", freeze: FREEZE }), { principal: "token:c", owner: "bea" });
+});
+
+test("What a name lacks is taken from the others of the same principal, and nobody else", () => {
+  const known = say.acquainted([
+    { principal: "token:b", owner: null, who: "bea@laptop" },
+    { principal: "token:c", owner: "cleo", who: "c@1" },
+    { principal: "token:c", owner: null, who: "c@2" },
+    { principal: null, owner: "dan", who: "dan@laptop" },
+  ]);
+  const names = ["token:b", "token:c", "token:d", null].map((principal) => say.person(known({ principal })));
+  deepEqual(names, ['"bea@laptop"', "cleo", "token:d", "another program"]);
+});
+
+test("A sentence that ends with a shortened name has no full stop behind it", () => {
+  deepEqual([say.ended("by bea"), say.ended("by token abcd…")], ["by bea.", "by token abcd…"]);
 });
 
 test("A message of the API calls the caller by name", () => {
@@ -59,6 +77,7 @@ test("A message of the API calls the caller by name", () => {
     "The scope of $& bea does not cover the state 'dns'.",
   );
   equal(say.namedIn(message, { principal: "token:b", owner: null }), message);
+  equal(say.namedIn("of the token abcd1234.", { principal: "token:abcd1234", owner: null }), "of the token abcd….");
   equal(say.namedIn(message, null), message);
 });
 

@@ -9,6 +9,8 @@ const ROUTES: [string, Route][] = [
   ["#/states/network/history", { page: "state", name: "network/history" }],
   ["#/states/network/prod/-/history", { page: "history", name: "network/prod" }],
   ["#/states/network/prod/-/configuration", { page: "configuration", name: "network/prod" }],
+  ["#/states/network/prod/-/activity", { page: "activity", name: "network/prod", query: {} }],
+  ["#/states/a/-/activity?kind=all", { page: "activity", name: "a", query: { kind: "all" } }],
   ["#/states/a/-/diff/x%2Fy/z", { page: "diff", name: "a", from: "x/y", to: "z" }],
   [
     "#/states/a/-/resource/module.m%5B%22x%2Fy%3F%22%5D.t.n/v1",
@@ -36,6 +38,7 @@ test("An address that is no page's is unknown, never a request", () => {
     "#/states/a/-/resource",
     "#/states/a/-/resource/t.n/v/x",
     "#/states/a/-/history/x",
+    "#/states/a/-/activity/x",
     "#/x",
     "#/states/%",
   ]) {

@@ -56,7 +56,7 @@ def test_text_of_others_is_never_markup(
         (f"#/states/{state}/-/configuration", [], 'backend "http"'),
         (f"#/states/{state}/-/history", ["Compare others", "Compare the", "Show values"], f'"2{MARKUP}"'),
         (f"#/states/{state}/-/resource/{quote(ADDRESS, safe='')}", ["Show values"], f'"{MARKUP}"'),
-        (f"#/activity?state={frozen}", [], f"frozen: {MARKUP}"),
+        (f"#/activity?state={frozen}", [], MARKUP),
         (f"#/{MARKUP}", [], "The address may be incomplete"),
     ):
         console.visit(place, actions, shown)
@@ -95,7 +95,8 @@ def test_axe_finds_no_serious_fault_and_no_page_is_wider_than_the_screen(
         ("#/states/network/prod/-/history", [], "current"),
         (f"#/states/network/prod/-/diff/{earlier}/{later}", [], 'terraform_data.subnet["c"]'),
         ("#/locks", ["Break network/test"], "bob@laptop"),
-        ("#/activity", [], "state.written"),
+        ("#/activity", [], "State written"),
+        ("#/states/network/prod/-/activity", [], "State written"),
         ("#/find", [], "Only in states"),
         ("#/nothing", [], "The address may be incomplete"),
     ):

@@ -218,7 +218,7 @@ def test_a_name_that_does_not_exist_leads_to_the_nearest_and_to_the_list(new_con
 
 def test_the_activity_tells_what_happened_lately(new_console: NewConsole) -> None:
     console = new_console("auditor", "#/activity?state=network/prod&kind=writes")
-    row = console.page.get_by_role("row").filter(has_text="state.written").first
+    row = console.page.get_by_role("row").filter(has_text="State written").first
     expect(row).to_contain_text("Ada")
     expect(row.locator("summary")).to_have_text(re.compile(r"^apply, serial \d+ → \d+$"))
     expect(console.page.get_by_role("columnheader", name="State")).to_have_count(0)

@@ -7,7 +7,10 @@ from holdfast.audit import EVENTS, READINGS, WRITES
 from holdfast_cli.bucket.audit import NOTHING_TO_READ
 from tests.unit.test_errors import LEAVES
 
-TRAIL = Path(__file__).resolve().parents[2] / "console" / "src" / "trail.ts"
+ROOT = Path(__file__).resolve().parents[2]
+TRAIL = ROOT / "console" / "src" / "trail.ts"
+WORDS = TRAIL.with_name("words.ts")
+NOTIFICATIONS = ROOT / "infra" / "holdfast_cdk" / "notifications.py"
 
 
 def _selected(constant: str) -> set[str]:
@@ -15,6 +18,25 @@ def _selected(constant: str) -> set[str]:
     found = re.search(rf"^const {constant} = /(.+)/;$", TRAIL.read_text("utf-8"), re.MULTILINE)
     assert found, f"{TRAIL.name} has no regular expression {constant}"
     return {str(event) for event in EVENTS if re.search(found[1], event)}
+
+
+def test_every_event_has_words_and_no_other() -> None:
+    source = TRAIL.read_text("utf-8")
+    table = re.search(r"^const EVENTS: Record<string, string> = \{$(.+?)^\};$", source, re.DOTALL | re.MULTILINE)
+    assert table, f"{TRAIL.name} has no table of events"
+    words = dict(re.findall(r'^  "(.+)": "(.+)",$', table[1], re.MULTILINE))
+
+    assert list(words) == [str(event) for event in EVENTS]
+    assert [one for one in words.values() if not re.fullmatch(r"[A-Z][a-z]+([- ][a-z]+)+", one)] == []
+    assert len(set(words.values())) == len(words), "two events have the same words"
+
+
+def test_every_operation_of_s3_that_becomes_an_event_has_words() -> None:
+    notified = set(re.findall(r'"(?:s3:)?(Object\w+|Replication)\b', NOTIFICATIONS.read_text("utf-8")))
+    table = re.search(r"^const OF_S3: .+ = \{(.+)\};$", WORDS.read_text("utf-8"), re.MULTILINE)
+
+    assert table, f"{WORDS.name} has no table of operations"
+    assert set(re.findall(r"(\w+): ", table[1])) == notified
 
 
 def test_writes_only_shows_the_writes_of_the_command() -> None:
