@@ -14,7 +14,7 @@ from tests.support import documents, ledger
 from tests.support.http_client import Credentials
 from tests.support.team import Team
 
-LONG = "kubernetes-cluster-for-the-analytics-department/regions/eu-central-1/with_a_rather_long_last_segment"
+LONG = "container-cluster-for-the-analytics-department/regions/eu-central-1/with_a_rather_long_last_segment"
 MODULE = 'module.access.module.policies_for_the_auditors["eu-central-1"]'
 KEY = "au|dit of-the/policies_that{nobody}reads"
 SCREENS = (1280, 1024, 768, 390)
