@@ -25,7 +25,7 @@ class Notify:
             word_of('the name of an event, as in "state.written"', lambda: tuple(map(str, NOTIFIABLE))),
             len(NOTIFIABLE),
         ),
-        "[Events](audit.md#events), except `sign_in.refused` and `sign_in.failed`.",
+        "[Events](audit-events.md#events), except `sign_in.refused` and `sign_in.failed`.",
         unset="[these](watching.md#notifications)",
         default=tuple(map(str, NOTIFIED)),
     )

@@ -13,7 +13,10 @@ _INTRODUCTION: Final = """\
 
 For everybody who types `holdfast`: find a command, and what its options mean. The sections are those of
 `holdfast --help`. `holdfast <command> --help` has examples, too.
+
+<!-- Begin of the commands: generated from holdfast_cli/ by `make generated`. -->
 """
+_END: Final = "\n\n<!-- End of the commands. -->\n"
 _CREDENTIALS: Final = {
     "look and undo": "These commands use the API, with [Terraform's credentials](command.md#set-up).\n",
     "for operators, with AWS credentials": "These commands use the team's bucket and audit log.\n",
@@ -37,7 +40,7 @@ def text() -> str:
         "\n".join(
             (_INTRODUCTION, *_groups(commands), *_shared(shared), *_own(commands, set(shared)))
         ).rstrip()
-        + "\n"
+        + _END
     )
 
 

@@ -1,4 +1,4 @@
-"""The table of codes in `errors.md`: status, code and the first sentence of each class of errors."""
+"""The table of codes in `error-codes.md`: status, code and the first sentence of each class of errors."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from holdfast import errors
 from holdfast.errors import HoldfastError
 from tests.support.pages import page
 
-PATH: Final = page("errors.md")
+PATH: Final = page("error-codes.md")
 TABLE: Final = re.compile(r"(<!-- Begin of the codes: .*? -->\n).*?(<!-- End of the codes\. -->)", re.DOTALL)
 FAULT: Final = (500, "fault", "Holdfast has a bug")
 """The row for any other exception, which has no class."""

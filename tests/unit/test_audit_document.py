@@ -1,4 +1,4 @@
-"""`audit.md` names every event, field and reason and no other, and its queries use these fields alone.
+"""`audit-events.md` names every event, field and reason and no other; queries of `audit.md` use these fields.
 
 No test runs the queries: the local AWS does not have CloudWatch Logs Insights.
 """
@@ -13,6 +13,7 @@ from holdfast.identity.authentication import DenialReason
 from tests.support.pages import page
 
 DOCUMENT: Final = page("audit.md").read_text()
+REFERENCE: Final = page("audit-events.md").read_text()
 FIELDS: Final = {*audit.ADDED_FIELDS, *audit.FIELDS}
 
 _COMMANDS: Final = frozenset({"fields", "filter", "sort", "limit", "stats"})
@@ -21,7 +22,7 @@ _WORDS: Final = frozenset({"and", "asc", "by", "count", "desc", "in", "like"})
 
 def table(first_cell: str) -> list[str]:
     """The rows of the table whose heading begins with this cell."""
-    [found] = re.findall(rf"^\| {first_cell} \|.*?\n\n", DOCUMENT, re.MULTILINE | re.DOTALL)
+    [found] = re.findall(rf"^\| {first_cell} \|.*?\n\n", f"{REFERENCE}\n", re.MULTILINE | re.DOTALL)
     rows: list[str] = found.strip().splitlines()
     return rows[2:]
 
@@ -32,7 +33,7 @@ def first_names(rows: list[str]) -> set[str]:
 
 
 def queries() -> list[str]:
-    """Every query of the document."""
+    """Every query of `audit.md`."""
     _, _, rest = DOCUMENT.partition("## Queries\n")
     section, _, _ = rest.partition("\n## ")
     return re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)

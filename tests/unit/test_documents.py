@@ -69,8 +69,7 @@ ERRORS: Final = LEAVES | {(500, "fault")}  # a fault has no class
 
 
 def test_every_status_of_an_error_is_in_the_table_for_people() -> None:
-    for_people, _, _ = text(page("errors.md")).partition("## Every code")
-    numbers = {int(number) for number in re.findall(r"^\| (\d{3})\b", for_people, re.MULTILINE)}
+    numbers = {int(number) for number in re.findall(r"^\| (\d{3})\b", text(page("errors.md")), re.MULTILINE)}
 
     assert {status for status, _, _ in errors_document.codes()} <= numbers
 
@@ -191,19 +190,19 @@ def test_every_metric_of_the_watch_is_in_its_page_and_no_other() -> None:
 
 
 def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:
-    [row] = [line for line in text(page("audit.md")).splitlines() if line.startswith("| `source` |")]
+    [row] = [line for line in text(page("audit-events.md")).splitlines() if line.startswith("| `source` |")]
 
     assert [method for method in AuthMethod if f"`{method}`" not in row] == []
 
 
 def test_every_field_of_an_audit_event_is_in_the_table_of_fields_and_no_other() -> None:
-    fields = first_column("audit.md", "| Field | Holds |")
+    fields = first_column("audit-events.md", "| Field | Holds |")
 
     assert sorted(fields) == sorted({*audit.FIELDS, *audit.ADDED_FIELDS})
 
 
 def test_every_reason_of_a_denial_is_in_the_table_of_reasons_and_no_other() -> None:
-    reasons = first_column("audit.md", "| `reason` of a denial | The credentials were |")
+    reasons = first_column("audit-events.md", "| `reason` of a denial | The credentials were |")
 
     assert sorted(reasons) == sorted(DenialReason)
 
@@ -348,7 +347,7 @@ def test_each_block_is_in_the_language_that_it_names(path: Path) -> None:
             PARSERS[language](block)
 
 
-# --- CONTRIBUTING.md ----------------------------------------------------------------------------------
+# --- recipes -----------------------------------------------------------------------------------------
 
 RECIPES: Final = (
     *("a role", "a route", "a status", "a team setting", "a metadata field"),
@@ -357,7 +356,7 @@ RECIPES: Final = (
 
 
 def test_there_is_a_recipe_for_each_common_change() -> None:
-    recipes = re.findall(r"^### Add (.+)$", text(ROOT / "CONTRIBUTING.md"), re.MULTILINE)
+    recipes = re.findall(r"^## Add (.+)$", text(page("recipes.md")), re.MULTILINE)
 
     assert sorted(recipes) == sorted(RECIPES)
 

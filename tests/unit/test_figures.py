@@ -91,3 +91,13 @@ def test_the_check_names_what_is_above_its_bound(
 
 def test_every_bound_is_that_of_a_figure() -> None:
     assert set(figures.BOUNDS) <= {figure.name for figure in figures.figures()}
+
+
+def test_words_are_counted_without_comments_and_generated_sections(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Two words\n\n<!-- a comment -->\n<!-- Begin of the rows: written by x. -->\n\n| A | row |\n\n"
+        "<!-- End of the rows. -->\n\n| third | - |\n"
+    )
+
+    assert figures.words([page]) == 3

@@ -465,7 +465,7 @@ class LiftedPattern(Document):
 class Activity(Document):
     """A page of the audit trail."""
 
-    events: tuple[Json, ...]  # newest first, with the fields of `audit.md`
+    events: tuple[Json, ...]  # newest first, with the fields of `audit-events.md`
     next: str | None  # the cursor of the next page
 
 
