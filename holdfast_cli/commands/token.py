@@ -56,10 +56,10 @@ it is longer than an owner may be.
     """\
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
   eval "$(holdfast token create --role maintainer --scope '*')"
-  holdfast token create --role reader --scope network/prod --scope 'shared/*' --team payments
-  holdfast token create --grant writer:'apps/*' --grant outputs:'network/*' --expires 12h
-  holdfast token create --role writer --scope 'apps/*' --owner bob@example.com
-  holdfast token create --role writer --scope 'apps/*' --from 203.0.113.0/24
+  holdfast token create --role reader --scope network/prod --scope 'shop/*' --team payments
+  holdfast token create --grant writer:'app/*' --grant outputs:'network/*' --expires 12h
+  holdfast token create --role writer --scope 'app/*' --owner bob@example.com
+  holdfast token create --role writer --scope 'app/*' --from 203.0.113.0/24
   holdfast token create --role maintainer --scope '*' --expires never --json
 """,
     arguments.grants(),

@@ -214,8 +214,8 @@ condition that it was granted under: create a record, then remove this one.
 {arguments.needs("read and write")}""",
     """\
   holdfast trust update network-main --role reader
-  holdfast trust update network-main --scope 'network/*' --scope shared --team payments --json
-  holdfast trust update network-main --grant writer:'network/*' --grant outputs:'dns/*'
+  holdfast trust update network-main --scope 'network/*' --scope 'shop/*' --team payments --json
+  holdfast trust update network-main --grant writer:'network/*' --grant outputs:'app/*'
   holdfast trust update network-main --owner 'network team' --from 203.0.113.0/24
 """,
     _NAME,

@@ -134,11 +134,11 @@ def network(value: str) -> str:
 
 
 def grant(value: str) -> Grant:
-    """Parse a role and one pattern, such as `writer:apps/*`."""
+    """Parse a role and one pattern, such as `writer:app/*`."""
     role, colon, pattern = value.partition(":")
     if not colon or role not in list(Role):
         raise argparse.ArgumentTypeError(
-            f"{value!r} is not a valid grant: ROLE:PATTERN, as in 'writer:apps/*'; the roles are "
+            f"{value!r} is not a valid grant: ROLE:PATTERN, as in 'writer:app/*'; the roles are "
             f"{', '.join(Role)}"
         )
     return Grant(Role(role), (scope(pattern, f"--grant {role}:"),))

@@ -15,7 +15,7 @@ class Grant(Protocol):
 
 
 def text(grants: Iterable[Grant]) -> str:
-    """Return what is granted, such as `writer of apps/*, shared; outputs of network/*`."""
+    """Return what is granted, such as `writer of app/*, shop/*; outputs of network/*`."""
     return "; ".join(f"{grant.role} of {', '.join(grant.scope)}" for grant in grants)
 
 
