@@ -40,7 +40,7 @@ _DEPLOYED = [
 ]
 _BOOTSTRAPPED = [ROOT / "package-lock.json"]
 
-_EXAMPLE_STATE = "my/first-state"
+_EXAMPLE_STATE = "app/first"
 _NO_STATE = f"{RESERVED}/{'0' * 32}"
 """The name with which a new token is tested. The name of a probe need not be declared in any team."""
 _CLOUD_HOST = "holdfast.local"

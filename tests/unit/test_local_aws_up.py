@@ -278,7 +278,7 @@ def test_who_must_declare_names_is_told_the_command(
     monkeypatch.setattr(local_aws_up, "holdfast", lambda *_: "")
 
     local_aws_up.up(Home(tmp_path), free_port())
-    told = "holdfast state declare my/first-state" in capsys.readouterr().out
+    told = "holdfast state declare app/first" in capsys.readouterr().out
     assert told == (new_states == "declared")
 
 
