@@ -34,6 +34,7 @@ class Rule(NamedTuple):
     instead: str
     bad: str
     good: str
+    only_documents: bool = False
 
 
 RULES: Final = (
@@ -65,6 +66,9 @@ RULES: Final = (
     ),
     Rule(r"\bremember(?:s|ed|ing)?\b", "cache, store", "what is remembered", "the cached version"),
     Rule(r"\bundecided\b", "outcome unknown", "an undecided write", "a write with an unknown outcome"),
+    Rule(r"\btak(?:e|es|ing) the role\b", "need", "takes the role writer", "needs the role writer"),
+    Rule(r"\bthe one of\b", "the noun", "the one of the state", "the state's lock"),
+    Rule(r"\ban own\b", "of its own", "an own lock", "a lock of its own", only_documents=True),
 )
 
 _RULES: Final = [(re.compile(rule.pattern, re.IGNORECASE), rule) for rule in RULES]
@@ -133,6 +137,8 @@ def _is_prose(literal: str) -> bool:
 def faults(text: Text) -> Iterator[str]:
     """Yield what a piece of prose should not have, and what to write instead."""
     for pattern, rule in _RULES:
+        if rule.only_documents and not text.is_document:
+            continue
         for words in pattern.findall(text.words):
             yield f"{words!r}: write {rule.instead}, as in {rule.good!r}"
     if text.opens_docstring and (opening := _OPENING.match(text.words)):

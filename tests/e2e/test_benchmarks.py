@@ -1,7 +1,7 @@
 """The benchmark: its arguments and its output, and each section once in its smallest form.
 
-No assertion is on a time. The sections share a local AWS of their own: the one of the other tests has TLS and
-IAM, and its requests go through a gateway.
+No assertion is on a time. The sections share a local AWS of their own. The local AWS of the other tests has
+TLS and IAM, and its requests go through a gateway.
 """
 
 import json

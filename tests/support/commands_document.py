@@ -11,7 +11,7 @@ from holdfast_cli.terminal.parser import HIDDEN, Parser
 _INTRODUCTION: Final = """\
 # Command reference
 
-For everybody who types `holdfast`: find a command, and what its options mean. The sections are those of
+For people who type `holdfast`: find a command, and what its options mean. The sections are those of
 `holdfast --help`. `holdfast <command> --help` has examples, too.
 
 <!-- Begin of the commands: generated from holdfast_cli/ by `make generated`. -->

@@ -357,7 +357,7 @@ function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB
 
 | What | Costs |
 | --- | --- |
-| `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, also without requests |
+| `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, even without requests |
 | `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, with [more requests](../understand/speed.md) |
 | versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
 | a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |

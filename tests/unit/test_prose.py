@@ -17,8 +17,9 @@ code = "guess = remembered if first else None"
 
 @pytest.mark.parametrize("rule", prose.RULES, ids=lambda rule: rule.instead)
 def test_a_rule_finds_its_bad_example_and_not_its_good_one(rule: prose.Rule) -> None:
-    assert any(prose.faults(prose.Text(1, rule.bad.capitalize())))
-    assert [*prose.faults(prose.Text(1, rule.good))] == []
+    assert any(prose.faults(prose.Text(1, rule.bad.capitalize(), is_document=True)))
+    assert any(prose.faults(prose.Text(1, rule.bad))) != rule.only_documents
+    assert [*prose.faults(prose.Text(1, rule.good, is_document=True))] == []
     assert re.search(rule.pattern, rule.bad)
 
 
