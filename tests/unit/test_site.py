@@ -11,6 +11,7 @@ import yaml
 from holdfast import __version__
 from publish import site
 from publish.api_reference import VERBS, api_reference
+from tests.support import errors_document
 from tests.support.pages import DOCS, ROOT
 
 
@@ -50,6 +51,13 @@ def test_the_search_finds_the_words_of_users_in_the_heading_of_an_answer(built: 
     ]
 
     assert len(answers) == 1
+
+
+def test_the_search_finds_the_code_of_an_error_on_the_page_of_codes(built: Path) -> None:
+    items = json.loads((built / "search.json").read_text(encoding="utf-8"))["items"]
+    found = "".join(item["text"] for item in items if "error-codes.html" in item["location"])
+
+    assert {code for _, code, _ in errors_document.codes() if code not in found} == set()
 
 
 def html(built: Path) -> list[Path]:
