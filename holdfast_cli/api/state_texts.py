@@ -125,7 +125,8 @@ def frozen_by(lock: "v1.Lock") -> str:
     return named(by, lock.owner or "") if by else holder(lock)
 
 
-def _freezer(lock: "v1.Lock") -> str:
+def freezer(lock: "v1.Lock") -> str:
+    """Return who froze a state, in one name."""
     return person((lock.freeze and lock.freeze.by) or lock.principal, lock.owner, "")
 
 
@@ -208,7 +209,7 @@ def lock_fields(
             ", which has passed: the next command that acquires the lock lifts it" if freeze.ended else ""
         )
         return [
-            ("frozen by", _freezer(lock) if brief else frozen_by(lock)),
+            ("frozen by", freezer(lock) if brief else frozen_by(lock)),
             ("frozen since" if for_people else "since", moment(lock, "since", now) or "-"),
             ("until", f"{moment(freeze, 'until', now) or 'it is unfrozen'}{passed}"),
             ("reason", freeze.reason),

@@ -100,8 +100,8 @@ def _explain_response(error: ClientError) -> str:
     if code in _NOT_VALID:
         return f"AWS does not know these credentials ({code} for {call}): {SIGN_IN}."
     if error.response["ResponseMetadata"].get("HTTPStatusCode") == 403:
-        return f"AWS does not allow {call}; use an identity that may: {_one_line(error)}"
-    return f"AWS refused {call}: {_one_line(error)}"
+        return f"AWS does not allow {call}; use an identity that may: {_one_line(error).rstrip('.')}."
+    return f"AWS refused {call}: {_one_line(error).rstrip('.')}."
 
 
 def _kind(error: BotoCoreError | ClientError) -> type[CommandError]:

@@ -205,8 +205,10 @@ def _run(args: argparse.Namespace) -> None:
         output.write(table(events, log.now(), args))
     else:
         output.write(
-            f"The audit log of the team {team} has no matching event since {output.moment(search.since)}; "
-            "--since looks further back."
+            output.wrapped(
+                f"The audit log of the team {team} has no matching event since "
+                f"{output.moment(search.since)}; --since looks further back."
+            )
         )
 
 
@@ -230,8 +232,10 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
         numbered = sum("number" in event for event in events)
         span = f"from {output.moment(search.since)} to {output.moment(until)}"
         output.write(
-            f"No number is missing among {numbered} numbered events {span}. Events before the first or after "
-            "the last number of a log stream could be missing."
+            output.wrapped(
+                f"No number is missing among {numbered} numbered events {span}. Events before the first or "
+                "after the last number of a log stream could be missing."
+            )
         )
     if found:
         missing = sum(gap.last - gap.first + 1 for gap in found)
@@ -303,18 +307,19 @@ def table(events: Sequence[Mapping[str, Any]], now: datetime, args: argparse.Nam
 
 
 class _People:
-    """What the clients of principals without an owner say of themselves: most events do not have it.
+    """The names of principals without an owner, as their clients say them: most events do not have it.
 
-    It counts for all events of a principal from one address, unless its clients there say different things.
+    A name counts for all events of a principal from one address, unless its clients there say several.
     """
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], set[str]] = {}
 
     def learn(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Remember what the clients of events say."""
+        """Add the names in events."""
         for event in events:
-            if client := self._client(event):
+            _, address = self._place(event)
+            if address and (client := self._client(event)):
                 self._said.setdefault(self._place(event), set()).add(client)
 
     def name(self, event: Mapping[str, Any]) -> str:
@@ -346,7 +351,7 @@ def _brief(event: Mapping[str, Any], people: _People) -> list[str]:
 
 
 def _of_record(event: Mapping[str, Any]) -> str:
-    """Return what happened to the record of a token or of trust; S3's words for it are of objects."""
+    """Return whose record was changed, and whether it was removed; S3 says this of an object."""
     token = _text(event, "token")
     is_removed = _text(event, "operation").startswith("ObjectRemoved")
     parts = [short_person(f"token:{token}", "", "") if token else "", "removed" if is_removed else ""]

@@ -122,7 +122,7 @@ def _list(args: argparse.Namespace) -> None:
         ]
         text = output.table(("SETTING", "VALUE", "FROM"), rows)
         has = f"{file} has {', '.join(names)}." if names else f"{file or 'The file'} has no profiles."
-        output.write(f"{text}\n\n{has}")
+        output.write(f"{text}\n\n{output.wrapped(has)}")
 
 
 @COMMAND.add(

@@ -8,14 +8,14 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from holdfast.access import named
 from holdfast_cli.api.management import ApiError
 from holdfast_cli.api.sign_in import sign_in
-from holdfast_cli.api.state_texts import frozen_by, is_frozen, lock_sentence, moment
+from holdfast_cli.api.state_texts import freezer, is_frozen, lock_sentence, moment
 from holdfast_cli.config import arguments, rules
 from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
+from holdfast_cli.terminal.people import person
 
 if TYPE_CHECKING:
     from holdfast.api import v1
@@ -143,7 +143,7 @@ def _frozen_pattern(freeze: "v1.PatternFreeze", wanted: str, outcomes: Sequence[
     ends = f"until {until or 'it is unfrozen'}"
     said = f"{freeze.pattern} is frozen {ends}"
     if freeze.id != wanted:
-        by = named(freeze.by, freeze.owner or "")
+        by = person(freeze.by, freeze.owner, "")
         said = f"{freeze.pattern} was frozen already by {by}, {ends}: {freeze.reason}"
     left = _is_left(outcomes)
     holds = "No state is created in it, but the freeze does not hold yet: see above."
@@ -184,7 +184,7 @@ def _frozen(name: str, freeze: "v1.PlacedFreeze") -> _Outcome:
 def _already(name: str, lock: "v1.Lock | None", wanted: "v1.Freeze") -> _Outcome:
     if lock is None or lock.freeze is None:
         return _Outcome(name, "already_frozen", f"{name} was frozen already.")
-    by, since, until = frozen_by(lock), moment(lock, "since") or "-", moment(lock.freeze, "until")
+    by, since, until = freezer(lock), moment(lock, "since") or "-", moment(lock.freeze, "until")
     ends = f" until {until}" if until else ""
     said = f"{name} was frozen already by {by}, since {since}{ends}: {lock.freeze.reason}."
     if lock.freeze.until and (not wanted.until or lock.freeze.until < wanted.until):
@@ -311,9 +311,9 @@ def _not_lifted(api: "Api", name: str, lifted: "Sequence[v1.PatternFreeze]") -> 
     """Return the outcome for a state that was frozen, and that the API has not named as unfrozen."""
     lock = _lock(api, name)
     freeze = lock.freeze if lock else None
-    if freeze is None or freeze.id in {one.id for one in lifted}:
+    if lock is None or freeze is None or freeze.id in {one.id for one in lifted}:
         return _unfreeze_one(api, name, lock)
-    said = f"{name} stays frozen by {freeze.by or 'another program'}: {freeze.reason}."
+    said = f"{name} stays frozen by {freezer(lock)}: {freeze.reason}."
     return _Outcome(name, "other_freeze", said, freeze)
 
 

@@ -97,7 +97,8 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
             f"and delete the stack {stack_name} then."
         )
     if not args.json:
-        output.write(f"S3 copied every current state and record. Now delete the stack {stack_name}.")
+        done = f"S3 copied every current state and record. Now delete the stack {stack_name}."
+        output.write(output.wrapped(done))
 
 
 def _take_over(

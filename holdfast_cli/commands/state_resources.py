@@ -276,7 +276,8 @@ def _find(args: argparse.Namespace) -> None:
     rows = [[state.name, each.address, _note(each)] for state in states for each in state.resources]
     brief = output.is_brief(long=args.long)
     if not rows:
-        output.write(f"None of the {searched - len(skipped)} searched states has such a resource.")
+        none = f"None of the {searched - len(skipped)} searched states has such a resource."
+        output.write(output.wrapped(none))
     elif brief:
         output.write("\n".join(line for state in states for line in _group(state)))
     else:

@@ -360,8 +360,8 @@ def flowing(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
     """Return the widths of all columns, from those of all cells; the first line is the headings.
 
-    The columns behind the second become narrower until all fit, each time the one that thereby has the fewest
-    cells that do not fit for each cell of the terminal that is won.
+    The columns behind the second become narrower until all fit. Each step is of the column that loses the
+    fewest cells for each cell of the terminal that is won.
     """
     headings, *_ = lines
     columns = list(zip(*lines, strict=True))

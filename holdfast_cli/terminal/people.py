@@ -1,4 +1,4 @@
-"""What people are called who did something."""
+"""Names of those who did something."""
 
 from typing import Final
 

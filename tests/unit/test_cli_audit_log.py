@@ -330,7 +330,7 @@ def test_a_line_is_one_line_in_a_pipe_and_whole_words_on_a_narrow_terminal(
 EVENTS = tuple(
     {"time": time.isoformat(), "event": kind, "principal": "token:k2v9", "source_ip": "192.0.2.1", **fields}
     for time, kind, fields in (
-        (NOW - timedelta(days=9), "lock.acquired", {"who": "bea@desk", "operation": "OperationTypeApply"}),
+        (NOW - timedelta(days=9), "lock.acquired", {"who": "kim@desk", "operation": "OperationTypeApply"}),
         (NOW - timedelta(hours=5), "lock.force_unlocked", {"who": "bea@desk", "held_by": "token:x"}),
         (NOW - timedelta(minutes=9), "request.refused", {"owner": "ada", "error": "locked", "reason": "-"}),
         (NOW - timedelta(seconds=7), "state.written", {"state": "a/b", "serial": 12, "serial_before": 11}),
@@ -349,11 +349,11 @@ def test_a_terminal_gets_an_event_with_its_age_a_name_and_one_detail(monkeypatch
         command.table(EVENTS, NOW, asked())
         == f"""\
 AGE      EVENT                WHO               STATE  DETAIL
-9 d      lock.acquired        "bea@desk"        -      apply
-5 h      lock.force_unlocked  token:k2v9        -      -
+9 d      lock.acquired        "kim@desk"        -      apply
+5 h      lock.force_unlocked  "kim@desk"        -      -
 9 min    request.refused      ada               -      locked
-7 s      state.written        token:k2v9        a/b    serial 12
-0 s      state.frozen         token:k2v9        -      {59 * "x"}…
+7 s      state.written        "kim@desk"        a/b    serial 12
+0 s      state.frozen         "kim@desk"        -      {59 * "x"}…
 0 s      sign_in.refused      arn:aws:sts::1:x  -      -
 at dusk  states.listed        -                 -      -"""
     )

@@ -236,7 +236,7 @@ def test_a_pattern_does_not_hold_a_state_whose_own_freeze_ends_before_it(stub: A
     assert done.returncode == 1
     state, pattern = done.stdout.splitlines()
     assert "until 2099-01-01 00:00:00 UTC: incident 4711. Freeze it again after that end." in state
-    assert "was frozen already by token:ada, until 2099-01-02 00:00:00 UTC: incident 4711. " in pattern
+    assert "was frozen already by the token ada, until 2099-01-02 00:00:00 UTC: incident 4711. " in pattern
     assert pattern.endswith("the freeze does not hold yet: see above.")
 
     stub.reply(*replies, *(of_lock(freeze(until=until)),) * 2)
@@ -393,7 +393,7 @@ def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: Api
 
     assert text.splitlines() == [
         "network/eu is not frozen any more; it was: incident 4711.",
-        "network/prod stays frozen by token:ada: an audit.",
+        "network/prod stays frozen by the token ada: an audit.",
         "network/x is not frozen any more; it was: incident 4711.",
         "network/* is not frozen any more; it was: incident 4711.",
     ]

@@ -16,7 +16,7 @@ ENDS: Mapping[str, tuple[str, str | None]] = {
     "dies before it waits": (": > working; echo 'Killed: 9'; exit 137", "ended before it could go on"),
     "ends without a result": (": > working; read go < gate; echo 'Killed: 9'", "gone on to its end"),
 }
-"""How the run ends: what its program does, and what is said of it."""
+"""How the run ends: what its program does, and what the demo says."""
 
 
 @pytest.fixture(autouse=True)
