@@ -253,7 +253,11 @@ def proved_and_claimed(principal: str | None, owner: str, who: str) -> str:
     >>> print(proved_and_claimed("token:3pk3z36v6m9s030dnljz", "", "ada@laptop"))
     token:3pk3z36v6m9s030dnljz (client says "ada@laptop")
     """
-    proved = named(principal, owner) if principal else ANOTHER_PROGRAM
+    return with_claim(named(principal, owner) if principal else ANOTHER_PROGRAM, principal, who)
+
+
+def with_claim(proved: str, principal: str | None, who: str) -> str:
+    """Return the text about a principal, and after it what the client says of itself if that differs."""
     return f"{proved} (client says {claimed(who)})" if who not in ("", principal) else proved
 
 

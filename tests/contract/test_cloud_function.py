@@ -292,7 +292,7 @@ def test_a_held_lock_is_409_names_its_holder_and_stays(cloud: Handle) -> None:
         other = f"workspaces/{opened(cloud, caller)}"
         refused = ask(cloud, "POST", f"{other}/actions/lock", caller)
         assert error(refused) == (409, "locked")
-        assert "token:ada" in json.loads(refused["body"])["errors"][0]["title"]
+        assert "the token ada" in json.loads(refused["body"])["errors"][0]["title"]
         unlocked = ask(cloud, "POST", f"{other}/actions/unlock", caller)
         assert error(unlocked) == (409, "lock_not_matched")
         # Texts on which clients act: they would try again, or say that another user's run holds it.
@@ -779,7 +779,7 @@ def test_a_client_that_imitates_a_principal_is_told_apart_from_the_principal(
     (refused,) = json.loads(ask(cloud, "POST", f"workspaces/{workspace}/actions/lock")["body"])["errors"]
 
     said = '"token:ops (Olga), lock ID 1.?"'
-    assert refused["title"] == f"The state is locked by token:bob (client says {said}), lock ID one."
+    assert refused["title"] == f"The state is locked by the token bob (client says {said}), lock ID one."
     assert refused["detail"].startswith(
         f"Its client's operation is \"apply', by {said[1:]}, since 2026-11-20"
     )

@@ -370,7 +370,9 @@ def test_the_id_of_a_freeze_can_be_sent_back_however_long_its_reason_is(
 )
 def test_a_freeze_is_never_changed_by_another(team: Team, again: dict[str, Any]) -> None:
     first = frozen(team)
-    with pytest.raises(Frozen, match=r"frozen by token:operator: an incident\. 'holdfast state unfreeze'"):
+    with pytest.raises(
+        Frozen, match=r"frozen by the token operator: an incident\. 'holdfast state unfreeze'"
+    ):
         frozen(team, **again)
     assert team.held_lock().freeze == first
 
@@ -471,7 +473,7 @@ def test_everybody_who_meets_a_freeze_is_told_why_and_until_when(team: Team) -> 
             refused()
         if isinstance(refusal.value, Frozen):
             assert refusal.value.message == (
-                "The state is frozen by token:operator: an incident. It ends at 2999-01-01T00:00:00Z. "
+                "The state is frozen by the token operator: an incident. It ends at 2999-01-01T00:00:00Z. "
                 "'holdfast state unfreeze' lifts it; no force-unlock does."
             )
             since = freeze_lock.version.last_modified.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -181,7 +181,7 @@ def test_no_verb_begins_a_state_that_matches_a_frozen_pattern(bucket: Bucket, ve
     with pytest.raises(Frozen) as refused:
         BEGINNINGS[verb](bucket)
     assert refused.value.message == (
-        "No state that matches network/* may be created: it is frozen by token:operator: an incident. "
+        "No state that matches network/* may be created: it is frozen by the token operator: an incident. "
         "'holdfast state unfreeze' of this pattern lifts it."
     )
     assert refused.value.holder["ID"] == f"frozen: an incident [{COMMAND}]"

@@ -125,7 +125,7 @@ def test_a_client_that_names_another_principal_is_not_taken_for_it(bucket: Bucke
 
     by_token, without = bucket.found()
 
-    assert (by_token.fields["held_by"], by_token.text.endswith(" by token:abc.")) == ("token:abc", True)
+    assert (by_token.fields["held_by"], by_token.text.endswith(" by the token abc.")) == ("token:abc", True)
     assert (without.fields["held_by"], "token:ops" in without.text) == ("another program", False)
     body = notification.message("payments", by_token.kind, by_token.fields, by_token.do).body.splitlines()
     assert [line for line in body if line.startswith("held_by:")] == ['held_by: "token:abc"']

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from holdfast import timestamp
-from holdfast.access import ANOTHER_PROGRAM, Caller, named, proved_and_claimed
+from holdfast.access import ANOTHER_PROGRAM, Caller, called, with_claim
 from holdfast.errors import Frozen, Locked
 from holdfast.names import StateName
 from holdfast.s3.objects import Deleted, IfMatch, ObjectVersion, is_unique
@@ -95,12 +95,12 @@ class HeldLock:
     @property
     def holder(self) -> str:
         """Who holds the lock, for people: the principal and its owner, and nothing that the client typed."""
-        return named(self.principal, self.owner) if self.principal else ANOTHER_PROGRAM
+        return called(self.principal, self.owner) if self.principal else ANOTHER_PROGRAM
 
     @property
     def described(self) -> str:
         """Who holds the lock, for people, and apart what their client says of itself."""
-        return proved_and_claimed(self.principal, self.owner, self.info.who)
+        return with_claim(self.holder, self.principal, self.info.who)
 
     def was_acquired_with(self, info: LockInfo, caller: Caller) -> bool:
         """Return whether a caller acquired the lock with a document."""

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast import json_object, timestamp
-from holdfast.access import Caller, check_pattern, matches, named
+from holdfast.access import Caller, called, check_pattern, matches
 from holdfast.errors import Frozen, UnreadableRecord
 from holdfast.names import FROZEN_PATTERNS
 from holdfast.s3.objects import IfAbsent, IfMatch, Object, Stored
@@ -59,7 +59,7 @@ class PatternFreeze:
 
     def refusal(self) -> Frozen:
         freeze = self.freeze
-        by = named(self.by, self.owner)
+        by = called(self.by, self.owner)
         info = lock_info.of_freeze(freeze.id, freeze.reason, freeze.until, self.by)
         holder = info.for_refused(self.by, self.owner)
         if self.since:
