@@ -10,7 +10,7 @@ const KNOWN: Record<number, [string, string]> = {
   401: ["You are signed out", "Sign in again to go on where you were."],
   403: ["Your token does not allow this", "An operator with AWS credentials can grant another."],
   404: ["There is nothing of this name", ""],
-  409: ["Somebody was here before you", "Look at the state again first."],
+  409: ["The state changed in the meantime", "Look at the state again first."],
   413: ["This is too large to show", ""],
   423: ["The state is locked or frozen", ""],
   429: ["Too many requests at the moment", "The team shares a limit of requests. Try again"],

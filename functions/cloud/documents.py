@@ -90,7 +90,7 @@ def error(raised: HoldfastError) -> tuple[int, Payload]:
     if isinstance(raised, Locked) and raised.is_released:
         status, title = 409, raised.text
         detail = (
-            f"Its client's operation is {claimed(raised.holder['Operation'])}, since "
+            f"The client acquired it for {claimed(raised.holder['Operation'])} at "
             f"{raised.holder['Created']}. Wait until it is released, or run the command with -lock-timeout."
         )
     error_object: dict[str, Any] = {
@@ -307,13 +307,16 @@ def check_change(body: bytes, current: Mapping[str, Any]) -> None:
             raise InvalidDocument(
                 "A workspace cannot be renamed. Create one with the new name, and move the state to it."
                 if name == "name"
-                else f"A workspace keeps no '{name[:60]}', so nothing was changed: it has a name and tags."
+                else (
+                    f"A workspace does not store '{name[:60]}'. It has only a name and tags. Nothing was "
+                    "changed."
+                )
             )
     for name, value in _object(data.get("relationships"), "relationships").items():
         related = _object(value, name).get("data")
         if related and related != current["relationships"].get(name, {}).get("data"):
             raise InvalidDocument(
-                f"The relation '{name[:60]}' of a workspace cannot be changed here; its tags can at "
+                f"The relation '{name[:60]}' of a workspace cannot be changed here. To change its tags, use "
                 "/api/v2/workspaces/{id}/tag-bindings. Nothing was changed."
             )
 
@@ -363,8 +366,8 @@ def check_parameters(query: Mapping[str, str], known: Collection[str]) -> None:
     for name in query:
         is_of_tags = TAGGED in known and (name == _TAGS_AGAIN or _FILTER.fullmatch(name))
         if name != "include" and name not in known and not is_of_tags:
-            takes = f"It takes {', '.join(sorted(known))}." if known else "It takes none."
-            raise _invalid_parameter(name, f"This call takes no parameter '{name[:60]}'. {takes}")
+            takes = f"It accepts {', '.join(sorted(known))}." if known else "It accepts no parameters."
+            raise _invalid_parameter(name, f"This call does not accept the parameter '{name[:60]}'. {takes}")
 
 
 def wanted(query: Mapping[str, str]) -> Wanted:
@@ -398,7 +401,7 @@ def is_reversed(query: Mapping[str, str]) -> bool:
     """Return whether to sort a list of workspaces by name in reverse; `InvalidDocument` for other orders."""
     sort = query.get("sort") or "name"
     if sort not in ("name", "-name"):
-        raise _invalid_parameter("sort", "This list is sorted by 'name' or '-name'; it knows no runs.")
+        raise _invalid_parameter("sort", "This list can be sorted only by 'name' or '-name'.")
     return sort == "-name"
 
 
@@ -432,13 +435,13 @@ def _decode(text: str) -> bytes:
 
 def _data(body: bytes, *, limit: int | None = _MAX_BYTES) -> object:
     if limit is not None and len(body) > limit:
-        raise TooLarge(f"The document has {len(body)} bytes; this call takes at most {limit}.")
+        raise TooLarge(f"The document has {len(body)} bytes; this call accepts at most {limit}.")
     try:
         document = json_object.parse_unicode(body)
     except ValueError as broken:
         raise InvalidDocument(f"The body {broken}; send a JSON:API document.") from None
     if "data" not in document:
-        raise InvalidDocument("The document has no 'data', so it is no JSON:API document.")
+        raise InvalidDocument("The document has no 'data', so it is not a JSON:API document.")
     return document["data"]
 
 

@@ -332,9 +332,8 @@ def _of_outputs(request: Request, document: bytes, fields: Mapping[str, Any]) ->
         encoded = payload.encode(document, accepts_gzip=request.accepts_gzip)
     except TooLarge:
         raise TooLarge(
-            f"The outputs have {len(document)} bytes; the platform carries {payload.MAX_BYTES} bytes a "
-            "response. Read the whole state, by 'terraform state pull' and with a token that has the role "
-            "'reader'."
+            f"The outputs have {len(document)} bytes, and a response can have at most {payload.MAX_BYTES}. "
+            "Read the whole state with 'terraform state pull' and a token that has the role 'reader'."
         ) from None
     headers = {**documents.HEADERS, **encoded.headers}
     return Response(Payload(encoded.text, is_base64=encoded.is_base64, headers=headers), fields)

@@ -22,9 +22,9 @@ def check_read(headers: Mapping[str, str]) -> None:
     """
     if any(name in headers for name in CONTENT_MD5):
         raise BentRequest(
-            "This read has the Content-MD5 of a body. A redirect has turned a write, or a request to acquire "
-            "or release a lock, into a read; or a method of the backend block is GET. "
-            f"{_DO}, and use an address that does not redirect."
+            "This read has a Content-MD5 header, which belongs to a request with a body. Either a redirect "
+            "has turned a write, or a request to acquire or release a lock, into a read, or the backend "
+            f"block sets a method to GET. {_DO}, and use an address that does not redirect."
         )
 
 
@@ -52,8 +52,8 @@ def check_delete(headers: Mapping[str, str], body: str) -> None:
     if body or length not in ("", "0") or any(name in headers for name in ("content-type", *CONTENT_MD5)):
         raise BentRequest(
             "The delete of a state has no body, no Content-Type and no Content-MD5. This request looks like "
-            "the release of a lock, or a write: a method of the backend block is DELETE, and its address "
-            f"leads to /states/. {_DO}."
+            "the release of a lock, or like a write. The backend block probably sets a method to DELETE with "
+            f"an address below /states/. {_DO}."
         )
 
 

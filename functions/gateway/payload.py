@@ -25,8 +25,8 @@ that would not fit otherwise.
 _UNQUOTED: Final = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """The characters that JSON does not change."""
 _LARGER: Final = (
-    'A "cloud" block in place of backend "http" carries larger states, '
-    "if their names have two segments or more."
+    'A "cloud" block instead of backend "http" supports larger states, if their names have two or more '
+    "segments."
 )
 
 
@@ -51,8 +51,8 @@ def encode(body: bytes, *, accepts_gzip: bool) -> Payload:
     plain = _plain(body)
     if plain is None:
         raise TooLarge(
-            f"The state has {len(body)} bytes; the platform carries {MAX_BYTES} bytes a response, "
-            f"quotation included. {_LARGER} Otherwise read it from the bucket, and split it."
+            f"The state has {len(body)} bytes, and a response can have at most {MAX_BYTES}, JSON escapes "
+            f"included. {_LARGER} Otherwise read it from the bucket, and split it."
         )
     return plain
 
@@ -61,9 +61,9 @@ def require_room(body: bytes) -> None:
     """Raise `TooLarge` unless a body fits into a response without compression, for clients without gzip."""
     if not _has_room(_in_base64(len(body))) and not _is_text_with_room(body):
         raise TooLarge(
-            f"The state has {len(body)} bytes, and a read of it would exceed what the platform carries: "
-            f"{MAX_BYTES} bytes a response, quotation included. Nothing was written. {_LARGER} "
-            "Otherwise split the state."
+            f"The state has {len(body)} bytes. It could not be read again, because a response can have at "
+            f"most {MAX_BYTES} bytes, JSON escapes included. Nothing was written. {_LARGER} Otherwise split "
+            "the state."
         )
 
 

@@ -141,8 +141,8 @@ class Request:
         # API Gateway replaces invalid UTF-8 in a text, which changes the length of the body.
         if length and length != str(len(body)):
             raise InvalidBody(
-                f"The request announced a body of {length[:20]} bytes, {len(body)} arrived: a proxy may have "
-                "dropped it, or it is not UTF-8. Nothing was changed."
+                f"The request announced a body of {length[:20]} bytes, but {len(body)} bytes arrived. A "
+                "proxy may have dropped the body, or the body is not UTF-8. Nothing was changed."
             )
         announced = next(filter(None, map(self.header, CONTENT_MD5)), "")
         if announced and announced.strip() != _md5(body):

@@ -125,7 +125,8 @@ def check_pattern(pattern: str) -> str:
         split(pattern.replace("*", "x"))
     except InvalidName as error:
         raise ValueError(
-            f"the scope pattern {pattern!r} covers no possible state, as 'network/*' would: {error.message}"
+            f"the scope pattern {pattern!r} can match no state name; write a pattern such as "
+            f"'network/*': {error.message}"
         ) from None
     return pattern
 
@@ -174,8 +175,8 @@ def check_grants(grants: Sequence[Grant]) -> tuple[Grant, ...]:
         raise ValueError("at least one scope pattern is needed; '*' is every state")
     if sum(len(pattern) + len(_BETWEEN) for grant in checked for pattern in grant.scope) > MAX_SCOPES:
         raise ValueError(
-            f"the scope patterns are too long: at most {MAX_SCOPES} characters in all, where each counts "
-            f"{len(_BETWEEN)} more"
+            f"the scope patterns are too long: together they have at most {MAX_SCOPES} characters, and each "
+            f"pattern counts as {len(_BETWEEN)} characters more than it has"
         )
     if len(grants) > 1:
         _check_each_adds(checked)
@@ -301,10 +302,10 @@ class Caller:
             return
         here = [grant for grant in self.grants if grant.covers(name)]
         if action is Action.READ and self.may(Action.READ_OUTPUTS, name):
-            reads = "reads" if len(here) == 1 else "read"
+            does = "does" if len(here) == 1 else "do"
             raise NotAllowed(
-                f"{_roles(here, self)} {reads} no whole state. Its outputs are at /outputs/{name}; for the "
-                "rest use a token with the role 'reader'."
+                f"{_roles(here, self)} {does} not allow you to read the whole state. Its outputs are at "
+                f"/outputs/{name}. For the rest, use a token with the role 'reader'."
             )
         self.require_somewhere(action)
         if here:
@@ -324,7 +325,7 @@ def _not_allowed(grants: Sequence[Grant], caller: Caller, action: Action, where:
     enough, *_ = roles_with(action)
     verb = action.replace("_", " ")
     do = "does" if len(grants) == 1 else "do"
-    refusal = f"{_roles(grants, caller)}{where} {do} not allow to {verb}"
+    refusal = f"{_roles(grants, caller)}{where} {do} not allow you to {verb}"
     return NotAllowed(f"{refusal}; use a token with the role '{enough}'.")
 
 

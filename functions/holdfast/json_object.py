@@ -102,7 +102,7 @@ def check_unicode(document: object) -> None:
     while left:
         match left.pop():
             case str(text) if not is_unicode(text):
-                raise NotUnicodeError("holds half of a surrogate pair, which is no Unicode text")
+                raise NotUnicodeError("has half of a surrogate pair, which is not valid Unicode")
             case dict(nested):
                 left += (*nested, *nested.values())
             case list(nested):
@@ -225,8 +225,8 @@ def check_arrays(body: bytes) -> None:
     arrays = _count(body, b"[", most)
     if arrays > most:
         raise ValueError(
-            f"has {arrays:,} arrays in {len(body):,} bytes; above {ARRAYS_FROM // 1_000_000} MB it may have "
-            f"one in each {BYTES_OF_ARRAY} bytes: indent it, or nest fewer"
+            f"has {arrays:,} arrays in {len(body):,} bytes; above {ARRAYS_FROM // 1000000} MB, it may have "
+            f"at most one array for each {BYTES_OF_ARRAY} bytes: indent the JSON, or use fewer arrays"
         )
 
 

@@ -103,7 +103,8 @@ def parse_no_probe(raw: str) -> StateName:
     name = parse(raw)
     if name.is_probe:  # the management function's IAM role has no access to probes
         raise InvalidName(
-            "This is a probe of 'holdfast doctor', which makes and removes it; no operator works on it."
+            "'holdfast doctor' creates and removes the states under this name. No other request can "
+            "change them."
         )
     return name
 
@@ -115,7 +116,7 @@ def split(raw: str) -> list[str]:
     segments = raw.split("/")
     if len(segments) > MAX_SEGMENTS:
         raise InvalidName(
-            f"The state name has {len(segments)} segments; at most {MAX_SEGMENTS}, joined by '/'."
+            f"The state name has {len(segments)} segments; at most {MAX_SEGMENTS} are allowed, joined by '/'."
         )
     for position, segment in enumerate(segments, start=1):
         if not segment:

@@ -20,7 +20,7 @@ def check(texts: Sequence[str]) -> tuple[str, ...]:
     ('203.0.113.0/24', '2001:db8::/32')
     """
     if not texts:
-        raise ValueError("at least one network is needed; 0.0.0.0/0 is every address")
+        raise ValueError("at least one network is needed; 0.0.0.0/0 contains every address")
     seen: list[IPv4Network | IPv6Network] = []
     for text in texts:
         network = _parse(text)
@@ -44,8 +44,8 @@ def check_new(texts: Sequence[str]) -> tuple[str, ...]:
     networks = check(texts)
     if all(ip_network(text).version == 6 for text in networks):
         raise ValueError(
-            f"{', '.join(networks)} would refuse everybody, because requests come from addresses of IPv4 "
-            "alone; add a network of IPv4, as 203.0.113.0/24"
+            f"{', '.join(networks)} would refuse every caller, because requests come only from IPv4 "
+            "addresses; add an IPv4 network, such as 203.0.113.0/24"
         )
     return networks
 
@@ -57,7 +57,7 @@ def _parse(text: str) -> IPv4Network | IPv6Network:
     except ValueError:
         raise ValueError(f"{text!r} is not a network; write one as in 203.0.113.0/24") from None
     if (of_ipv4 := _of_ipv4(network)) is not None:
-        raise ValueError(f"{text!r} is a network of IPv4 in IPv6; write {of_ipv4}")
+        raise ValueError(f"{text!r} is an IPv4 network in IPv6 notation; write {of_ipv4}")
     # The one way in which S3 and this module read it alike: no host bits, and no mask in another form.
     if str(network) != text:
         raise ValueError(f"{text!r} is not the address of a whole network; write {network}")

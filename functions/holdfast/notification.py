@@ -111,10 +111,12 @@ def of_event(team: str, event: Mapping[str, object], *, others: int = 0, is_full
     state = _state(event.get("state", ""))
     notes = []
     if others:
-        notes.append(f"And {others} others of the same kind and principal since the message before.")
+        notes.append(
+            f"Since the previous message, {others} more events of the same kind had the same principal."
+        )
     if is_full:
         notes.append(
-            "Most further events of this hour get no message of their own. A later message counts them."
+            "Most further events of this hour get no separate message. A later message has their number."
         )
     which = state if state and not notes else f"--event {name}"
     return message(team, name, fields, f"holdfast audit --team {team} {which}", " ".join(notes))

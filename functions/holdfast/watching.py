@@ -289,13 +289,13 @@ def _held(name: StateName, lock: HeldLock, old: timedelta) -> Finding:
         "lock_id": lock.info.id,
         "since": _written(taken),
     }
-    text = f"{name} is locked since {_written(taken)} by {lock.holder}."
+    text = f"{name} has been locked since {_written(taken)} by {lock.holder}."
     return Finding(Kind.LOCK_HELD, fields, text, f"holdfast lock show {name}", taken + old)
 
 
 def _unread(count: int, since: datetime) -> Finding:
     text = (
-        f"The look read the {MOST_LOCKS:,} oldest locks and freezes. It did not read the other {count:,}, "
+        f"This check read the {MOST_LOCKS:,} oldest locks and freezes. It did not read the other {count:,}, "
         f"which are from {_written(since)} or later."
     )
     fields = {"read": MOST_LOCKS, "unread": count, "unread_since": _written(since)}
@@ -304,7 +304,7 @@ def _unread(count: int, since: datetime) -> Finding:
 
 def _large(name: StateName, entry: ListedKey) -> Finding:
     percent = entry.size * 100 // LAMBDA_PAYLOAD
-    text = f'{name} has {percent} % of the size that `backend "http"` carries.'
+    text = f'{name} has {percent} % of the largest size for `backend "http"`.'
     fields = {"state": name, "bytes": entry.size, "percent": percent}
     return Finding(Kind.STATE_LARGE, fields, text, f"holdfast state resources {name}", entry.last_modified)
 
@@ -314,14 +314,14 @@ def _ends(token: Token, team: str) -> Finding:
     return Finding(
         Kind.TOKEN_ENDS,
         {**fields, "ends": _end(token)},
-        f"The token {token.id} ends on {_end(token)}: {token.description or 'without a description'}.",
+        f"The token {token.id} expires on {_end(token)}: {token.description or 'without a description'}.",
         f"holdfast token rotate {token.id} --team {team}",
         _began(token),
     )
 
 
 def _probe_ends(token: Token, team: str) -> Finding:
-    text = f"The probe's token {token.id} ends on {_end(token)}."
+    text = f"The probe's token {token.id} expires on {_end(token)}."
     fields = {"token": token.id, "ends": _end(token)}
     return Finding(Kind.PROBE_ENDS, fields, text, f"holdfast watch enable --team {team}", _began(token))
 

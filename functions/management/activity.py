@@ -52,7 +52,7 @@ _RETRIED: Final = frozenset(
     {"ThrottlingException", "LimitExceededException", "ServiceUnavailableException", "InternalFailure"}
 )
 _CURSOR: Final = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})(?:([-/])([!-~]{0,2048}))?", re.ASCII)
-_NOT_A_CURSOR: Final = "The cursor does not come from a page of activity; begin without it."
+_NOT_A_CURSOR: Final = "This list did not return this cursor. Ask for the first page again, without a cursor."
 
 
 class LogsClient(Protocol):
@@ -257,7 +257,7 @@ def _filtered(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(why: str) -> OutcomeUnknown:
-    return OutcomeUnknown(f"CloudWatch Logs did not return the audit trail for now ({why}). A retry is safe.")
+    return OutcomeUnknown(f"CloudWatch Logs could not return the audit trail ({why}). A retry is safe.")
 
 
 def _in_scope(lines: Iterable[Line], caller: Caller) -> Iterable[Line]:

@@ -42,7 +42,7 @@ def respond(request: Request) -> Response:
         encoded = payload.encode(body, accepts_gzip=request.accepts_gzip)
     except TooLarge:
         raise TooLarge(
-            f"What differs takes {len(body)} bytes, more than one response carries ({payload.MAX_BYTES}). "
+            f"The difference has {len(body)} bytes, and a response can have at most {payload.MAX_BYTES}. "
             f"{INSTEAD}"
         ) from None
     return Response(
@@ -98,7 +98,7 @@ def _before(store: Store, name: StateName, version_id: str) -> str:
 
 def _too_large(before: int, after: int) -> TooLarge:
     return TooLarge(
-        f"The versions have {before} and {after} bytes; only those of up to {diff.MAX_BYTES} bytes are "
+        f"The versions have {before} and {after} bytes; only versions of up to {diff.MAX_BYTES} bytes are "
         f"compared. {INSTEAD_FILES}"
     )
 

@@ -30,7 +30,7 @@ def states(request: Request) -> Response:
     parameters = request.parameters
     deleted, declared_ = flag(parameters, "deleted"), flag(parameters, "declared")
     if deleted and declared_:
-        raise InvalidRequest("'deleted' and 'declared' do not go together.")
+        raise InvalidRequest("'deleted' and 'declared' cannot be combined.")
     list_page = (
         catalog.page_of_deleted
         if deleted
@@ -58,7 +58,7 @@ def versions(request: Request) -> Response:
     """Respond with a page of the history of a state, or with one version of it."""
     version_id, cursor = map(request.parameters.get, ("version", "cursor"))
     if version_id and cursor:
-        raise InvalidRequest("'version' and 'cursor' do not go together.")
+        raise InvalidRequest("'version' and 'cursor' cannot be combined.")
     if version_id:
         version = history.version(request.work, check_version_id(version_id))
         return _large(request, documents.history(request.name, Page([version], None)))
@@ -151,8 +151,8 @@ def _outputs(request: Request, version_id: str | None) -> Response:
         encoded = payload.encode(reduced, accepts_gzip=request.accepts_gzip)
     except TooLarge:
         raise TooLarge(
-            f"The outputs have {len(reduced)} bytes; the platform carries {payload.MAX_BYTES} bytes a "
-            "response. Read the whole state, with a token that has the role 'reader'."
+            f"The outputs have {len(reduced)} bytes, and a response can have at most {payload.MAX_BYTES}. "
+            "Read the whole state, with a token that has the role 'reader'."
         ) from None
     return _content(version, encoded, event=Event.OUTPUTS_READ)
 

@@ -39,7 +39,7 @@ class Request(requests.Request):
         if not body:
             return {}
         if len(body) > _MAX_BYTES:
-            raise TooLarge(f"The document has {len(body)} bytes; this route takes at most {_MAX_BYTES}.")
+            raise TooLarge(f"The document has {len(body)} bytes; this route accepts at most {_MAX_BYTES}.")
         try:
             document = json_object.parse_unique(body)
         except ValueError as error:
@@ -51,8 +51,8 @@ class Request(requests.Request):
 def _check_known(names: Iterable[str], known: Collection[str], kind: str) -> None:
     for name in names:
         if name not in known:
-            takes = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise InvalidRequest(f"This route takes no {kind} '{name[:40]}'; {takes}.")
+            takes = f"it accepts {', '.join(known)}" if known else "it accepts none"
+            raise InvalidRequest(f"This route does not accept the {kind} '{name[:40]}'; {takes}.")
 
 
 def text(members: Mapping[str, Any], name: str) -> str:

@@ -82,7 +82,7 @@ def send(
                 cause, ssl.SSLCertVerificationError
             )
             what = (
-                f"{host} does not speak TLS as https:// needs it; check the address"
+                f"{host} does not use TLS, which https:// needs; check the address"
                 if is_no_tls
                 else f"The certificate of {host} was not accepted; check the address and AWS_CA_BUNDLE"
             )
@@ -109,7 +109,8 @@ def send(
         ) from lost
     if 300 <= response.status < 400 and not redirects:
         raise CommandError(
-            f"{host} responds with {response.status}, a redirect, which is never followed: check the address."
+            f"{host} responds with {response.status}, a redirect. This command follows no redirects: "
+            "check the address."
         )
     return response
 
@@ -214,12 +215,15 @@ def _decoded(host: str, content: bytes, sent: Mapping[str, str], got: Mapping[st
         try:
             content = decompressor.decompress(content, LARGEST + 1)
         except zlib.error:
-            raise CommandError(f"{host} responds with a body that is not compressed as it says.") from None
+            raise CommandError(
+                f"{host} responds with a body that is not compressed as its header says."
+            ) from None
         if not decompressor.eof and len(content) <= LARGEST:
             raise CommandError(f"{host} responds with a compressed body that was cut off.")
     if len(content) > LARGEST:
         raise CommandError(
-            f"{host} responds with more than {LARGEST // 1_000_000} MB, which nothing here has."
+            f"{host} responds with more than {LARGEST // 1000000} MB, which is more than any response of "
+            "the API."
         )
     return content
 

@@ -25,8 +25,8 @@ _ROOT: Final = "/manage/v1"
 WHO_AM_I: Final = f"{_ROOT}/whoami"
 """The path of the request that every caller may send."""
 HOW_TO_SIGN_IN: Final = (
-    'eval "$(holdfast login)" signs in; or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, as `make up` and '
-    "`holdfast token create` print them"
+    'eval "$(holdfast login)" signs in; or export TF_HTTP_USERNAME and TF_HTTP_PASSWORD, which `make up` and '
+    "`holdfast token create` print"
 )
 MOST_PAGES: Final = 100_000
 """The largest number of pages that are read of a list: a faulty server may send pages without end."""
@@ -115,14 +115,14 @@ class Api:
         location = found.headers.get("location", "")
         if not is_web_address(location):
             raise CommandError(
-                f"{self.host} responds with {found.status}, which leads to an address that is not https://: "
-                "it is not followed."
+                f"{self.host} responds with {found.status} and an address that is not https://. This command "
+                "does not follow it."
             )
         stored = http.send("GET", location, headers={})
         if stored.status != HTTPStatus.OK:
             raise CommandError(
                 f"{urlsplit(location).netloc} responds with {stored.status} to the address that the API gave "
-                "for this version, which is valid for a minute: run the command again."
+                "for this version. Such an address is valid for a minute: run the command again."
             )
         return stored.body, version_id
 
@@ -188,8 +188,8 @@ class Api:
 
     def _not_understood(self) -> str:
         return (
-            f"{self.host} responds with something else than the management API does: check the address, and "
-            f"that this command has the version of what is deployed.{http.version_skew(self.address)}"
+            f"{self.host} did not respond as the management API does: check the address, and that this "
+            f"command has the version of the deployed stack.{http.version_skew(self.address)}"
         )
 
     def _refusal(self, response: Response, name: object) -> CommandError:
@@ -213,12 +213,15 @@ class Api:
                 return ApiError(f"{response.message} {self._holder(response, name)}".strip(), response)
             case HTTPStatus.TOO_MANY_REQUESTS:
                 return ApiUnavailableError(
-                    f"{self.host} responds with {status}, after retries too: the management API has a "
-                    "throttle of its own. Run the command again in a moment.",
+                    f"{self.host} still responds with {status} after several attempts: the management API "
+                    "has its own throttle. Run the command again in a moment.",
                     response,
                 )
             case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                line = f"{self.host} responds with {status}, after retries too: run the command again."
+                line = (
+                    f"{self.host} still responds with {status} after several attempts. Run the command again "
+                    "later."
+                )
                 return ApiUnavailableError(f"{line} {response.message}".rstrip(), response)
             case _ if response.message:
                 return ApiError(response.message, response)
@@ -239,9 +242,9 @@ class Api:
             return f"Frozen {since}." if since else ""
         held = ", ".join(filter(None, (operation and in_sentence(operation), since)))
         return (
-            f"{f'It is held for {held}. ' if operation else f'It is held {held}. ' if held else ''}"
-            "Wait until it is released; or, if nobody uses it any more, `holdfast lock break "
-            f"{name} {shlex.quote(lock_id)}` breaks it."
+            f"{(f'It is held for {held}. ' if operation else f'It is held {held}. ' if held else '')}Wait "
+            f"until it is released. If its holder is gone, `holdfast lock break {name} "
+            f"{shlex.quote(lock_id)}` removes it."
         )
 
 

@@ -41,7 +41,7 @@ def check(args: Namespace) -> None:
     if not args.oidc and (args.id_token_file is not None or args.audience is not None):
         raise UsageError("--id-token-file and --audience need --oidc.")
     if args.oidc and args.aws_profile is not None:
-        raise UsageError("--aws-profile is for AWS credentials: leave it or --oidc out.")
+        raise UsageError("--aws-profile and --oidc exclude each other: leave one of them out.")
 
 
 def resolve(args: Namespace) -> tuple[Settings, str]:
@@ -52,7 +52,7 @@ def resolve(args: Namespace) -> tuple[Settings, str]:
     chosen = settings.resolve(args)
     address = stack.api_address(chosen)
     if not is_web_address(address):
-        raise UsageError(f"A session is created over https:// only, and {address} does not begin so.")
+        raise UsageError(f"A session is created over https:// only, and {address} does not begin with it.")
     return chosen, address
 
 

@@ -91,9 +91,9 @@ def for_id_token(token: "IdToken", address: str, seconds: int | None) -> Session
         )
     if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         raise CommandError(
-            f"{urlsplit(address).netloc} responds with 500, after retries too: it may not reach the ID "
-            f"token's issuer. {id_tokens.describe(token)} Run the command again; if that does not help, the "
-            "audit log says why."
+            f"{urlsplit(address).netloc} still responds with 500 after several attempts: it may be unable to "
+            f"reach the ID token's issuer. {id_tokens.describe(token)} Run the command again. If that does "
+            "not help, the audit log has the reason."
         )
     return _read(response, address)
 
@@ -120,9 +120,10 @@ def _aws_denial(response: Response, address: str, region: str) -> str:
     if response.message:
         return f"The API denies these AWS credentials a session: {response.message}"
     return (
-        "AWS does not let these credentials call the API: they must be valid, of the team's account, and "
-        "allowed execute-api:Invoke on POST /sessions/aws (docs/operate/permissions.md); the clock must "
-        f"be right, and the API in {region}, for which the request was signed.{http.version_skew(address)}"
+        "AWS does not let these credentials call the API. They must be valid, belong to the team's account, "
+        "and have execute-api:Invoke on POST /sessions/aws (docs/operate/permissions.md). This machine's "
+        f"clock must be right. The API must be in {region}, for which the request was "
+        f"signed.{http.version_skew(address)}"
     )
 
 
@@ -133,8 +134,8 @@ def _read(response: Response, address: str) -> Session:
             return parse(response.body)
         except (KeyError, TypeError, ValueError) as error:
             raise CommandError(
-                f"The response of {host} holds no session of Holdfast: check the address, and that this "
-                f"command has the version of what is deployed.{http.version_skew(address)}"
+                f"The response of {host} has no Holdfast session: check the address, and that this command "
+                f"has the version of the deployed stack.{http.version_skew(address)}"
             ) from error
     if response.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
         raise CommandError(
@@ -143,7 +144,10 @@ def _read(response: Response, address: str) -> Session:
         )
     transient = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if transient or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-        line = f"{host} responds with {response.status}, after retries too: run the command again."
+        line = (
+            f"{host} still responds with {response.status} after several attempts. Run the command again "
+            "later."
+        )
         raise CommandError(f"{line} {response.message}".rstrip())
     reason = response.message or "check the address."
     raise CommandError(f"{host} responds with {response.status}: {reason}{http.version_skew(address)}")

@@ -27,7 +27,7 @@ def sign_in(args: Namespace, environment: Mapping[str, str] = os.environ) -> Api
     address = settings.resolve(args, environment).address or address_in(environment)
     parts = urlsplit(address)
     if parts.scheme != "https" and (parts.hostname or "") not in LOOPBACK:
-        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
+        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin with it.")
     if api := with_credentials(address, environment):
         return api
     username, password = (environment.get(f"TF_HTTP_{name}", "") for name in ("USERNAME", "PASSWORD"))

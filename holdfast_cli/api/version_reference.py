@@ -12,9 +12,9 @@ from holdfast_cli.terminal import output
 
 HELP: Final = """\
 VERSION is the ID of a version, as `holdfast state history` shows it; or its serial,
-as @12; or a time, as @2026-11-20T14:00, which means the version that was current
-then; or @previous, the newest acknowledged version before the current one. A time
-without an offset is local, a date alone is its 00:00."""
+such as @12; or a time, such as @2026-11-20T14:00, which means the version that was
+current then; or @previous, the newest acknowledged version before the current one. A
+time without an offset is local. A date without a time means 00:00."""
 
 _SERIAL: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _ID: Final = re.compile(r"[!-~]{1,1024}", re.ASCII)
@@ -44,15 +44,15 @@ def reference(value: str) -> Reference:
             raise ArgumentTypeError(f"a serial is written with an @: @{value}")
         if not _ID.fullmatch(value):
             raise ArgumentTypeError(
-                "it is not a valid version: an ID, a serial as @12, or a time as @2026-11-20"
+                "it is not a valid version: write an ID, a serial such as @12, or a time such as @2026-11-20"
             )
         return Reference(value, value)
     if value == "@previous" or _SERIAL.fullmatch(named):
         return Reference(value, value)
     if not rules.is_time(named):
         raise ArgumentTypeError(
-            f"{value!r} is neither a serial, as @12, nor a time, as @2026-11-20, @2026-11-20T14:00 or "
-            "@2026-11-20T14:00+01:00, nor @previous"
+            f"{value!r} is neither a serial, such as @12, nor a time, such as @2026-11-20, @2026-11-20T14:00 "
+            "or @2026-11-20T14:00+01:00, nor @previous"
         )
     at = rules.local_time(named)
     if at > datetime.now(UTC) + timedelta(days=1):  # this machine's clock may be wrong by hours

@@ -33,7 +33,7 @@ _THROTTLED = frozenset(
     }
 )
 NOT_OF_AWS: Final = (
-    "The response is not one of AWS: check AWS_ENDPOINT_URL, and whether a proxy is in between."
+    "The response does not come from AWS: check AWS_ENDPOINT_URL, and whether a proxy answered."
 )
 """The message about a response of a proxy or a portal."""
 
@@ -69,8 +69,8 @@ def explain(error: BotoCoreError | ClientError) -> str:
             return f"AWS's certificate was not accepted, check AWS_CA_BUNDLE: {_one_line(error)}"
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
             return (
-                "AWS does not respond; check the network, AWS_REGION and AWS_ENDPOINT_URL, "
-                f"and for the local AWS that `make up` has it running: {_one_line(error)}"
+                "AWS does not respond; check the network, AWS_REGION and AWS_ENDPOINT_URL, or start the "
+                f"local AWS with `make up`: {_one_line(error)}"
             )
         case _:
             return f"The AWS SDK failed, check the AWS settings: {_one_line(error)}"

@@ -40,7 +40,7 @@ def caller_arn(session: "boto3.Session") -> str:
 def refused(stack: "Stack") -> str:
     """Return a sentence that says that S3 denied a request to a team's bucket."""
     # S3 responds with the same 403 if it denies access or if another account has the bucket.
-    return f"The bucket {stack.bucket} refuses it, or is not in the account {stack.account} any more."
+    return f"The bucket {stack.bucket} refuses the request, or is no longer in the account {stack.account}."
 
 
 @contextmanager

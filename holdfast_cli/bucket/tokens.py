@@ -51,7 +51,9 @@ def create(
     networks: Sequence[str],
 ) -> tuple[Token, str]:
     """Create a token in a team's bucket. Return its record and its secret, which is not stored."""
-    unknown = "run the command again. A record that was stored all the same is of no use without its secret."
+    unknown = (
+        "run the command again. If the record was stored after all, nobody can use it without its secret."
+    )
     interrupted = (
         "`holdfast token list` shows whether a token was created. Its secret is lost then: revoke the token."
     )
@@ -223,7 +225,7 @@ def _keys(store: Store, progress: "Progress") -> list[str]:
 def _matching(body: bytes, key: str) -> Token:
     token = Token.from_json(body)
     if token.key != key:
-        raise ValueError("the record is of another token")
+        raise ValueError("the record belongs to another token")
     return token
 
 
@@ -244,6 +246,6 @@ def unreadable(bucket: str, key: str, body: bytes) -> str:
     if is_newer(body):
         return versions.newer_record(f"s3://{bucket}/{key}")
     return (
-        f"s3://{bucket}/{key} is not a valid token record, as far as this command knows: look at it with "
-        f"`aws s3 cp s3://{bucket}/{key} -`, or remove it with `aws s3 rm`; nobody can sign in with it then."
+        f"s3://{bucket}/{key} is damaged: it is not a valid token record. Look at it with "
+        f"`aws s3 cp s3://{bucket}/{key} -`. After `aws s3 rm` removes it, the token is not accepted."
     )

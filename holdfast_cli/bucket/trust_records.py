@@ -41,7 +41,7 @@ def create(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust"
     record, but the record is absent. Then somebody may have removed it, and another record with the same ID
     would make the removed record's sessions valid again.
     """
-    unknown = f"check with `holdfast trust list` whether {record.name} is there before you run it again."
+    unknown = f"check with `holdfast trust list` whether {record.name} exists before you run it again."
     with as_lines(stack, outcome_unknown=unknown, interrupted=_INTERRUPTED):
         record = replace(record, created_by=caller_arn(session))
         store = open_bucket(session, stack)
@@ -54,9 +54,9 @@ def create(session: "boto3.Session", stack: "Stack", record: "Trust") -> "Trust"
                 return None
             if there is None and "PutObject" in store.budget.unconfirmed:
                 raise CommandError(
-                    f"Somebody changed the trust records at the same time and may have removed {record.name} "
-                    "after it was created. Check with `holdfast trust list`, then run the command again if "
-                    "it is to be there."
+                    "Another operator changed the trust records at the same time, and may have removed "
+                    f"{record.name} after it was created. Check with `holdfast trust list`, and run the "
+                    "command again if the record is missing."
                 )
             try:
                 return records.added(record).to_json()
@@ -92,8 +92,8 @@ def update(
             there = records.named(name)
             if made and (there is None or there.id != made[0][0].id):
                 raise CommandError(
-                    f"Somebody removed or re-created the trust record {name} at the same time: it stays as "
-                    "they left it, and `holdfast trust list` shows how."
+                    f"Another operator removed the trust record {name}, or created it again, at the same "
+                    "time. This command did not change it; `holdfast trust list` shows whether it exists."
                 )
             there = _named(records, name, stack)
             if made and there == made[-1][1]:
@@ -102,7 +102,7 @@ def update(
                 who = there.updated_by or "Somebody else"
                 raise CommandError(
                     f"{who} updated the trust record {name} at the same time: look at it with `holdfast "
-                    "trust list`, then run the command again if it is still to be changed."
+                    "trust list`, then run the command again if it still has to be changed."
                 )
             try:
                 after = trust.update(
@@ -150,10 +150,7 @@ def unreadable(stack: "Stack", records: Records, record: Unreadable) -> str:
     if "schema" in records.newer:
         return versions.newer_record(which)
     remove = f", or remove it with `holdfast trust remove {record.name}`" if record.name else ""
-    return (
-        f"{which} is not valid, as far as this command knows, so nobody can sign in by it: look at it with "
-        f"`aws s3 cp {where} -`{remove}."
-    )
+    return f"{which} is damaged, so it lets nobody sign in. Look at it with `aws s3 cp {where} -`{remove}."
 
 
 def _named(records: Records, name: str, stack: "Stack") -> "Trust":
@@ -181,7 +178,7 @@ def _parse(body: bytes | None, bucket: str) -> Records:
         if is_newer(body):
             raise CommandError(versions.newer_record(f"s3://{bucket}/{KEY}")) from error
         raise CommandError(
-            f"s3://{bucket}/{KEY} does not hold valid trust records, as far as this command knows, so nobody "
-            f"can sign in by one: look at it with `aws s3 cp s3://{bucket}/{KEY} -`; older versions of the "
-            "object hold the records as they were."
+            f"s3://{bucket}/{KEY} is damaged: it does not have valid trust records, so no trust "
+            f"record lets anyone sign in. Look at it with `aws s3 cp s3://{bucket}/{KEY} -`. Its "
+            "earlier versions have the earlier records."
         ) from error

@@ -77,8 +77,8 @@ and the probes of `holdfast doctor` too. It needs the role auditor or maintainer
 AWS credentials; `holdfast audit` shows the whole trail, and needs them.
 
 --follow searches every 5 seconds. It shows each event once, even if it arrives up
-to 10 minutes late. It leaves out activity.read, as its own searches are, unless
---event names it.""",
+to 10 minutes late. It leaves out the events activity.read, which its own searches
+cause, unless --event names them.""",
     """\
   holdfast activity
   holdfast activity network/prod --since 30d

@@ -85,10 +85,10 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             type=rules.state,
             default=None,
             metavar="STATE",
-            help="only events of this state; default: of all",
+            help="only events of this state; default: of all states",
         ),
         either(
-            option("--event", type=_event, metavar="EVENT", help="only this event, as state.written"),
+            option("--event", type=_event, metavar="EVENT", help="only this event, such as state.written"),
             option(
                 "--writes",
                 action="store_true",
@@ -108,20 +108,20 @@ def selection(since: rules.When, limit: int | None = None, *more: Option) -> Opt
             "--since",
             type=rules.when,
             metavar="WHEN",
-            help=f"from then on: {arguments.AGO}; default: {since.typed}",
+            help=f"the beginning of the period: {arguments.AGO}; default: {since.typed}",
         ),
         either(
             option(
                 "--until",
                 type=rules.when,
                 metavar="WHEN",
-                help="before then, written as --since; default: now",
+                help="the end of the period, written as for --since; default: now",
             ),
             option(
                 "--follow",
                 action="store_true",
-                help="go on with new events as they come, until Ctrl-C; without --since and --limit only "
-                "these",
+                help="also show new events as they arrive, until Ctrl-C; without --since and --limit, show "
+                "only these",
             ),
         ),
         option(
@@ -175,7 +175,10 @@ for the local AWS: `set -a; . .local/aws.env; set +a`.""",
     option(
         "--gaps",
         action="store_true",
-        help="only the numbers of missing events, for a team with audit_archive; 1 if there are some",
+        help=(
+            "show only the numbers of missing events, for a team with audit_archive; the exit code is 1 if "
+            "events are missing"
+        ),
     ),
     renamed("--state", "the argument STATE"),
     arguments.TEAM,
@@ -217,7 +220,7 @@ def _gaps(log: "Source", args: argparse.Namespace, search: "Search") -> None:
     from holdfast_cli.bucket import audit
 
     if search.fields or args.writes or args.limit or args.follow:
-        raise UsageError("--gaps compares all events of a time: it accepts only --since and --until.")
+        raise UsageError("--gaps compares all events of a period: it accepts only --since and --until.")
     until = search.until or log.now() - audit.LATEST
     events = log.read(replace(search, until=until), output.Progress()).values()
     found = audit.gaps(events)
@@ -270,7 +273,7 @@ def follow(
         except UnavailableError as failure:
             events = {}
             if is_available:
-                output.complain(f"New events have to wait, still trying: {failure}")
+                output.complain(f"New events are delayed; the command is still trying: {failure}")
             is_available = False
 
 

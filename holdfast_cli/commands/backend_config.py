@@ -49,7 +49,7 @@ the workspace the rest, with ':' for '/'.""",
         option(
             "--outputs",
             action="store_true",
-            help="print a terraform_remote_state data source, for those who read its outputs",
+            help="print a terraform_remote_state data source, for configurations that read its outputs",
         ),
         option("--cloud", action="store_true", help="print a cloud block, for a state whose name has a '/'"),
         option("--remote", action="store_true", help='the same as the older backend "remote"'),
@@ -59,16 +59,16 @@ the workspace the rest, with ':' for '/'.""",
         type=rules.tags,
         default=(),
         metavar="TAGS",
-        help="with --cloud: for all workspaces with these tags, as in a,b",
+        help="with --cloud: for all workspaces with these tags, such as a,b",
     ),
-    option("--read-only", action="store_true", help="leave the lock out, for those who only plan"),
+    option("--read-only", action="store_true", help="omit the lock, for clients that only plan"),
     arguments.ADDRESS_OR_TEAM,
 )
 def _run(args: argparse.Namespace) -> None:
     if args.outputs and args.read_only:
         raise UsageError("--outputs locks nothing: leave --read-only out.")
     if args.read_only and (args.cloud or args.remote):
-        raise UsageError("Only the http backend can leave the lock out: leave --read-only out.")
+        raise UsageError("Only the http backend can omit the lock: leave --read-only out.")
     if args.tags and not args.cloud:
         raise UsageError("--tags needs --cloud.")
     chosen = settings.resolve(args)

@@ -36,15 +36,15 @@ def _profile_option(default: str | None) -> Option:
 def _setting(value: str) -> str:
     # `choices` would refuse an empty list.
     if value not in profiles.RULES:
-        raise argparse.ArgumentTypeError(f"a profile has {', '.join(profiles.RULES)}, and not {value!r}")
+        raise argparse.ArgumentTypeError(f"a profile has {', '.join(profiles.RULES)}, but no {value!r}")
     return value
 
 
 @COMMAND.define(
     """\
-Write a profile: the API's address, the team and the AWS region that the other
-commands use where neither an option nor a variable names them. In a terminal and
-without options it asks for each. What is not named stays as it is.
+Write a profile: the API's address, the team and the AWS region that the other commands
+use where neither an option nor a variable names them. In a terminal and without options
+it asks for each. Settings that you do not name stay as they are.
 
 The file is ~/.config/holdfast/config.toml, or below XDG_CONFIG_HOME, or
 HOLDFAST_CONFIG_FILE. It never holds a secret: Terraform's credentials are in
@@ -92,7 +92,7 @@ def _configure(args: argparse.Namespace) -> None:
     "show the value and the source of each setting",
     """\
 Show which profile, address, team and region the commands use here, and where each
-comes from. Nothing is asked of AWS.""",
+comes from. The command sends no request to AWS.""",
     """\
   holdfast configure list
   holdfast configure list --profile staging
@@ -147,7 +147,9 @@ def _list(args: argparse.Namespace) -> None:
 def _remove(args: argparse.Namespace) -> None:
     _refuse_options(args, "remove")
     if args.profile is not None:
-        raise UsageError("Leave --profile out: `remove` takes the name.")
+        raise UsageError(
+            "Omit --profile. Name the profile as an argument, as in `holdfast configure remove staging`."
+        )
     file = _file()
     named = list(dict.fromkeys(args.settings))
     if named:
@@ -224,7 +226,7 @@ def _file() -> Path:
 def _refuse_options(args: argparse.Namespace, command: str) -> None:
     for setting in profiles.RULES:
         if getattr(args, setting) is not None:
-            raise UsageError(f"--{setting} is for `holdfast configure` alone: leave it out of `{command}`.")
+            raise UsageError(f"--{setting} is only for `holdfast configure`: leave it out of `{command}`.")
 
 
 # --- asking --------------------------------------------------------------------------------------

@@ -56,8 +56,9 @@ COMMAND = Command()
     f"""\
 Open the console of the API in a browser, signed in: with the credentials of the
 environment, as `holdfast state` uses them, or else with a new session, as `holdfast
-login` makes it, for at most {rules.shown(_LONGEST)}. If the environment has a token, or a
-session that lasts longer, the browser would get that itself: the page says so first.
+login` makes it, for at most {rules.shown(_LONGEST)}. If the environment has a token, or
+a session that lasts longer, the browser would get these credentials themselves: the
+page says so first.
 
 It writes a page that only you can read, opens it, and removes it after {_SECONDS} seconds.
 The page opens the console on a click, hands the credentials over and closes itself.
@@ -93,7 +94,7 @@ def _run(args: argparse.Namespace) -> None:
         output.write(f"{address}/console/{_fragment(args)}")
         return
     if not is_web_address(address):
-        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
+        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin with it.")
     _require_console(address)
     _require_browser(f"{address}/console/{_fragment(args)}")
     for name in _ENDINGS:
@@ -167,7 +168,7 @@ def _read(api: "Api") -> tuple[str, str]:
         case IdToken(jwt):
             return "ID token", jwt
         case None:
-            raise CommandError(f"What {api.source} hold is no token, session or ID token.")
+            raise CommandError(f"The credentials in {api.source} are not a token, a session or an ID token.")
 
 
 def _warning(what: str, who: "v1.Principal", api: "Api") -> Warned:

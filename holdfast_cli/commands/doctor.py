@@ -22,9 +22,9 @@ Look for faults, and print one line for each finding with what to do:
   holdfast doctor             after it: the team's stack, API and bucket
   holdfast doctor STATE       in a configuration's folder: its backend
 
-Nothing is left behind. The first two need AWS credentials, the third only where
-it is not told the API's address; for the local AWS:
-`set -a; . .local/aws.env; set +a`. The exit code is 1 where something must be done.""",
+Nothing is left behind. The first two need AWS credentials, the third only if the API's
+address is not known; for the local AWS:
+`set -a; . .local/aws.env; set +a`. The exit code is 1 if you must do something.""",
     """\
   holdfast doctor --account
   holdfast doctor --team payments

@@ -55,15 +55,15 @@ _STATES: Final = option(
 
 @COMMAND.add(
     "freeze",
-    "freeze a state, so that nobody can change it",
+    "freeze a state, so that no client can change it",
     """\
-Freeze a state, or all states that match a pattern, also those that are created
-later. A freeze is a lock: Terraform and OpenTofu print the reason at the next plan
-or apply, and no force-unlock through the API removes it. One whose time has come is
-lifted by the next command that acquires the lock. A state that is locked is not
-frozen: the freeze of a pattern holds only when none is left, which the command says.
-What is frozen already counts as done with a pattern, which can be repeated. Needs
-the role maintainer.""",
+Freeze a state, or all states that match a pattern, including those that are created
+later. A freeze is a lock: Terraform and OpenTofu print the reason at the next plan or
+apply, and no force-unlock through the API removes it. After a freeze has ended, the
+next command that acquires the lock lifts it. A locked state is not frozen. The freeze
+of a pattern is complete only when no matching state is locked; the command says whether
+it is. You can repeat the command with a pattern: states that are already frozen count
+as done. Needs the role maintainer.""",
     """\
   holdfast state freeze network/prod --reason 'incident 4711'
   holdfast state freeze 'network/*' --reason 'release 8' --until 2h
@@ -83,9 +83,12 @@ the role maintainer.""",
         type=rules.duration,
         const=timedelta.max,
         metavar="DURATION",
-        help="wait until a lock is released, at most so long for each state; without DURATION, until Ctrl-C",
+        help=(
+            "wait until a lock is released, for at most this time for each state; without DURATION, until "
+            "Ctrl-C"
+        ),
     ),
-    option("--yes", action="store_true", help="do not ask where all states would be frozen"),
+    option("--yes", action="store_true", help="do not ask for confirmation if all states would be frozen"),
     arguments.API,
     arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
@@ -146,9 +149,9 @@ def _frozen_pattern(freeze: "v1.PatternFreeze", wanted: str, outcomes: Sequence[
         by = person(freeze.by, freeze.owner, "")
         said = f"{freeze.pattern} was frozen already by {by}, {ends}: {freeze.reason}"
     left = _is_left(outcomes)
-    holds = "No state is created in it, but the freeze does not hold yet: see above."
+    holds = "No matching state can be created, but the freeze is not complete yet: see above."
     if not left:
-        holds = "It holds, also for states that are created later."
+        holds = "The freeze is complete. It includes states that are created later."
     result = "locked" if left else "frozen" if freeze.id == wanted else "already_frozen"
     return _Outcome(freeze.pattern, result, f"{said}. {holds}", freeze)
 
@@ -188,7 +191,9 @@ def _already(name: str, lock: "v1.Lock | None", wanted: "v1.Freeze") -> _Outcome
     ends = f" until {until}" if until else ""
     said = f"{name} was frozen already by {by}, since {since}{ends}: {lock.freeze.reason}."
     if lock.freeze.until and (not wanted.until or lock.freeze.until < wanted.until):
-        return _Outcome(name, "ends_earlier", f"{said} Freeze it again after that end.", lock.freeze)
+        return _Outcome(
+            name, "ends_earlier", f"{said} To change that, freeze it again after that time.", lock.freeze
+        )
     return _Outcome(name, "already_frozen", said, lock.freeze)
 
 
@@ -225,7 +230,7 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
                     progress.show(f"Waiting for {name}, {lock_sentence(lock, api.now())}: {int(waited)} s")
                     time.sleep(min(_PAUSE, left))
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(f"{name} is not frozen, or only if the request had arrived already.")
+        interrupt.add_note(f"{name} is not frozen, unless the request had already arrived.")
         raise
 
 
@@ -233,15 +238,16 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
     "unfreeze",
     "lift the freeze of a state",
     """\
-Lift the freeze of a state, or the freeze of a pattern with all that it froze. Other
-freezes and locks stay; the command names these freezes. Needs the role maintainer.""",
+Lift the freeze of a state, or the freeze of a pattern and of every state that it froze.
+Other freezes and locks stay; the command names these freezes. Needs the role
+maintainer.""",
     """\
   holdfast state unfreeze network/prod
   holdfast state unfreeze 'network/*'
   holdfast state unfreeze '*' --yes --json
 """,
     _STATES,
-    option("--yes", action="store_true", help="do not ask where all states would be unfrozen"),
+    option("--yes", action="store_true", help="do not ask for confirmation if all states would be unfrozen"),
     arguments.API,
     arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
 )
@@ -263,7 +269,7 @@ def _unfreeze(args: argparse.Namespace) -> None:
         alone = ", ".join(frozen)
         raise CommandError(
             f"There is no freeze of the pattern {args.states} that you may lift: nothing was changed."
-            + (f" Frozen one by one: {alone}." if alone else "")
+            + (f" These are frozen individually: {alone}." if alone else "")
         )
     outcomes: dict[str, _Outcome] = {}
     with output.after(lambda: _so_far(outcomes)):

@@ -57,12 +57,12 @@ def _of_source(name: str, metavar: str, text: str) -> Option:
     "plan",
     "write a plan: the states of a source, and their names",
     """\
-List the states of a source, name them, and print a plan. A comment says what was
-found: the serial, or why a state has no name: then the exit code is 1. Change the names
-in the file. Reads both places and changes nothing. Needs the role reader. Objects of a
-bucket are left out if they are no states and their keys do not end with .tfstate, and
-so are errored.tfstate and *.backup. A name that is not valid, or that another state
-has, becomes the nearest free name.
+List the states of a source, name them, and print a plan. A comment says what was found:
+the serial, or why a state has no name. If a state has no name, the exit code is 1.
+Change the names in the file. Reads both places and changes nothing. Needs the role
+reader. Of a bucket, the plan leaves out errored.tfstate, *.backup, and objects that are
+not states and whose keys do not end with .tfstate. A name that is not valid, or that
+another state has, becomes the nearest free name.
 
 A rule of --map is PATTERN=NAME. The pattern matches what the plan has after 'from'. The
 last {placeholder} of a pattern matches any text, the others match text without /. The
@@ -86,15 +86,22 @@ sources:
         action="append",
         type=_rule,
         metavar="PATTERN=NAME",
-        help="how a state is named; may be repeated, and goes before the rules of the source",
+        help="a rule that names states; may be repeated; applies before the rules of the source",
     ),
     _of_source("dynamodb-table", "TABLE", "s3: the table with the clients' locks"),
-    _of_source("workspace-key-prefix", "TEXT", "s3: as in the clients' blocks, '' too; default: env:"),
+    _of_source(
+        "workspace-key-prefix", "TEXT", "s3: as in the clients' blocks, even if it is ''; default: env:"
+    ),
     _of_source("lock-address", "URL", "https: the lock's address, with {address} for the state's"),
     _of_source("unlock-address", "URL", "https: the same for releases; default: the lock's address"),
     _of_source("lock-method", "VERB", "https: as in the clients' blocks; default: LOCK"),
     _of_source("unlock-method", "VERB", "https: as in the clients' blocks; default: UNLOCK"),
-    option("--region", type=rules.region, metavar="REGION", help="s3: the bucket's; default: AWS_REGION"),
+    option(
+        "--region",
+        type=rules.region,
+        metavar="REGION",
+        help="s3: the region of the bucket; default: AWS_REGION",
+    ),
     arguments.API,
 )
 def _plan(args: argparse.Namespace) -> None:
@@ -123,14 +130,17 @@ def _tell(made: planning.Made) -> None:
     if left_out := [each.id for each in made.plan.left_out]:
         objects = "1 object is" if len(left_out) == 1 else f"{len(left_out)} objects are"
         first = some(left_out, _FIRST)
-        output.tell(f"holdfast: {objects} left out as no state: {first}. The end of the plan names each.")
+        output.tell(
+            f"holdfast: {objects} left out of the plan: {first}. The end of the plan says why each is not a "
+            "state."
+        )
     for state, why in made.renamed.items():
         output.tell(f"holdfast: {state} {why}")
     for group in made.alike:
         first = some(group, _FIRST)
         output.tell(
-            f"holdfast: {first} have one lineage, as copies have. Remove the tables of those that are no "
-            "states of their own."
+            f"holdfast: {first} have the same lineage, so they may be copies. Remove the tables of the "
+            "copies."
         )
     if made.moved:
         changes = "for 1 state" if len(made.moved) == 1 else f"for {len(made.moved)} states"
@@ -206,10 +216,10 @@ def _step(
     "run",
     "import the states of a plan",
     """\
-Copy every state byte for byte, under the locks of both places, and read it back. A
-version that an import wrote is replaced by a newer one of the source; what others
-wrote is never replaced. Repeat it as often as you like, also after it was killed: the
-journal PLAN.journal says which locks are to be released. Needs the role writer.""",
+Copy every state byte for byte, under the locks of both places, and read it back. The
+import replaces a version that an import wrote with a newer one of the source. It never
+replaces what others wrote. You can repeat it at any time, even after it was killed: the
+journal PLAN.journal lists the locks that it must release. Needs the role writer.""",
     """\
   holdfast import run move.toml
   holdfast import run move.toml --wait 10m
@@ -218,7 +228,7 @@ journal PLAN.journal says which locks are to be released. Needs the role writer.
         "--wait",
         type=rules.duration,
         metavar="DURATION",
-        help="for how long locked states are tried again, as 10m; default: once more",
+        help="for how long to retry locked states, such as 10m; default: one retry",
     ),
 )
 def _run(args: argparse.Namespace, run: Run) -> None:
@@ -289,10 +299,10 @@ def _reopen(args: argparse.Namespace, run: Run) -> None:
     "rewrite",
     "print the changes of configurations",
     """\
-Find `backend`, `cloud` and Terragrunt `remote_state` blocks below a folder whose
-states are in the plan, and print a diff that leads them to Holdfast. No file is
-changed: review the diff, then apply it with `git apply`. A block that people have to
-change is named on standard error, and the exit code is 1.""",
+Find `backend`, `cloud` and Terragrunt `remote_state` blocks below a folder whose states
+are in the plan, and print a diff that changes them to Holdfast. No file is changed:
+review the diff, then apply it with `git apply`. Standard error names the blocks that
+you must change by hand; then the exit code is 1.""",
     """\
   holdfast import rewrite move.toml . > blocks.diff
 """,

@@ -13,7 +13,7 @@ COMMAND = Command()
 
 @COMMAND.define(
     """\
-Write the four files with which teams are deployed to AWS, and say what to type then:
+Write the four files that deploy teams to AWS, and print the next commands:
 requirements.txt with this version of Holdfast, cdk.json, teams.toml and .gitignore.
 
 Existing files do not change. An existing .gitignore stays as it is. If one of the

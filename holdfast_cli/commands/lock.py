@@ -46,7 +46,7 @@ COMMAND = Command(
     "list locks and their holders",
     """\
 Show the locks and freezes of the states in your scope, the oldest first, and the
-frozen patterns that your scope covers whole.""",
+frozen patterns that your scope covers completely.""",
     """\
   holdfast lock list
   holdfast lock list network/ --older-than 1h
@@ -57,7 +57,7 @@ frozen patterns that your scope covers whole.""",
         "--older-than",
         type=rules.duration,
         metavar="DURATION",
-        help="only those that have been held for longer, as 1h",
+        help="only locks that have been held longer than this, such as 1h",
     ),
     arguments.API,
     arguments.LONG,
@@ -157,11 +157,12 @@ def _show(args: argparse.Namespace) -> None:
     "break",
     "remove the lock of a killed client",
     """\
-Remove exactly the lock that is named. Another lock that somebody has acquired
-since stays, even if it has the same ID. A client that still works under the removed
-lock cannot write any more. Without an ID this shows the lock and asks. Another's lock
-needs the role maintainer, your own the role writer, unless the team forbids it. A
-freeze is not removed: `holdfast state unfreeze` does that.""",
+Remove exactly the lock that is named. A lock that a client acquired afterwards stays,
+even if it has the same ID. A client that still works under the removed lock cannot
+write any more. Without an ID this shows the lock and asks. To remove another person's
+lock, you need the role maintainer. To remove your own, you need the role writer, unless
+the team forbids it. A
+freeze is not removed: `holdfast state unfreeze` lifts it.""",
     """\
   holdfast lock break network/prod
   holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11 --reason 'the job was killed'
@@ -172,7 +173,7 @@ freeze is not removed: `holdfast state unfreeze` does that.""",
         type=rules.unicode_text,
         metavar="ID",
         nargs="?",
-        help="the lock's ID, as `holdfast lock show` has it; needed without a terminal",
+        help="the lock's ID, which `holdfast lock show` prints; needed without a terminal",
     ),
     arguments.NOTED_REASON,
     arguments.API,

@@ -23,11 +23,11 @@ _AGAIN = "run the command again; it goes on where it ended."
 
 @COMMAND.define(
     """\
-Use it twice. While the stack of the replica is there, it lets the old bucket refuse
-writes and says which states and records S3 has not copied yet; delete the stack once
-it finds none. When the team's stack is deployed on the replica, it compares again and
-removes each lock of the old side; freezes stay. It can be run again at any time.
-Needs AWS credentials for both buckets.""",
+Run it twice. While the replica's stack exists, it makes the old bucket refuse writes,
+and lists the states and records that S3 has not copied yet. Delete the replica's stack
+when the list is empty. After the team's stack is deployed on the replica, it compares
+again and removes each lock that S3 copied from the old bucket; freezes stay. You can
+run it again at any time. Needs AWS credentials for both buckets.""",
     """\
   holdfast recover --team payments --region eu-west-1 --from eu-central-1
   holdfast recover --team payments --region eu-west-1 --from eu-central-1 --old-side-is-gone --yes
@@ -36,7 +36,7 @@ Needs AWS credentials for both buckets.""",
     option(
         "--old-side-is-gone",
         action="store_true",
-        help="go on if the old bucket cannot be fenced, since nobody can write there any more",
+        help="continue although the old bucket cannot be fenced, because no client can write to it any more",
     ),
     option("--yes", action="store_true", help="do not ask"),
     arguments.TEAM,
@@ -66,7 +66,7 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
     from holdfast_cli.bucket import recovering
 
     if not args.yes:
-        asking.for_word(f"This lets the bucket {old.bucket} refuse writes.", replica.team)
+        asking.for_word(f"This makes the bucket {old.bucket} refuse writes.", replica.team)
     stack_name = names.replica_stack_name(replica.team)
     try:
         was_fenced = recovering.fence(old, new)
@@ -88,8 +88,9 @@ def _compare(args: argparse.Namespace, replica: "Stack", old: "Side", new: "Side
         output.write("\n".join(output.wrapped(output.plain(line)) for line in lines))
     if missing := [entry for entry in late if not entry.below]:
         raise CommandError(
-            f"{_counted(missing, 'object')} of {old.bucket} had not been copied. S3 goes on copying while "
-            f"the stack {stack_name} is there: run the command again in some minutes, and delete it then."
+            f"{_counted(missing, 'object')} of {old.bucket} had not been copied. S3 continues to copy while "
+            f"the stack {stack_name} exists. Run the command again in a few minutes, and then delete the "
+            "stack."
         )
     if not was_fenced:
         raise CommandError(
@@ -109,7 +110,7 @@ def _take_over(
 
     if not args.yes:
         asking.for_word(
-            f"This lets the bucket {old.bucket} refuse writes, and removes each of its locks that the "
+            f"This makes the bucket {old.bucket} refuse writes, and removes each of its locks that the "
             f"bucket {new.bucket} has.",
             deployed.team,
         )
@@ -138,7 +139,7 @@ def _take_over(
     if late:
         raise CommandError(
             f"{_counted(late, 'object')} of {new.bucket} would be read in another version: make the named "
-            "versions current before anybody writes. Use `holdfast state restore`, or `holdfast state "
+            "versions current before a client writes. Use `holdfast state restore`, or `holdfast state "
             "undelete` for a state that is deleted here, or `holdfast state delete` for a state that is "
             "deleted there."
         )
@@ -158,7 +159,7 @@ def _fence(old: "Side", new: "Side", *, is_gone: bool) -> bool:
                 f"The old bucket {old.bucket} cannot be fenced: {error} What clients still write there would "
                 "be lost.",
                 "gone",
-                "--old-side-is-gone says that nobody can write there any more",
+                "--old-side-is-gone confirms that no client can write there any more",
             )
         return False
     return True
@@ -194,7 +195,7 @@ def _write_after(
 ) -> None:
     from holdfast_cli.bucket import recovering
 
-    lines = [f"Removed {_counted(stale, 'lock')} of the old side."]
+    lines = [f"Removed {_counted(stale, 'lock')} that S3 had copied from the old bucket."]
     for entry in staying:
         if entry.lock.freeze:
             lines.append(

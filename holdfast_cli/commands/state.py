@@ -98,12 +98,14 @@ def _version(name: str, metavar: str, default: str) -> Option:
         option("--deleted", action="store_true", help="only those that are deleted"),
         option("--declared", action="store_true", help="names that are declared and have no state"),
     ),
-    option("--larger-than", type=rules.size, metavar="SIZE", help="only larger ones, as 4MB"),
+    option(
+        "--larger-than", type=rules.size, metavar="SIZE", help="only states larger than this, such as 4MB"
+    ),
     option(
         "--older-than",
         type=rules.duration,
         metavar="DURATION",
-        help="only those that were last written, or deleted, longer ago, as 30d",
+        help="only states that were last written or deleted longer ago than this, such as 30d",
     ),
     arguments.API,
     arguments.LONG,
@@ -246,7 +248,7 @@ def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]
             ("resources", ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many is not None)),
             ("outputs", whole(counts.outputs if counts else None)),
             ("content", "unknown: not a state of version 4 of the format" if is_unreadable else None),
-            ("encrypted", "by the client, so that its content is not shown" if state.encrypted else None),
+            ("encrypted", "by the client, so its content is not shown" if state.encrypted else None),
         ]
     fields.append(("declared", "yes" if state.record else None))
     return [(name, value) for name, value in fields if value]
@@ -295,7 +297,7 @@ def _counted(counts: "v1.Resources") -> str:
     "list the versions of a state",
     """\
 Show the versions of a state, newest first: who wrote which, and whether it was
-acknowledged. A version that was never acknowledged is of a writer who was refused.
+acknowledged. A version that was never acknowledged comes from a refused writer.
 Needs the role reader or auditor.""",
     """\
   holdfast state history network/prod
@@ -394,17 +396,17 @@ def _note(version: "v1.Version") -> str:
     "diff",
     "show the differences between two versions",
     f"""\
-Show which resources, attributes and outputs differ between two versions of a
-state. Without TO it is the current version, without FROM the version before TO.
-Needs the role reader.
+Show which resources, attributes and outputs differ between two versions of a state. By
+default, TO is the current version, and FROM is the version before TO. Needs the role
+reader.
 
 Values are masked unless --show-values; with it, what the state marks sensitive
 stays masked. A state does not know everything that a provider's schema calls
 sensitive.
 
-With --exit-code the exit code says whether they differ, as `terraform plan
--detailed-exitcode` does: 0 they do not, 1 the command failed or cannot compare them, 2
-they differ. A command line that is wrong ends with 2 too, without output.
+With --exit-code the exit code says whether they differ, as that of `terraform plan
+-detailed-exitcode` does: 0 if they do not, 1 if the command failed or cannot compare
+them, and 2 if they differ. A wrong command line also ends with 2, but prints no output.
 
 {version_reference.HELP}""",
     """\
@@ -467,8 +469,8 @@ def _end_with_difference(args: argparse.Namespace, differences: "v1.Differences"
     "get",
     "print the content of a state",
     f"""\
-Print a version of a state as it is stored, by default the current one. Needs the
-role reader; the role outputs gets it reduced to its outputs.
+Print a version of a state as it is stored, by default the current one. Needs the role
+reader; with the role outputs, the state has only its outputs.
 
 {version_reference.HELP}""",
     """\
@@ -490,7 +492,7 @@ def _get(args: argparse.Namespace) -> None:
     if args.json and args.output is None:
         raise UsageError("Without --output the content itself is printed: --json needs --output.")
     if args.output is not None and os.path.lexists(args.output):
-        raise CommandError(f"{args.output} is there already: remove it, or name another file.")
+        raise CommandError(f"{args.output} already exists: remove it, or name another file.")
 
     api = sign_in(args)
     version, _ = state_versions.exact_id(api, args.state, args.version)
@@ -530,7 +532,7 @@ def _write(file: Path, content: bytes) -> None:
     try:
         private_file.create(file, content)
     except FileExistsError as error:
-        raise CommandError(f"{file} is there already: remove it, or name another file.") from error
+        raise CommandError(f"{file} already exists: remove it, or name another file.") from error
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}.") from error
 

@@ -12,7 +12,7 @@ from holdfast_cli.errors import CommandError
 from holdfast_cli.terminal import asking, output
 from holdfast_cli.terminal.declaration import Command, option
 
-_PLAN = "Infrastructure does not go back with the state: run `terraform plan` to see what it lacks."
+_PLAN = "A restore does not change the infrastructure: run `terraform plan` to compare it with the state."
 
 
 class _NeverAsks(argparse.Action):
@@ -41,12 +41,11 @@ COMMAND = Command()
     "restore",
     "restore an earlier version of a state",
     f"""\
-Write the content of an earlier version again, as a new version with the next
-serial, under a lock. No version is lost, so that a restore can be undone by
-another. Infrastructure does not go back with the state: run `terraform plan`
-afterwards. Restoring what is current changes nothing. With --frozen the lock is your
-own freeze, which stays, so that nobody can write in between. Needs the role
-maintainer.
+Write the content of an earlier version again, as a new version with the next serial,
+under a lock. No version is lost, so another restore can undo it. A restore does not
+change the infrastructure: run `terraform plan` afterwards. If the state already has
+this content, nothing changes. With --frozen, your own freeze is the lock, and it stays,
+so that no client can write in between. Needs the role maintainer.
 
 {version_reference.HELP}
 A version that was never acknowledged is restored only by its ID.""",
@@ -91,8 +90,8 @@ def _restore(args: argparse.Namespace) -> None:
         version, current = state_versions.resolve(api, args.state, args.version.sent)
         if version.status == v1.NEVER_ACKNOWLEDGED:
             raise CommandError(
-                f"{args.version} of the state {args.state} is {described(version)}: its writer was "
-                f"refused. To restore it all the same, name it by its ID, {version.version}."
+                f"{args.version} of the state {args.state} is {described(version)}: its writer was refused. "
+                f"To restore it anyway, name it by its ID, {version.version}."
             )
     if not (current and current.version):  # the request needs a current version to compare
         raise CommandError(
@@ -118,7 +117,7 @@ def _restore(args: argparse.Namespace) -> None:
             f"{failure} --frozen names your own freeze, until it ends; afterwards restore without it."
         ) from failure
     if restored.changed is False:
-        done = f"The state {args.state} has that content already: nothing was written."
+        done = f"The state {args.state} already has that content: nothing was written."
     else:
         source = restored.restored_from or version.version
         done = (
@@ -133,8 +132,8 @@ def _restore(args: argparse.Namespace) -> None:
     "delete",
     "delete a state",
     """\
-Delete a state, after the name was typed to confirm it. Its versions stay, and
-`holdfast state undelete` brings it back. Infrastructure stays as it is. A state that
+Delete a state, after you type its name to confirm. Its versions stay, and `holdfast
+state undelete` brings it back. Infrastructure stays as it is. A state that
 changed since it was shown is not deleted. Needs the role maintainer.""",
     """\
   holdfast state delete network/old
@@ -200,9 +199,9 @@ def _undelete(args: argparse.Namespace) -> None:
     undeleted = api.change(v1.Undeleted, "POST", "undelete", args.state, wanted)
     done = (
         f"The state {args.state} is back as version {undeleted.version} with serial "
-        f"{whole(undeleted.serial)}: the content of version {undeleted.from_version}, of "
-        f"{moment(undeleted, 'from_time')}. Run `terraform plan` to see whether it still matches what it "
-        "describes."
+        f"{whole(undeleted.serial)}. It has the content of version {undeleted.from_version}, which was "
+        f"written {moment(undeleted, 'from_time')}. Run `terraform plan` to compare it with the "
+        "infrastructure."
     )
     _tell(args, undeleted, done)
 
@@ -237,9 +236,9 @@ def _declare(args: argparse.Namespace) -> None:
     "undeclare",
     "undo the declaration of a name",
     """\
-Delete the record of a name that has no state: a typing error, or a workspace that
-nobody needs, whose tags go with it. It holds the lock of the name meanwhile, so
-that no first apply is cut off. A name with a state stays. Needs the role
+Delete the record of a name that has no state: a typing error, or an unused workspace,
+whose tags are deleted too. The command holds the lock of the name meanwhile, so that it
+interrupts no first apply. A name with a state stays. Needs the role
 maintainer.""",
     """\
   holdfast state list --declared
@@ -262,7 +261,9 @@ def _undeclare(args: argparse.Namespace) -> None:
             raise CommandError(undeclared_already) from failure
         raise
     if found.version:
-        raise CommandError(f"The name {args.state} has a state, which declares it: nothing was undeclared.")
+        raise CommandError(
+            f"The name {args.state} has a state, so it stays declared: nothing was undeclared."
+        )
     if not found.record:
         raise CommandError(undeclared_already)
     wanted = v1.Undeclare(record=found.record_version or "")

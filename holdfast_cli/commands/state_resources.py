@@ -67,12 +67,12 @@ in states that an older client wrote.
         metavar="ADDRESS",
         help="the resource whose attributes are shown; default: all resources are listed",
     ),
-    option("--type", type=rules.unicode_text, metavar="TYPE", help="only of this type, as aws_instance"),
+    option("--type", type=rules.unicode_text, metavar="TYPE", help="only of this type, such as aws_instance"),
     option(
         "--module",
         type=rules.unicode_text,
         metavar="ADDRESS",
-        help="only of this module and of the modules in it, as module.eu",
+        help="only of this module and of the modules in it, such as module.eu",
     ),
     option(
         "--show-values",
@@ -92,7 +92,7 @@ def _resources(args: argparse.Namespace) -> None:
     if args.resource is None and (args.show_values or args.version):
         raise UsageError("--show-values and --version need the ADDRESS of a resource.")
     if args.resource is not None and (args.type is not None or args.module is not None):
-        raise UsageError("--type and --module select from the list: leave them or the ADDRESS out.")
+        raise UsageError("--type and --module filter the list: leave out either them or the ADDRESS.")
     if args.resource is None:
         _list(sign_in(args), args)
     else:
@@ -225,10 +225,10 @@ def _note(resource: "v1.Resource") -> str:
     "find",
     "find the state of a resource",
     """\
-Show which states have a resource: by WORD, a part of its address; by its whole type;
-or by the whole value of its attribute id, arn, self_link or urn, unless the
-state marks that as sensitive. No attributes are shown, and none of the others is
-compared. Needs the role reader, for each state.
+Show which states have a resource: by WORD, a part of its address; by its whole type; or
+by the whole value of its attribute id, arn, self_link or urn, unless the state marks
+that value as sensitive. The command shows no attributes, and compares no others. Needs
+the role reader, for each state.
 
 It reads each state, except those above 16 MB and encrypted ones, and names the
 states that it did not search.""",
@@ -246,12 +246,17 @@ states that it did not search.""",
             metavar="WORD",
             help="a part of the address, in upper or lower case",
         ),
-        option("--type", type=rules.unicode_text, metavar="TYPE", help="the whole type, as aws_instance"),
+        option(
+            "--type", type=rules.unicode_text, metavar="TYPE", help="the whole type, such as aws_instance"
+        ),
         option("--id", type=rules.unicode_text, metavar="ID", help="the whole ID, ARN, self link or URN"),
         required=True,
     ),
     option(
-        "--prefix", type=_prefix, metavar="PREFIX", help="only in states whose names begin so, as network/"
+        "--prefix",
+        type=_prefix,
+        metavar="PREFIX",
+        help="only in states whose names begin with this, such as network/",
     ),
     arguments.API,
     arguments.LONG,
@@ -331,5 +336,5 @@ def _pages(api: "Api", args: argparse.Namespace) -> "Iterator[v1.FoundPage]":
                 )
                 yield page
     except KeyboardInterrupt as interrupt:
-        interrupt.add_note(f"{done}, and what was found is not shown.")
+        interrupt.add_note(f"{done}. The command does not show what it found.")
         raise

@@ -102,7 +102,7 @@ def _owner(args: argparse.Namespace) -> str:
     "list",
     "list access tokens",
     f"""\
-List the access tokens that are valid, never with a secret.
+List the valid access tokens. The list has no secrets.
 {arguments.needs("list and read")}""",
     """\
   holdfast token list
@@ -186,7 +186,9 @@ def _update(args: argparse.Namespace) -> None:
     session, found = stack.open_team(settings.resolve(args))
     before, after = tokens.update(session, found, args.id, description=args.description, owner=args.owner)
     which = f"the token {after.id} of the team {found.team}"
-    done = f"Nothing is changed: {which} had these values." if before == after else f"Updated {which}."
+    done = (
+        f"Nothing is changed: {which} already had these values." if before == after else f"Updated {which}."
+    )
     with output.after(done):
         document = _document(after, session.clock.now()) if args.json else None
         output.write_either(_changes(before, after, done), document)
@@ -221,7 +223,10 @@ grants stay; the token gets the lifetime that it was created with again.
         type=rules.duration,
         default=DEFAULT_KEPT,
         metavar="DURATION",
-        help=f"how long the old secret stays valid, as 12h, 30m or 0s; default: {rules.shown(DEFAULT_KEPT)}",
+        help=(
+            "how long the old secret stays valid, such as 12h, 30m or 0s; default: "
+            f"{rules.shown(DEFAULT_KEPT)}"
+        ),
     ),
     _expires_option("default: the lifetime that it was created with"),
     arguments.TEAM,
@@ -245,8 +250,8 @@ def _rotate(args: argparse.Namespace) -> None:
     "revoke",
     "revoke an access token permanently",
     f"""\
-Revoke an access token for good: it is refused everywhere within 60 seconds. One
-that is revoked already stays as it is. {arguments.needs("read and write")}""",
+Revoke an access token for good: it is refused everywhere within 60 seconds. A token
+that is already revoked stays as it is. {arguments.needs("read and write")}""",
     """\
   holdfast token revoke k2v9x0q7m3c1d8f5a6b4
   holdfast token revoke k2v9x0q7m3c1d8f5a6b4 --team payments --json

@@ -206,8 +206,8 @@ def _show(args: argparse.Namespace) -> None:
     "update",
     "change a trust record; its sessions stay valid",
     f"""\
-Change what a trust record grants and from where, its description or owner. Who signed
-in by it stays signed in, and has the change within 60 seconds.
+Change what a trust record grants and from where, its description or owner. Callers that
+signed in by it stay signed in, and the change applies to them within 60 seconds.
 
 Who may sign in by it cannot be changed, because a session would outlive the
 condition that it was granted under: create a record, then remove this one.
@@ -249,7 +249,9 @@ def _update(args: argparse.Namespace) -> None:
         networks=networks,
     )
     record = f"the trust record {after.name} of the team {found.team}"
-    done = f"Nothing is changed: {record} had these values" if before == after else f"Updated {record}"
+    done = (
+        f"Nothing is changed: {record} already had these values" if before == after else f"Updated {record}"
+    )
     with output.after(f"{done}."):
         output.write_either(_changes(before, after, done), _document(after) if args.json else None)
 
@@ -294,7 +296,8 @@ def _new(args: argparse.Namespace) -> "Trust":
     claims = dict(args.claim)
     if len(claims) < len(args.claim):
         raise UsageError(
-            "A claim is named twice: one record cannot ask for two values of it; create two records."
+            "A claim is named twice. One record cannot require two values of the same claim: create two "
+            "records."
         )
     try:
         if args.issuer is not None:
@@ -396,7 +399,10 @@ def _changes(before: "Trust", after: "Trust", done: str) -> str:
     if not changed:
         return f"{done}."
     whose = "Its ID tokens and sessions" if isinstance(after, OidcTrust) else "Its sessions"
-    return f"{done}. {whose} stay valid, and have the change within 60 seconds.\n\n{output.listed(changed)}"
+    return (
+        f"{done}. {whose} stay valid, and the change applies to them within 60 "
+        f"seconds.\n\n{output.listed(changed)}"
+    )
 
 
 def _who(record: "Trust") -> str:

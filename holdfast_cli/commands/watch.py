@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 COMMAND = Command(
-    "A function looks at the team every hour, with the setting `watch = true`.",
+    "With the setting `watch = true`, a function checks the team every hour.",
     """\
   holdfast watch status
   holdfast watch enable
@@ -34,8 +34,8 @@ COMMAND = Command(
     "status",
     "show what needs attention now",
     f"""\
-Show old locks, large states and ending tokens, as the function finds them, but
-make no probe. The exit code is 1 where something must be done.
+Show the old locks, large states and expiring tokens that the function would find. The
+command sends no probe. The exit code is 1 if you must do something.
 {arguments.needs("list and read")}""",
     """\
   holdfast watch status
@@ -56,9 +56,9 @@ def _status(args: argparse.Namespace) -> None:
     "enable",
     "let the function probe the API, or renew its token",
     f"""\
-Create a token that may acquire the lock of one reserved name alone, and store it
-where the function alone may read it. It expires after {DEFAULT_LIFETIME.days} days, or when --expires
-says; run the command again before. A token from before is revoked.
+Create a token that may only acquire the lock of one reserved name, and store it where
+only the function may read it. It expires after {DEFAULT_LIFETIME.days} days, or when
+--expires says; run the command again before that. An earlier token is revoked.
 {arguments.needs("list, read and write")}""",
     """\
   holdfast watch enable
@@ -86,8 +86,8 @@ def _enable(args: argparse.Namespace) -> None:
     "disable",
     "revoke the token of the probe",
     f"""\
-Revoke the token of the probe, and remove it from the bucket. The function goes on
-to look at the bucket. {arguments.needs("list, read and write")}""",
+Revoke the token of the probe, and remove it from the bucket. The function still checks
+the bucket. {arguments.needs("list, read and write")}""",
     """\
   holdfast watch disable
   holdfast watch disable --team payments
@@ -125,4 +125,4 @@ def _findings(seen: "Seen", stack: "Stack", now: "datetime") -> Iterator[Finding
     elif not seen.enabled:
         yield note("watch.probe", "No probe is made.", f"Run `holdfast watch enable --team {stack.team}`.")
     elif seen.probe and seen.probe.expires:
-        yield ok("watch.probe", f"The probe's token ends on {output.moment(seen.probe.expires, now)}.")
+        yield ok("watch.probe", f"The probe's token expires on {output.moment(seen.probe.expires, now)}.")

@@ -18,9 +18,9 @@ ROLES_HELP: Final = "".join(["roles:\n", *(f"  {role:<12} {purpose(role)}\n" for
 """The roles, each with what it allows, for the help."""
 
 
-AGO: Final = "30d or 12h ago, or a local time as 2026-11-01, 2026-11-01T14:00 or with Z for UTC"
+AGO: Final = "30d or 12h ago, or a local time such as 2026-11-01, 2026-11-01T14:00 or with Z for UTC"
 """How to write a time in the past, for the help."""
-FROM_NOW: Final = "in 90d or 2h, or a local time as 2099-01-31, 2099-01-31T14:00 or with Z for UTC"
+FROM_NOW: Final = "in 90d or 2h, or a local time such as 2099-01-31, 2099-01-31T14:00 or with Z for UTC"
 """How to write a time in the future, for the help."""
 
 _TEAM: Final = option(
@@ -40,7 +40,7 @@ REGION: Final = option(
     "--region",
     type=rules.region,
     metavar="REGION",
-    help="of AWS; default: AWS_REGION, else the profile's, else the region of the AWS profile",
+    help="the AWS region; default: AWS_REGION, else the profile's, else the region of the AWS profile",
 )
 TEAM: Final = several(_TEAM, PROFILE, REGION)
 """Options that name a team, a profile and a region."""
@@ -78,7 +78,7 @@ PREFIX: Final = option(
     type=rules.beginning,
     default=rules.Beginning(""),
     metavar="PREFIX|PATTERN",
-    help="only states whose names begin so, as network/, or match, as '*/prod'",
+    help="only states whose names begin with this, such as network/, or match this, such as '*/prod'",
 )
 """An optional prefix of states' names, or a pattern."""
 REASON: Final = option(
@@ -86,7 +86,7 @@ REASON: Final = option(
     required=True,
     type=rules.reason,
     metavar="TEXT",
-    help=f"why, in one line of at most {operator.MAX_REASON} characters; others are shown it",
+    help=f"why, in one line of at most {operator.MAX_REASON} characters; other users see it",
 )
 NOTED_REASON: Final = option(
     "--reason",
@@ -100,7 +100,7 @@ NOTED_REASON: Final = option(
 LONG: Final = option(
     "--long",
     action="store_true",
-    help="on a terminal all that a pipe gets: IDs, exact times, nothing folded",
+    help="print on a terminal what a pipe gets: IDs, exact times, and lines that are not shortened",
 )
 """An option for a list that is brief on a terminal."""
 
@@ -142,7 +142,7 @@ def sign_in(default: int) -> Option:
             "--audience",
             type=rules.unicode_text,
             metavar="TEXT",
-            help="with --oidc in GitHub Actions: for whom the ID token is; default: the API's address",
+            help="with --oidc in GitHub Actions: the audience of the ID token; default: the API's address",
         ),
         option(
             "--aws-profile",
@@ -167,7 +167,7 @@ def grants(*, replace: bool = False) -> Option:
         assert isinstance(parser, argparse.ArgumentParser)  # noqa: S101 no group has an epilog
         parser.epilog = f"{ROLES_HELP}\n{parser.epilog}"
 
-    patterns = "to which states: 'a/*' is everything below a, '*' alone is every state; may be repeated"
+    patterns = "the states: 'a/*' is everything below a, '*' is every state; may be repeated"
     return several(
         explain,
         either(
@@ -175,14 +175,14 @@ def grants(*, replace: bool = False) -> Option:
                 "--role",
                 choices=[role.value for role in Role],
                 metavar="ROLE",
-                help="what it may do; with --scope",
+                help="what it allows on the states of --scope",
             ),
             option(
                 "--grant",
                 action="append",
                 type=rules.grant,
                 metavar="ROLE:PATTERN",
-                help="a role and to which states, as writer:'a/*', for several roles; may be repeated",
+                help="a role and its states, such as writer:'a/*'; may be repeated, for several roles",
             ),
             required=not replace,
         ),
@@ -235,8 +235,8 @@ def networks(*, replace: bool = False) -> Option:
         action="append",
         type=_network_or_anywhere if replace else rules.network,
         metavar="CIDR",
-        help="from where it may be used, as 203.0.113.0/24, if the team has the setting `networks`; may be "
-        f"repeated{more}",
+        help="a network from which it is accepted, such as 203.0.113.0/24; needs the team's setting "
+        f"`networks`; may be repeated{more}",
     )
 
 
@@ -276,7 +276,7 @@ def owner(*, default: str | None = "") -> Option:
         default=default,
         type=rules.owner,
         metavar="WHO",
-        help="who uses it, as bob@example.com; all who see its locks and versions are shown this, and "
-        "nothing proves it",
+        help="who uses it, such as bob@example.com; shown with its locks and versions; Holdfast does not "
+        "verify it",
     )
     return several(of_owner, renamed("--for", "--owner"))

@@ -142,7 +142,7 @@ def to_env(address: str, name: StateName, *, read_only: bool) -> str:
     if read_only:
         lines += [
             f"unset {' '.join(map(variable, _LOCKING))}",
-            "# Nothing is locked: for those who only plan. Where the block has a lock_address,",
+            "# These settings lock nothing, for clients that only plan. If the block has a lock_address,",
             "# run `terraform plan -lock=false`.",
         ]
     lines += [
@@ -158,7 +158,7 @@ def _assignments(address: str, name: StateName, *, read_only: bool) -> list[str]
     lines = [f"{argument:<{width}} = {quote_hcl(value)}" for argument, value in arguments.items()]
     if read_only:
         lines += [
-            "# Nothing is locked: for those who only plan. Where TF_HTTP_LOCK_ADDRESS is set,",
+            "# These settings lock nothing, for clients that only plan. If TF_HTTP_LOCK_ADDRESS is set,",
             "# run `terraform plan -lock=false`.",
         ]
     return lines

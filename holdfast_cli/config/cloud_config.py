@@ -119,9 +119,9 @@ def workspace_of(state: StateName) -> tuple[str, str]:
     found = organization_and_workspace(state)
     if found is None:
         raise UsageError(
-            f"`cloud` cannot reach the state {state}: it takes the first segment of a name for the "
-            "organization, and this name has no other. To copy the state to a name with two, replace the "
-            f"block of its configuration by that of `holdfast backend-config GROUP/{state} --cloud`, run "
+            f"`cloud` cannot use the state {state}: the organization is the first segment of a name, and "
+            "this name has only one. To copy the state to a name with two segments, replace the backend "
+            f"block of its configuration with that of `holdfast backend-config GROUP/{state} --cloud`, run "
             "`terraform init`, and answer yes."
         )
     return found

@@ -134,7 +134,7 @@ def _content(file: Path) -> str:
         with file.open("rb") as stream:
             content = stream.read(_LARGEST + 1)
         if len(content) > _LARGEST:
-            raise UsageError(f"{file} has more than {_LARGEST // 1024} KiB: it does not hold profiles.")
+            raise UsageError(f"{file} has more than {_LARGEST // 1024} KiB: it cannot be a file of profiles.")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8, at byte {error.start + 1}: write it as text.") from error
@@ -253,8 +253,8 @@ def _check_key(key: str, where: str, known: Iterable[str]) -> None:
         raise ArgumentTypeError(f"a key of {where} {rules.HOLDS_NONE}.")
     if _SECRET_KEYS.search(key):
         raise ArgumentTypeError(
-            f"{where} has the key {key!r}, and profiles hold no secret: remove it from the file, and rotate "
-            "what it held if it was one."
+            f"{where} has the key {key!r}, and a profile must not have a secret: remove the key from the "
+            "file, and rotate its value if it was a secret."
         )
     raise ArgumentTypeError(
         f"{where} has the unknown key {key!r}{_nearest(key, known)} It may have {', '.join(known)}."

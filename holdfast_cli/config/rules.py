@@ -86,7 +86,7 @@ def _refuse_secret(value: str) -> None:
 def _refuse_double_star(value: str) -> None:
     if "**" in value:
         raise argparse.ArgumentTypeError(
-            f"{value!r} has '**'; everything below a name is 'name/*', every state '*'"
+            f"{value!r} has '**'; write 'name/*' for everything below a name, or '*' for every state"
         )
 
 
@@ -112,7 +112,7 @@ def region(value: str) -> str:
     """Check the form of an AWS region, and return it."""
     _refuse_secret(value)
     _check_form(
-        _REGION, value, "is not a valid AWS region: words and a number with '-' between, as eu-central-1"
+        _REGION, value, "is not a valid AWS region: words and a number, joined by '-', such as eu-central-1"
     )
     return value
 
@@ -326,8 +326,8 @@ def local_time(value: str) -> datetime:
         with suppress(ValueError, OverflowError, OSError):
             return datetime.fromisoformat(value.upper()).astimezone(UTC)
     raise argparse.ArgumentTypeError(
-        f"{value!r} is not a valid time: a duration as 12h, a date as 2026-11-20, or a time as "
-        "2026-11-20T14:00, which is local, or 2026-11-20T14:00Z"
+        f"{value!r} is not a valid time: write a duration such as 12h, a date such as 2026-11-20, or a time "
+        "such as 2026-11-20T14:00, which is local, or 2026-11-20T14:00Z"
     )
 
 

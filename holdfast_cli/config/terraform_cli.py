@@ -37,8 +37,8 @@ def install(environment: Mapping[str, str], arguments: Sequence[str]) -> list[Pa
     helpers = {found: file for file, text in others.items() for found in _HELPER.findall(text)}
     for name in helpers.keys() - {NAME}:
         raise UsageError(
-            f"{helpers[name]} has the credentials helper {name!r}, and Terraform has one for all hosts. "
-            "Remove that block first, or use `holdfast run`. Nothing was changed."
+            f"{helpers[name]} already has the credentials helper {name!r}, and Terraform supports only one "
+            "for all hosts. Remove that block first, or use `holdfast run`. Nothing was changed."
         )
     xdg = Path(environment.get("XDG_CONFIG_HOME") or folder, "opentofu")
     # OpenTofu makes this folder by itself, and reads a `tofurc` in it in any case.

@@ -113,7 +113,7 @@ def _read_teams(folder: Path, wanted: str | None, teams: list[Team]) -> Iterator
             if isinstance(table, dict) and wanted in (None, name)
         ]
     except FileNotFoundError:
-        yield Level.NOTE, "There is no teams.toml in this folder, so only the account itself is looked at."
+        yield Level.NOTE, "There is no teams.toml in this folder, so only the account itself is checked."
         return
     except (OSError, ValueError, AttributeError, RecursionError):
         yield (
@@ -240,7 +240,7 @@ class _At:
         if unreserved < _LEAST_CONCURRENCY:
             yield (
                 Level.PROBLEM,
-                f"{text}; a request takes two at worst, and those above get 503.",
+                f"{text}; a request needs up to two of them, and requests above the limit get 503.",
                 f"Ask for {_DEFAULT_CONCURRENCY}: `aws service-quotas request-service-quota-increase "
                 f"--service-code lambda --quota-code {_CONCURRENCY_QUOTA} --desired-value "
                 f"{_DEFAULT_CONCURRENCY} --region {self.region}`.",
@@ -256,8 +256,11 @@ class _At:
                 yield (
                     Level.NOTE,
                     f"{team} asks for {max(large)} MB. A new account may allow {_NEW_ACCOUNTS_MEMORY}, and "
-                    "no call tells the limit.",
-                    "If the deployment fails with this limit, have AWS Support raise it, or lower `memory`.",
+                    "no AWS call returns the limit.",
+                    (
+                        "If the deployment fails because of this limit, ask AWS Support to raise it, or "
+                        "lower `memory`."
+                    ),
                 )
             else:
                 yield Level.OK, f"{team} asks for at most {_NEW_ACCOUNTS_MEMORY} MB for each function."
@@ -267,7 +270,7 @@ class _At:
         quota = _numbers(self.client("apigateway").get_account().get("throttleSettings"))
         rate, burst = quota.get("rateLimit"), quota.get("burstLimit")
         if rate is None or burst is None:
-            yield Level.NOTE, "Not checked: API Gateway does not tell the quota of the account."
+            yield Level.NOTE, "Not checked: API Gateway does not return the quota of the account."
             return
         has = (
             f"All APIs of the account in {self.region} share {rate:g} requests a second and {burst:g} at once"
@@ -279,7 +282,7 @@ class _At:
                     Level.PROBLEM,
                     f"{has}. {team} asks for more.",
                     f"Write throttling = {{ rate = {min(limits.get('rate', rate), rate):g}, burst = "
-                    f"{min(limits.get('burst', burst), burst):g} }} or less, or have the quota raised.",
+                    f"{min(limits.get('burst', burst), burst):g} }} or less, or request a higher quota.",
                 )
             else:
                 yield Level.OK, f"{has}. {team} does not ask for more."
@@ -330,8 +333,8 @@ class _At:
                 yield (
                     Level.PROBLEM,
                     f"There is a bucket {name}, and S3 does not let these credentials see it.",
-                    "Use credentials with s3:ListBucket on it. If they have that, it is somebody else's: "
-                    "choose another name for the team.",
+                    "Use credentials with s3:ListBucket on it. If they have it, the bucket belongs to "
+                    "another account: choose another name for the team.",
                 )
             else:
                 raise
@@ -391,7 +394,7 @@ def _deployed_first(cloudformation: Any, team: str, key: str) -> Iterator[Outcom
         yield (
             Level.PROBLEM,
             f"The functions of {stack} may not use the key {key} yet: writes would fail during a deployment.",
-            f'First deploy the key that the team has with previous_keys = ["{key}"].',
+            f'First deploy the team\'s current key with previous_keys = ["{key}"].',
         )
 
 
@@ -409,7 +412,7 @@ def _administrator(iam: Any, arn: str) -> Iterator[Outcome]:
     else:
         yield (
             Level.PROBLEM,
-            f"key_administrators: there is no {kind} {arn}, so nobody administers the key as this {kind}.",
+            f"key_administrators: there is no {kind} {arn}, so this {kind} cannot administer the key.",
             f"Write {there}." if there else f"Create the {kind}, or write the ARN of another.",
         )
 
@@ -433,8 +436,8 @@ def _topic(sns: Any, setting: str, topic: str) -> Iterator[Outcome]:
     if refuses:
         yield (
             Level.NOTE,
-            f"{setting}: the policy of {topic} refuses something, in {', '.join(refuses)}.",
-            "Check that it lets the team's audit function and CloudWatch publish.",
+            f"{setting}: the policy of {topic} has Deny statements: {', '.join(refuses)}.",
+            "Check that they do not stop the team's audit function or CloudWatch from publishing.",
         )
     else:
         yield Level.OK, f"{setting}: the topic {topic} exists."

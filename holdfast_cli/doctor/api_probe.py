@@ -88,8 +88,8 @@ def check(stack: Stack, credentials: Credentials | None, bucket: Bucket) -> Iter
     if bucket.keeps_everything:
         yield note(
             "api.write",
-            "Lock, write and release were not tried: the bucket puts every object under retention, so what "
-            "they leave could not be removed.",
+            "Lock, write and release were not tried: the bucket puts every object under retention, so the "
+            "objects of this check could not be removed.",
         )
         return
 
@@ -122,8 +122,8 @@ class _Probe:
         )
         """The advice for credentials that may not lock and write the probe's state."""
         self._look = (
-            f"Look in the log group {function_log_group(stack.team, 'backend')}, and at what is between this "
-            f"machine and {self._address}."
+            f"Look in the log group {function_log_group(stack.team, 'backend')}, and check the proxies "
+            f"between this machine and {self._address}."
         )
 
     # --- without credentials -------------------------------------------------------------------------
@@ -184,19 +184,19 @@ class _Probe:
                 self.make_token,
             )
             return False
-        yield self._judge("api.absent", read, 204, "A state that is not there reads as 204.")
+        yield self._judge("api.absent", read, 204, "A read of a state that does not exist returns 204.")
         yield self._cloud()
         yield self._expect(
             "api.unknown_path",
             400,
-            "A wrong path gets 400, which Terraform does not take for an empty state.",
+            "A wrong path gets 400, which Terraform does not mistake for an empty state.",
             "GET",
             f"/stats/{self._state}",
         )
         # Older functions do not know the reserved names: they would keep the probe's versions for good.
         reserved = self._send("GET", f"/states/{names.RESERVED}/not-a-probe")
         if reserved.status == 400:
-            yield ok("api.reserved_name", "The deployed code keeps the doctor's names apart.")
+            yield ok("api.reserved_name", "The deployed code reserves the names holdfast-doctor/*.")
             return True
         yield problem(
             "api.reserved_name",
@@ -227,7 +227,7 @@ class _Probe:
             )
             return
         if without_lock.status == 200:
-            yield note("api.lock_required", "The team takes writes without a lock (require_lock = false).")
+            yield note("api.lock_required", "The team accepts writes without a lock (require_lock = false).")
         else:
             yield self._judge("api.lock_required", without_lock, 428, "A write without a lock gets 428.")
         acquired = self._send("PUT", self._locks, holder)
@@ -255,7 +255,7 @@ class _Probe:
             yield note(
                 "api.content_md5",
                 "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
-                "so it cannot tell a body that was damaged on its way.",
+                "so the API cannot detect a body that was damaged on its way.",
                 f"Let every proxy in front of {self._address} pass Content-MD5.",
             )
         else:
@@ -282,7 +282,7 @@ class _Probe:
         compressed = self._send("GET", self._states, headers={"Accept-Encoding": "gzip"})
         for check, read, how in (("api.read", plain, "plain"), ("api.read_gzip", compressed, "compressed")):
             if read.status == 200 and read.body != self._document(4):
-                yield problem(check, f"The state came back altered, as it was read {how}.", self._look)
+                yield problem(check, f"The state was read {how}, and it came back altered.", self._look)
             else:
                 yield self._judge(check, read, 200, f"The state comes back byte for byte, read {how}.")
         cache, kind = (plain.headers.get(name, "") for name in ("cache-control", "content-type"))
@@ -297,9 +297,9 @@ class _Probe:
             )
         outputs = self._send("GET", f"/outputs/{self._state}")
         if outputs.status == 200 and (outputs.json().get("outputs") != {} or "resources" in outputs.json()):
-            yield problem("api.outputs", "/outputs/ did not return the outputs alone.", self._look)
+            yield problem("api.outputs", "/outputs/ returned more than the outputs.", self._look)
         else:
-            yield self._judge("api.outputs", outputs, 200, "/outputs/ returns the outputs alone.")
+            yield self._judge("api.outputs", outputs, 200, "/outputs/ returns only the outputs.")
 
     def _releases(self, holder: bytes, other: bytes) -> Iterator[Finding]:
         # Without its body this DELETE would be a force-unlock.
@@ -313,8 +313,8 @@ class _Probe:
                 "api.delete_body",
                 f"A release of another lock by DELETE got {_said(not_ours)}, and the lock is "
                 f"{'still held' if still_held else 'gone'}: the body of a DELETE does not arrive.",
-                "Take the unlock_address and the unlock_method from `holdfast backend-config`: they release "
-                "by POST.",
+                "Use the unlock_address and the unlock_method that `holdfast backend-config` prints: they "
+                "release by POST.",
             )
         yield self._expect(
             "api.release", 200, "The lock is released by POST /unlocks.", "POST", self._unlocks, holder
@@ -327,7 +327,7 @@ class _Probe:
         )
         if arrives:
             released = self._send("DELETE", self._locks, other)
-            yield self._judge("api.release_delete", released, 200, "DELETE /locks releases a lock, too.")
+            yield self._judge("api.release_delete", released, 200, "DELETE /locks also releases a lock.")
         # Last, because a request that is lost takes long to time out and may leave the lock held.
         verbs = (("LOCK", self._locks), ("UNLOCK", self._unlocks))
         passed = [verb for verb, path in verbs if self._passes(verb, path, other)]

@@ -12,7 +12,7 @@ from holdfast_cli.errors import CommandError
 
 _NO_SUCH_CALL: Final = frozenset({"InvalidAction", "UnknownOperation", "UnknownOperationException"})
 """The error codes by which an AWS emulator refuses a call that it does not have. Status 501 does the same."""
-RUN_AGAIN: Final = "Mend the cause and run the command again."
+RUN_AGAIN: Final = "Fix the cause, and run the command again."
 """Advice for a check that failed."""
 
 
@@ -28,7 +28,9 @@ def attempt(check: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Findi
         if is_denied(error):
             yield note(check, _not_checked(explain(error)))
         elif _is_no_call(error):
-            yield note(check, f"Not checked: this AWS does not have the call {error.operation_name}.")
+            yield note(
+                check, f"Not checked: this AWS endpoint does not support the call {error.operation_name}."
+            )
         else:
             yield problem(check, _not_checked(explain(error)), RUN_AGAIN)
     except BotoCoreError as error:

@@ -54,16 +54,16 @@ def _remove(client: "S3Client", bucket: str, owner: str, prefix: str, check: str
         left = {f"{prefix}*"}
         reason = _line(error)
     if not left:
-        return ok(check, f"Everything that was written to {prefix}* is removed, all versions.")
+        return ok(check, f"Every version that this command wrote to {prefix}* is removed.")
     return note(
         check,
         _left(left, reason),
-        "Nothing has to be done: a lifecycle rule of the bucket removes it within four days.",
+        "You do not have to do anything: a lifecycle rule of the bucket removes it within four days.",
     )
 
 
 def _left(keys: Iterable[str], reason: str) -> str:
-    return f"Not everything was removed of {', '.join(sorted(keys))}: {reason}."
+    return f"Some versions of {', '.join(sorted(keys))} were not removed: {reason}."
 
 
 def _line(error: Exception) -> str:

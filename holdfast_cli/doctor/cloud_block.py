@@ -84,7 +84,7 @@ def _initialized(block: Block, noted: Block | None) -> Finding:
         migrate = "" if block.type == "cloud" else " -migrate-state"
         return problem(
             "backend.init",
-            f"`init` noted the backend {noted.type!r} in {noted.file}.",
+            f"{noted.file} has the backend {noted.type!r} of an earlier `init`.",
             f"Run `terraform init{migrate}`, which copies the state.",
         )
     arguments = ("hostname", "organization", "workspaces.name", "workspaces.prefix")
@@ -93,10 +93,10 @@ def _initialized(block: Block, noted: Block | None) -> Finding:
     if changed:
         return problem(
             "backend.init",
-            f"`init` noted another {', '.join(changed)} in {noted.file} than the block has.",
+            f"The block and {noted.file}, which `init` wrote, differ in {', '.join(changed)}.",
             "Run `terraform init`.",
         )
-    return ok("backend.init", "The block is what `terraform init` noted.")
+    return ok("backend.init", "The block is as `terraform init` stored it.")
 
 
 def _used(folder: Path, environment: Mapping[str, str], block: Block, noted: Block | None) -> _Configuration:
@@ -161,7 +161,7 @@ def _hostname(used: _Configuration, base: str | None) -> Finding:
     do = f'Write hostname = "{right}".'
     if used.hostname is None:
         return problem(
-            "backend.hostname", "There is no hostname: Terraform uses another service than Holdfast.", do
+            "backend.hostname", "The block has no hostname, so Terraform does not use Holdfast.", do
         )
     said = f"hostname in {used.hostname.source} is {used.hostname.text}"
     if base is not None and used.hostname.text.lower() not in (right, urlsplit(base).netloc):

@@ -34,7 +34,7 @@ _AT_THE_STATE: Final = {
 _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
     "-lock=false": "nothing is locked, and a team that requires locks refuses the write with 428",
-    "-backend=false": "`init` leaves the backend alone",
+    "-backend=false": "`init` does not configure the backend",
     "-backend-config": "it changes the backend at every `init`",
     "-state": "the state is read from a file",
 }
@@ -120,7 +120,7 @@ def _flags(environment: Mapping[str, str]) -> Iterator[Finding]:
                     if (name, flag) == ("TF_CLI_ARGS_plan", "-lock=false"):
                         continue  # correct for a role that may not lock
                     tell = note if flag == "-backend-config" else problem
-                    do = f"Unset {name}, or take {flag} out of it."
+                    do = f"Unset {name}, or remove {flag} from it."
                     yield tell("environment", f"{name} has {flag}: {effect}.", do)
 
 
@@ -181,7 +181,7 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
     if noted.type != "http":
         yield problem(
             "backend.init",
-            f"`init` noted the backend {noted.type!r} in {noted.file}.",
+            f"{noted.file} has the backend {noted.type!r} of an earlier `init`.",
             "Run `terraform init -migrate-state`, which copies the state.",
         )
         return
@@ -190,12 +190,12 @@ def _differing(block: Block | None, noted: Block | None) -> Iterator[Finding]:
     if changed:
         yield problem(
             "backend.init",
-            f"`init` noted another {', '.join(changed)} in {noted.file} than the block has: Terraform uses "
-            "what is noted, or stops if the block was edited since.",
+            f"The block and {noted.file}, which `init` wrote, differ in {', '.join(changed)}. Terraform uses "
+            "the stored values, or stops if the block was edited since.",
             "Run `terraform init -reconfigure`, with the same -backend-config, if the folder has one.",
         )
     else:
-        yield ok("backend.init", "The block is what `terraform init` noted.")
+        yield ok("backend.init", "The block is as `terraform init` stored it.")
 
 
 def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -205,7 +205,8 @@ def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> I
         if (environment.get(variable) or value.text) != value.text:
             yield problem(
                 "environment",
-                f"{variable} contradicts {argument} in {value.source}, which wins: it does nothing here.",
+                f"{variable} contradicts {argument} in {value.source}, which has precedence, so the "
+                "variable has no effect here.",
                 f"Unset {variable}, or leave {argument} out of the block.",
             )
 
@@ -216,8 +217,8 @@ def _only_in_the_environment(values: Mapping[str, Value]) -> Iterator[Finding]:
     if address is not None and address.source == backend_config.variable("address"):
         yield note(
             "environment",
-            "Only TF_HTTP_ADDRESS says which state this is, and Terraform does not note it: with another "
-            "value the next command works on another state, without a word.",
+            "Only TF_HTTP_ADDRESS names the state, and Terraform does not store this variable. With another "
+            "value, the next command uses another state without a warning.",
             "Prefer files for -backend-config: `holdfast backend-config --tfbackend` writes them.",
         )
 
@@ -247,11 +248,11 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
     if route == "outputs" and argument == "address":
         return problem(
             check_name,
-            f"{said}, which has the outputs only: a plan would want to create every resource anew.",
+            f"{said}, which returns only the outputs, so a plan would create every resource again.",
             f"{do} The address of the outputs is for the data source terraform_remote_state.",
         )
     if route not in routes:
-        return problem(check_name, f"{said}, and it has to lead to /{routes[0]}/.", do)
+        return problem(check_name, f"{said}, but it must lead to /{routes[0]}/.", do)
     if unquote(name) != state.value:
         return problem(check_name, f"{said}, which is not the state {state} but {unquote(name)}.", do)
     return ok(check_name, f"{said}.")
@@ -313,8 +314,8 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
     if routes.get("unlock_address") == "locks":
         yield note(
             "backend.unlock_address",
-            "unlock_address leads to /locks/, which stays valid; but no document of AWS promises that API "
-            "Gateway passes the body of a DELETE.",
+            "unlock_address leads to /locks/, which stays valid; but the documentation of AWS does not "
+            "promise that API Gateway passes the body of a DELETE.",
             "Prefer the block that `holdfast backend-config` prints: POST to /unlocks/.",
         )
 
@@ -339,8 +340,8 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
     if trusting:
         yield problem(
             "backend.encryption",
-            f"skip_cert_verification is true in {', '.join(trusting)}: another server can take the API's "
-            "place, and gets the credentials.",
+            f"skip_cert_verification is true in {', '.join(trusting)}: another server could pretend to be "
+            "the API, and receive the credentials.",
             "Leave it out, and run `terraform init -reconfigure` if `init` was run with it.",
         )
 

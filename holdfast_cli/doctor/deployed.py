@@ -73,13 +73,13 @@ def staging_bucket(s3: "S3Client", template: DeployedTemplate) -> Iterator[Findi
     if wanted is None:
         yield note(
             "staging_bucket",
-            "The stack was deployed before it had a bucket for the uploads of `cloud` and `remote`.",
+            "The stack was deployed by a release that had no bucket for the uploads of `cloud` and `remote`.",
             "Deploy it again with `npx cdk deploy`.",
         )
         return
     where = {"Bucket": template.resolve({"Ref": _STAGING}), "ExpectedBucketOwner": template.account}
     s3.head_bucket(**where)
-    yield ok("staging_bucket", f"The staging bucket {where['Bucket']} is there.")
+    yield ok("staging_bucket", f"The staging bucket {where['Bucket']} exists.")
     yield from _compare_bucket(
         *("staging_bucket", "the staging bucket", s3, where, template),
         *_of_every_bucket(s3, where, wanted),
@@ -106,7 +106,7 @@ def _compare_bucket(
 
     def setting_differences(subject: str, wanted: object, read: Callable[[], object]) -> Iterator[str]:
         if (found := _unless_there_is_none(read)) != wanted:
-            yield f"{subject} is {found}, in the template {wanted}."
+            yield f"{subject} is {found}, but {wanted} in the template."
 
     def policy() -> Iterator[str]:
         resources = template.resources("AWS::S3::BucketPolicy")
@@ -228,7 +228,7 @@ def _role_differences(iam: Any, name: str, wanted: Mapping[str, Any]) -> Iterato
         yield f"the trust policy differs: {clause}"
     boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
     if boundary != (right := wanted.get("PermissionsBoundary")):
-        yield f"the permissions boundary is {boundary or 'missing'}, in the template {right or 'none'}"
+        yield f"the permissions boundary is {boundary or 'missing'}, but {right or 'none'} in the template"
     policies = {one["PolicyName"]: one["PolicyDocument"] for one in wanted.get("Policies", [])}
     deployed = {
         policy

@@ -16,8 +16,9 @@ _NEEDED: Final = frozenset({"kms:Decrypt", "kms:GenerateDataKey"})
 _UNIQUE_ID: Final = re.compile(r"\bA(?:RO|ID)A[A-Z0-9]{8,}\b")
 """The ID of a role or user, which KMS shows in place of an ARN once that role or user is deleted."""
 _STALE: Final = (
-    f"A new role or user of the same name has another ID. {REVERT} If CloudFormation may not put the policy, "
-    "an administrator of the key writes it with `aws kms put-key-policy`: docs/operate/keys.md."
+    f"A new role or user of the same name has another ID. {REVERT} If CloudFormation may not change the "
+    "policy, an administrator of the key changes it with `aws kms put-key-policy`, as docs/operate/keys.md "
+    "says."
 )
 
 
@@ -69,8 +70,11 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
         root = f"arn:{key.split(':')[1]}:iam::{account}:root"
         yield (
             Level.PROBLEM,
-            f"The policy of the key {key} does not let IAM of {account} allow {', '.join(sorted(missing))}.",
-            f"Allow both to {root} in the key's policy: docs/operate/keys.md has the statement.",
+            (
+                f"The policy of the key {key} does not let IAM policies of the account {account} allow "
+                f"{', '.join(sorted(missing))}."
+            ),
+            f"In the key's policy, allow both actions to {root}: docs/operate/keys.md has the statement.",
         )
     else:
         yield Level.OK, f"The functions can use the key {key}."

@@ -108,7 +108,7 @@ def _keys(objects: Sequence[_Object], denied: Sequence[str], keys: Collection[st
     for key in sorted(strange):
         yield problem(
             "keys.objects",
-            f"The functions may not use the key {key} of {some(under[key], _SHOWN)}.",
+            f"The functions may not use the key {key}, which encrypts {some(under[key], _SHOWN)}.",
             f'Add "{key}" to previous_keys, and deploy.',
         )
     if denied:
@@ -152,13 +152,13 @@ def _copies(objects: Sequence[_Object]) -> Iterator[Finding]:
             yield problem(
                 "replica.copies",
                 f"{what} {some(names, _SHOWN)} to the replica.",
-                "Look at the replication role, and at the replica's key and bucket policy. Then copy them "
-                "with S3 Batch Replication: docs/operate/recovery.md.",
+                "Check the replication role, and the replica's key and bucket policy. Then copy them with S3 "
+                "Batch Replication: docs/operate/recovery.md.",
             )
     if before:
         yield note(
             "replica.copies",
-            f"S3 has not copied {some(before, _SHOWN)}: written before the replica was there.",
+            f"S3 has not copied these objects, which are older than the replica: {some(before, _SHOWN)}.",
             "Copy them with S3 Batch Replication: docs/operate/recovery.md.",
         )
     if not failed and not late:

@@ -84,15 +84,25 @@ class _Probe:
     def run(self) -> Iterator[Finding]:
         trials: tuple[tuple[str, Callable[[str], Iterable[str]], str, str], ...] = (
             ("clock", self._clock, "The clocks of S3 and of this machine agree.", clock.DO),
-            ("versioning", self._versioning, "Every write gets a version ID of its own.", _VERSIONING),
+            ("versioning", self._versioning, "Every write gets its own version ID.", _VERSIONING),
             ("create", self._create, "If-None-Match creates an object once.", _NOT_S3),
-            ("create_at_once", self._create_at_once, "Of several creators at once one wins.", _NOT_S3),
+            (
+                "create_at_once",
+                self._create_at_once,
+                "Of several concurrent creators, exactly one succeeds.",
+                _NOT_S3,
+            ),
             ("create_again", self._create_again, "If-None-Match creates an object over a marker.", _NOT_S3),
             ("replace", self._replace, "If-Match replaces the version that it names and no other.", _NOT_S3),
-            ("replace_at_once", self._replace_at_once, "Of several writers at once one wins.", _NOT_S3),
+            (
+                "replace_at_once",
+                self._replace_at_once,
+                "Of several concurrent writers, exactly one succeeds.",
+                _NOT_S3,
+            ),
             ("delete", self._delete, "If-Match deletes the version that it names and no other.", _NOT_S3),
-            ("remove_version", self._remove_version, "Removing a version leaves every other one.", _NOT_S3),
-            ("read", self._read, "A read returns what was written last.", _NOT_S3),
+            ("remove_version", self._remove_version, "Removing a version keeps all other versions.", _NOT_S3),
+            ("read", self._read, "A read returns the last write.", _NOT_S3),
             ("metadata", self._metadata, "User metadata comes back as it was written.", _NOT_S3),
         )
         for name, trial, good, do in trials:
@@ -148,13 +158,16 @@ class _Probe:
         second = self._put(key, b"2", IfMatch=first.etag)
         yield from _unless(200, second, "replacing an object under its ETag")
         yield from _unless(
-            412, self._put(key, b"3", IfMatch=first.etag), "replacing an object under the ETag before"
+            412, self._put(key, b"3", IfMatch=first.etag), "replacing an object under its earlier ETag"
         )
         yield from self._unless_holds(key, b"2", "a replacement that S3 refused")
         missing = f"{key}_missing"
         reply = self._put(missing, b"1", IfMatch=second.etag)
         if reply.status not in (404, 412):
-            yield f"S3 responded with {reply.status} to replacing an object that is not there, not with 404."
+            yield (
+                f"S3 responded to the replacement of an object that does not exist with {reply.status}, not "
+                "with 404."
+            )
 
     def _replace_at_once(self, key: str) -> Iterator[str]:
         etag = self._make(key, b"first").etag  # another body than the writers': equal bodies have equal ETags
@@ -166,8 +179,9 @@ class _Probe:
         reply = self._delete_object(key, IfMatch=first.etag)
         if self._get(key).status != 200:
             yield (
-                f"S3 deleted an object whose ETag is not the one in If-Match, and responded with "
-                f"{reply.status}: it ignores If-Match on DELETE, so a late release removes another's lock."
+                "S3 deleted an object whose ETag is not the one in If-Match, and responded with "
+                f"{reply.status}: it ignores If-Match on DELETE, so a late release removes another client's "
+                "lock."
             )
         yield from _unless(412, reply, "deleting an object under another ETag")
         yield from _unless(
@@ -184,7 +198,7 @@ class _Probe:
         yield from _unless(204, self._delete_object(key, VersionId=second.version_id), "removing a version")
         yield from self._unless_holds(key, b"1", "its newest version was removed")
         if self._get(key, VersionId=second.version_id).status != 404:
-            yield "S3 responded with success to removing a version, which is still there."
+            yield "S3 confirmed that it removed a version, but the version still exists."
 
     def _read(self, key: str) -> Iterator[str]:
         etag = self._make(key).etag
@@ -208,7 +222,7 @@ class _Probe:
             replies = list(threads.map(write, range(_AT_ONCE)))
         winners = [number for number, reply in enumerate(replies) if reply.status == 200]
         if len(winners) != 1:
-            yield f"{len(winners)} of {_AT_ONCE} writers at once {what}; exactly one may."
+            yield f"{len(winners)} of {_AT_ONCE} concurrent writers {what}; exactly one may."
         # 409: another write is in progress.
         if others := {reply.status for reply in replies} - {200, 409, 412}:
             yield f"S3 responded with {min(others)} to a writer that lost, not with 412."

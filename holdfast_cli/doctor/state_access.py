@@ -95,7 +95,7 @@ def check(
         case 403 if read.text("error"):
             yield problem(
                 "api.credentials",
-                f"The API knows the credentials and does not let them read {state}: {message}",
+                f"The API accepts the credentials, but they may not read {state}: {message}",
                 "Use credentials with a role and a scope that cover it.",
             )
             return
@@ -170,7 +170,7 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case 403 if locks:
             return problem(
                 "api.role",
-                f"The credentials may read {state} and not lock it: {response.text('message')}",
+                f"The credentials may read {state}, but not lock it: {response.text('message')}",
                 "Use others to apply. To plan, use -lock=false or, with the http backend, "
                 "`holdfast backend-config --read-only`.",
             )
@@ -211,5 +211,5 @@ def discovery(base: str) -> Finding:
     return problem(
         "api.discovery",
         f"`cloud` and `remote` do not find the API: {_DOCUMENT} {found}.",
-        "Deploy the stack again, and look at what is between this machine and the API.",
+        "Deploy the stack again, and check the proxies between this machine and the API.",
     )

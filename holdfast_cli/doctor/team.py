@@ -92,10 +92,13 @@ def bucket_is_there(client: "S3Client", found: stack.Stack) -> Iterator[Outcome]
     except ClientError as error:
         if not is_denied(error):
             raise
-        do = "Use an identity that may list the bucket; if S3 refuses that too, it is somebody else's bucket."
+        do = (
+            "Use an identity that may list the bucket; if S3 refuses that too, the bucket belongs to another "
+            "account."
+        )
         yield Level.PROBLEM, records.refused(found), do
     else:
-        yield Level.OK, f"The bucket {found.bucket} is there, in the account {found.account}."
+        yield Level.OK, f"The bucket {found.bucket} exists in the account {found.account}."
 
 
 def _deployed(session: boto3.Session, s3: "S3Client", found: stack.Stack) -> Iterator[Finding]:
@@ -174,8 +177,8 @@ def _probes(
     if keeps_everything:
         yield note(
             "s3",
-            "S3's conditions were not tried: the bucket puts every object under retention, so what the trial "
-            "leaves could not be removed.",
+            "S3's conditions were not tried: the bucket puts every object under retention, so the objects of "
+            "this check could not be removed.",
         )
     else:
         yield from attempt("s3", lambda: _conditions(session, found))
@@ -194,7 +197,7 @@ def _conditions(session: boto3.Session, found: stack.Stack) -> Iterator[Finding]
         yield note(
             "s3",
             "S3's conditions were not tried: the stack was deployed before its bucket had the lifecycle rule "
-            "that removes what a killed trial leaves.",
+            "that removes the objects of an interrupted check.",
             f"Deploy it again with `npx cdk deploy {name}`, and then run this command.",
         )
 

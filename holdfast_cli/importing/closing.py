@@ -54,8 +54,8 @@ def reopen(run: Run) -> list[Outcome]:
     closing = run.journal.closing
     if not closing and not run.journal.refused:
         raise CommandError(
-            "This plan's journal has closed nothing, so nothing was opened. If the journal was lost, "
-            "release the locks in the source with its own force-unlock."
+            "According to its journal, this plan has closed no state, so this command opened none. If the "
+            "journal was lost, release the locks in the source with its own force-unlock."
         )
     return _allowed(run, run.journal.refused) + many.for_each(list(closing), partial(_opened, run), "opened")
 
@@ -125,7 +125,7 @@ def _changed(run: Run, state: str, name: StateName) -> str:
                 return (
                     f"{state} was written after its import: the source has serial "
                     f"{compared.old.revision.serial}, and serial {serial} was imported. 'holdfast import "
-                    "run' takes it; then close it."
+                    "run' imports it again; then close it."
                 )
     except CommandError as error:
         return str(error)

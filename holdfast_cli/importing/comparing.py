@@ -100,7 +100,7 @@ def read_old(source: Source, state: str) -> Content:
     except InvalidState as error:
         why = error.message[:1].lower() + error.message[1:]
         raise NotAStateError(
-            f"{state} is not a whole state of Terraform 0.12 or later: {why} Repair it in the source, or "
+            f"{state} is not a complete state of Terraform 0.12 or later: {why} Repair it in the source, or "
             f"{_REMOVE}.",
             why,
         ) from None

@@ -83,7 +83,7 @@ def _still_left(run: Run) -> list[Outcome]:
             state,
             run.journal.of(state).name,
             "left locked",
-            f"{state} is not in the plan any more, and a lock of the import may be left.",
+            f"{state} is no longer in the plan, and a lock of the import may still be held.",
             is_problem=True,
         )
         for state in run.journal.left
@@ -163,7 +163,9 @@ def _copied_under_lock(
             word = "imported" if isinstance(compared.verdict, Absent) else "replaced"
     text = ""
     if tags and not run.place.tag(name, tags):
-        text = f"{state}: its tags are left out, because {name} has one segment and so is no workspace."
+        text = (
+            f"{state}: its tags are left out, because {name} has only one segment, so it is not a workspace."
+        )
     run.journal.note(_imported(state, name, version, old))
     return Outcome(state, name.value, word, text)
 
@@ -174,8 +176,8 @@ def _written(run: Run, name: StateName, old: Content, lock: OldLock, workspace: 
     version, sha256 = run.place.read(name)
     if sha256 != old.sha256:
         raise CommandError(
-            f"What was read back from {name} is not what was written. Do not use it: look at 'holdfast "
-            f"state history {name}'."
+            f"The state that was read back from {name} is not the imported state. Do not use it: look "
+            f"at 'holdfast state history {name}'."
         )
     return version
 

@@ -76,7 +76,8 @@ class Hcp(PlainSource):
         url = version["attributes"]["hosted-state-download-url"].text()
         if not url:
             raise CommandError(
-                f"{state}: {self.address} does not tell where its content is; check the rights."
+                f"{state}: {self.address} does not return the address of its content; check the "
+                "permissions of the token."
             )
         # Addresses on other hosts, and those of redirects, have a signature of their own.
         is_foreign = not _is_below(url, self._api)
@@ -112,7 +113,7 @@ class Hcp(PlainSource):
         attributes = found["attributes"]
         is_told = "locked-reason" in attributes.members()
         if not is_told and attributes["locked"].value and not _is_of_holdfast(lock.handle):
-            raise CommandError(f"{state}: {self.address} does not tell whose lock it is; unlock it there.")
+            raise CommandError(f"{state}: {self.address} does not say who holds its lock; unlock it there.")
         if not is_told or lock.info.id in attributes["locked-reason"].text():
             self._json("POST", f"{path}/actions/unlock", state, (HTTPStatus.OK, HTTPStatus.CONFLICT))
 

@@ -79,8 +79,8 @@ class HttpBackend(PlainSource):
         is_unclear = found is None and response.status == HTTPStatus.LOCKED
         if is_unclear or (response.status in _OF_OTHERS and found and found.id == lock.info.id):
             raise CommandError(
-                f"{state}: {urlsplit(address).netloc} does not say that the lock {lock.info.id} is released; "
-                "look there, and release it if it is held."
+                f"{state}: {urlsplit(address).netloc} did not confirm that the lock {lock.info.id} is "
+                "released. Check there, and release it if it is still held."
             )
 
     def stopped_by_lock(self) -> tuple[str, str]:
@@ -105,8 +105,8 @@ class HttpBackend(PlainSource):
             filled = filled.replace("{base}", base).replace("{name}", name)
         if "{" in filled:
             raise UsageError(
-                f"{option} does not fit {state}: it may contain {{address}}, and {{base}} and {{name}} if "
-                f"'{_STATES}' is in the address."
+                f"{option} cannot be used for {state}. It may contain {{address}}. It may also contain "
+                f"{{base}} and {{name}}, if '{_STATES}' is in the address."
             )
         return filled
 
@@ -132,5 +132,5 @@ def open_http(settings: Settings, environment: Mapping[str, str] = os.environ) -
         raise UsageError(f"{missing} is not set, but {other} is; set both, or neither.")
     headers = {"Authorization": basic(username, password)} if username else {}
     return HttpBackend(
-        settings, Remote(headers, f"{_VARIABLES} are set, and allow to read and lock the state")
+        settings, Remote(headers, f"{_VARIABLES} are set, and their user may read and lock the state")
     )

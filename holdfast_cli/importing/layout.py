@@ -117,5 +117,8 @@ def left_out(key: str) -> str:
     if key.endswith(".backup"):
         return "a backup that Terraform made."
     if f"/{key}".endswith("/errored.tfstate"):
-        return "a state that Terraform could not write: push it first, if its resources are missed."
+        return (
+            "a state that Terraform could not write: push it first, if its resources are missing in the "
+            "state."
+        )
     return ""

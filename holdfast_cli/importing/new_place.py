@@ -141,8 +141,8 @@ class NewPlace:
             if written.status in _CONFLICTS and written.text("Operation") != FREEZE:
                 # The API's words are for Terraform, which keeps a file.
                 raise CommandError(
-                    f"{name}: the import's lock was removed or the state changed meanwhile, so nothing "
-                    "counts as written. Run it again."
+                    f"{name}: the import's lock was removed or the state changed meanwhile, so the write "
+                    "does not count. Run the command again."
                 )
             self._checked(written)
             return

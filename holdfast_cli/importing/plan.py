@@ -79,7 +79,7 @@ def write(plan: Plan) -> str:
         if state.tags:
             lines += [f"tags = {_value(state.tags)}"]
     if plan.left_out:
-        lines += ["", "# Left out: objects that are no states of their own."]
+        lines += ["", "# Left out: objects that are not states."]
         lines += [f"# {plain(f'{each.id}: {each.why}')}" for each in plan.left_out]
     return "\n".join(lines) + "\n"
 
@@ -117,7 +117,7 @@ def _parse(document: Mapping[str, Any]) -> Plan:
     if not document:
         raise ValueError("it is empty: 'holdfast import plan' prints one, if it does not fail")
     if document.get("version") != _VERSION:
-        raise ValueError(f"'version' must be {_VERSION}; another version of 'holdfast' has written this plan")
+        raise ValueError(f"'version' must be {_VERSION}; another version of 'holdfast' wrote this plan")
     addresses, options = document.get("source"), document.get("options", {})
     if not _is_list_of_text(addresses) or not addresses:
         raise ValueError("'source' must be a list of addresses")
@@ -130,10 +130,11 @@ def _parse(document: Mapping[str, Any]) -> Plan:
     twice = {name for name, count in Counter(state.name for state in states).items() if name and count > 1}
     repeated = {from_ for from_, count in Counter(state.id for state in states).items() if count > 1}
     states = [
-        replace(state, problem="it stands twice in the plan: remove one of its tables")
+        replace(state, problem="it is in the plan twice: remove one of its tables")
         if state.id in repeated
         else replace(
-            state, problem=f"another state is to be named {state.name}, too: change one of the names"
+            state,
+            problem=f"another state in the plan has the same name, {state.name}: change one of the names",
         )
         if state.name in twice
         else state

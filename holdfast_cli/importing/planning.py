@@ -150,7 +150,7 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     if not states:
         first = left_out[0]
         raise CommandError(
-            f"There is no state in {source.address}: check the address. {len(left_out)} objects are no "
+            f"There is no state in {source.address}: check the address. {len(left_out)} objects are not "
             f"states, such as {first.id}: {first.why}"
         )
     whole = [draft for draft in states if draft.content]

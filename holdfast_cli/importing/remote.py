@@ -43,7 +43,7 @@ def split(address: str, form: str, variables: str) -> SplitResult:
             f"and set {variables}."
         )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin so.")
+        raise UsageError(f"Credentials are sent over https:// only, and {address} does not begin with it.")
     if not host or parts.scheme not in (urlsplit(form).scheme, "http") or parts.fragment:
         raise UsageError(f"{address} is not a valid address; write it as in {form}.")
     return parts
@@ -97,7 +97,9 @@ class Remote:
         except ValueError:
             raise CommandError(f"{what}: the source names an address that is not valid.") from None
         if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-            raise CommandError(f"{what}: {parts.netloc} is no address of https://; no request was sent.")
+            raise CommandError(
+                f"{what}: {parts.netloc} does not have an https:// address; no request was sent."
+            )
         waited = 0.0
         try:
             while True:

@@ -332,8 +332,8 @@ def _of_cloud(text: str, block: Item, found: Mapping[str, StateName], api: str) 
     keeps_names = all(place == (group, old) for old, place in places)
     if not group or not (name or keeps_names):
         raise _ByHandError(
-            f"its workspaces are now {_shown(found)}: `cloud` needs a name with a '/', and without `name` "
-            "all workspaces in one organization, with the names that they had."
+            f"its workspaces are now {_shown(found)}: `cloud` needs a name with a '/'. Without `name`, it "
+            "also needs all workspaces in one organization, and with the names that they had."
         )
     if "\n" not in block.value:
         raise _ByHandError(f"it is on one line: {_BY_HAND}")
@@ -428,8 +428,8 @@ def _of_bucket(body: Item, moved: Moved) -> dict[str, StateName]:
     folder = body.find("workspace_key_prefix")
     if (folder.literal if folder else "env:") != moved.folder:
         raise _ByHandError(
-            f"its workspace_key_prefix is not '{moved.folder}', as that of the plan: make a plan with its "
-            "workspace_key_prefix."
+            f"its workspace_key_prefix is not '{moved.folder}', as in the plan: make a plan with the "
+            "workspace_key_prefix of this block."
         )
     of_key = layout.of_configuration(moved.folder, key)
     if left := [id_ for id_ in moved.left if of_key.fullmatch(id_)]:
@@ -452,8 +452,8 @@ def _at_address(address: str, moved: Moved) -> dict[str, StateName]:
         if project.isdecimal():
             named = [f"{name} ({old})" for old, name in moved.states.items() if old.endswith(f"#{state}")]
             raise _ByHandError(
-                f"its address has the project's number {project}, and the plan has paths. It may be "
-                f"{', '.join(named) or 'no state of the plan'}: {_BY_HAND}"
+                f"its address has the project's number {project}, but the plan has project paths. The state "
+                f"may be {', '.join(named) or 'no state of the plan'}: {_BY_HAND}"
             )
         id_ = f"{project}#{state}"
     return {DEFAULT: moved.states[id_]} if id_ in moved.states else _unknown(id_)

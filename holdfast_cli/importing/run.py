@@ -103,7 +103,8 @@ class Run:
                 here = compared.new.serial if compared.new else None
                 text = (
                     f"{state.id} was written after its import: the source has serial "
-                    f"{compared.old.revision.serial}, {name} has {here}. 'holdfast import run' takes it."
+                    f"{compared.old.revision.serial}, {name} has {here}. 'holdfast import run' imports it "
+                    "again."
                 )
                 return Outcome(state.id, name.value, "moved on", text, is_problem=True)
             case Differs(why):

@@ -328,7 +328,7 @@ class S3Source:
         for kind in self.locks:
             if isinstance(kind, _LockItems):
                 return f'clients with `use_lockfile` or with `dynamodb_table = "{kind.table}"`', never
-        return "clients with `use_lockfile`", f"clients with a `dynamodb_table` alone, {never}"
+        return "clients with `use_lockfile`", f"clients with only a `dynamodb_table`, {never}"
 
     can_refuse_writes = True
 
@@ -344,9 +344,9 @@ class S3Source:
             new = CLOSED.changed(old, more, fewer)
             if new is not None and len(new) > LARGEST_POLICY:
                 raise CommandError(
-                    f"with {len(refused)} states more the bucket policy has {len(new)} bytes, and S3 accepts "
-                    f"{LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by hand for a pattern "
-                    f"such as {bucket_arn}/*.tfstate."
+                    f"with {len(refused)} more states, the bucket policy would have {len(new)} bytes, and S3 "
+                    f"accepts at most {LARGEST_POLICY}. Close without the policy, or deny s3:PutObject by "
+                    f"hand for a pattern such as {bucket_arn}/*.tfstate."
                 )
             refusal.put(self.s3, self.bucket, old, new)
 
@@ -378,7 +378,7 @@ def _parse(lock: bytes) -> LockInfo:
 def _held_by(holder: LockInfo) -> str:
     said = f" ({plain(holder.text)})" if holder.text else ""
     return (
-        f"{holder.who or 'unknown'} holds its lock for {holder.operation or 'unknown'} since "
+        f"{holder.who or 'unknown'} has held its lock for {holder.operation or 'unknown'} since "
         f"{holder.for_client()['Created']}, with the ID {holder.id}{said}: wait, or release it there with "
         "force-unlock if its holder has ended; then run the command again."
     )

@@ -132,7 +132,7 @@ class PlainSource:
 
     def refuse_writes(self, refused: Collection[str], allowed: Collection[str]) -> None:  # noqa: ARG002 of the interface
         raise CommandError(
-            f"{self.address} has no rule that refuses writes; only s3:// has one, of the bucket."
+            f"{self.address} has no policy that could refuse writes; only an s3:// source has one."
         )
 
 

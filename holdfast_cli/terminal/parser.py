@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         if "--" in unexpected:  # no argument followed it
             unexpected.remove("--")
         if unexpected:
-            self.error(f"there is an argument too many{_shown(unexpected[0], ': {}')}")
+            self.error(f"there is one argument too many{_shown(unexpected[0], ': {}')}")
         return parsed, unexpected
 
     def format_help(self) -> str:
@@ -147,7 +147,7 @@ class Parser(argparse.ArgumentParser):
                 option = "/".join(action.option_strings)
                 fill_in = " Fill in the words in < >." if "<" in lines else ""
                 self.error(
-                    f"{option} takes one value and has {count}. Type a line for each: {lines}.{fill_in}"
+                    f"{option} accepts one value, but has {count}. Type a line for each: {lines}.{fill_in}"
                 )
 
     def _one_each(self, typed: _Groups, repeated: argparse.Action) -> list[str]:

@@ -107,8 +107,8 @@ def _before_changes(document: _Item) -> Iterator[str]:
     if document["encrypted"]:
         yield wrapped(
             "Terraform or OpenTofu encrypted the state before it was stored, so only serial, time and size "
-            "can be compared. To see more, save both versions with 'holdfast state get' and decrypt them "
-            "where the key is."
+            "can be compared. To see more, save both versions with 'holdfast state get' and decrypt them on "
+            "a machine that has the key."
         )
     elif not any(_changed(document)):
         yield wrapped("No differences in resources and outputs.")

@@ -31,12 +31,12 @@ class AlarmSettings:
         text(
             'minutes, hours or days, as in "30m", "1h" or "2d"', re.compile("[1-9][0-9]{0,3}[mhd]").fullmatch
         ),
-        "A lock older than this rings.",
+        "A lock that is older than this raises an alarm.",
         default="1h",
     )
     slow: int = setting(
         whole_number(100, 25000),
-        "A p99 of more ms rings.",
+        "A p99 duration of the backend above this many ms raises an alarm.",
         default=3000,
     )
 

@@ -88,7 +88,10 @@ def alarms_of(team: Team, api_id: str, named: Mapping[str, str]) -> tuple[AlarmS
         ),
         AlarmSpec(
             name="slow",
-            says=f"1 % of an hour's requests, at least 1,000, took the backend over {team.alarms.slow} ms.",
+            says=(
+                f"In an hour with at least 1,000 requests, the backend took over {team.alarms.slow} ms for 1 "
+                "% of them."
+            ),
             metrics=(Metric("AWS/Lambda", "Duration", {"FunctionName": named["backend"]}),),
             above=team.alarms.slow,
             seconds=_HOUR,
@@ -125,7 +128,7 @@ def _of_watch(team: Team, oldest_lock: str, seconds: int) -> list[AlarmSpec]:
     return [
         AlarmSpec(
             name="oldest-lock",
-            says=f"A lock is held for more than {oldest_lock}.",
+            says=f"A lock has been held for more than {oldest_lock}.",
             metrics=(_watched(team, watching.Metric.OLDEST_LOCK),),
             above=seconds,
             seconds=_HOUR,

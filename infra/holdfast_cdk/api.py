@@ -114,9 +114,7 @@ ROUTES: Final = (
     ApiRoute("/sessions/aws", "sessions", "iam", _as_many),
     # Terraform would take the gateway's own 404 for a missing state, and create every resource again.
     ApiRoute("$default", "backend", "token", _few),
-    ApiRoute(
-        "/health", "health", None, _few, "It tells the version of the code and nothing else, to anybody."
-    ),
+    ApiRoute("/health", "health", None, _few, "It returns only the version of the code."),
     ApiRoute(
         "/.well-known/terraform.json",
         "health",
@@ -127,7 +125,7 @@ ROUTES: Final = (
     ApiRoute("/app/settings/tokens", "health", None, _few, "It tells people how to get a token."),
     ApiRoute("/console", "console", None, _few, "It redirects to the console."),
     # It also has `/console/`: API Gateway refuses a route that ends with a slash.
-    ApiRoute("/console/{path+}", "console", None, _of_a_page, "A page asks its user for credentials."),
+    ApiRoute("/console/{path+}", "console", None, _of_a_page, "The console asks its user for credentials."),
 )
 
 # Without the query string, which contains lock IDs, and without headers. API Gateway escapes nothing, so the

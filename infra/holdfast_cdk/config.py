@@ -161,8 +161,8 @@ def _team(name: str, settings: object) -> Team:
             )
     if team.key in team.previous_keys:
         raise ConfigError(
-            f"team '{name}': previous_keys has {as_toml(team.key)}, which is key already; write "
-            "other keys, or leave it out"
+            f"team '{name}': previous_keys has {as_toml(team.key)}, which is already the key; write other "
+            "keys, or leave it out"
         )
     if team.key_administrators and "kms" not in team.kms_keys:
         raise ConfigError(
@@ -176,9 +176,7 @@ def _team(name: str, settings: object) -> Team:
 
 def _check_replica(team: Team, region: str) -> None:
     if not (team.account and team.region):
-        raise ConfigError(
-            f"team '{team.name}': replica is for one account and region; write account and region too"
-        )
+        raise ConfigError(f"team '{team.name}': replica needs account and region; write both")
     if region == team.region:
         raise ConfigError(
             f"team '{team.name}': replica.region = \"{region}\" is the team's own region, with which "

@@ -61,7 +61,7 @@ def write(folder: Path, teams: Iterable[str]) -> Written:
     if present:
         raise NotWrittenError(
             f"This folder already has {', '.join(present)}, and nothing was written: use an empty folder, or "
-            f"add a team to {TEAMS} by hand, as `[teams.<name>]`."
+            f"add a table `[teams.<name>]` to {TEAMS} by hand."
         )
     ignored = _lines(folder / GITIGNORE)
     files = {

@@ -23,7 +23,7 @@ class DomainSettings:
     """The API's name, in place of the generated name."""
 
     name: str = setting(
-        text('a DNS name of yours in lower case, as in "states.example.com"', _NAME.fullmatch),
+        text('your DNS name in lower case, as in "states.example.com"', _NAME.fullmatch),
         "The API's name.",
     )
     certificate: str = setting(

@@ -115,8 +115,8 @@ TRUST: Final = replace(STATE_BUCKET, keys=keys.TRUST)
 FREEZES: Final = replace(STATE_BUCKET, keys=keys.FREEZES)
 WATCH: Final = replace(STATE_BUCKET, keys=keys.WATCH, reason="Each token of the probe has a new random ID.")
 UPLOADS: Final = replace(STAGING_BUCKET, keys=keys.UPLOADS, reason=_RANDOM)
-ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each delivery has a key of its own.")
-LOST: Final = replace(AUDIT_ARCHIVE, keys=keys.LOST, reason="Lambda gives each delivery a key of its own.")
+ARCHIVED: Final = replace(AUDIT_ARCHIVE, keys=keys.ARCHIVED, reason="Each delivery has its own key.")
+LOST: Final = replace(AUDIT_ARCHIVE, keys=keys.LOST, reason="Lambda gives each delivery its own key.")
 UPLOADED_JSON: Final = replace(STAGING_BUCKET, keys=keys.UPLOADED_JSON, reason=_RANDOM)
 
 _USE: Final = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
@@ -222,7 +222,10 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="health",
         folder="health",
-        purpose="Tells everybody the version, where `cloud {}` finds the API, and how to get a token.",
+        purpose=(
+            "Returns the version, where `cloud {}` finds the API, and how to get a token, without "
+            "authentication."
+        ),
         memory=128,  # the least that Lambda has
         seconds=5,
         grants=(),
@@ -232,7 +235,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="console",
         folder="console",
-        purpose="Serves the files of the console, to anybody.",
+        purpose="Serves the files of the console, without authentication.",
         memory=256,
         seconds=5,
         grants=(),
@@ -260,7 +263,7 @@ FUNCTIONS: Final = (
     FunctionSpec(
         name="watch",
         folder="watch",
-        purpose="Looks every hour for old locks, large states and ending tokens, and probes the API.",
+        purpose="Looks every hour for old locks, large states and expiring tokens, and probes the API.",
         memory=512,
         seconds=180,  # three responses of the API, and lists of some 100,000 states
         grants=(

@@ -60,7 +60,7 @@ def check() -> None:
         if path.parent.name == "__pycache__":
             continue
         if recorded and path not in recorded:
-            raise PlaceError(f"{path} is no file of Holdfast {__version__}; remove it")
+            raise PlaceError(f"{path} is not a file of Holdfast {__version__}; remove it")
         if not _is_recorded(path, recorded.get(path)):
             raise PlaceError(f"{path} is not as in Holdfast {__version__}; {_AGAIN}")
 

@@ -344,7 +344,7 @@ def _instead_of(table: type, name: str, key: str) -> str:
     ]
     if inside:
         write = " or ".join(_below(_below(name, outer), key) for outer in inside)
-        return f"it stands inside {' and '.join(inside)}: write {write}"
+        return f"it is inside {' and '.join(inside)}: write {write}"
     lower = key.lower().replace("-", "_")
     if close := difflib.get_close_matches(lower, known, n=1):
         return f"write {_below(name, close[0])}"

@@ -74,12 +74,13 @@ class Retention:
 
     mode: Literal["governance", "compliance"] = setting(
         word("governance", "compliance"),
-        "With `governance` the bucket policy denies lifting retention; with `compliance` nobody can lift it.",
+        "With `governance`, the bucket policy denies the removal of the retention. With `compliance`, "
+        "AWS lets nobody remove it.",
     )
     days: int = setting(whole_number(1, MAX_DAYS), "Retention protects each version for this many days.")
     bucket_default: bool = setting(
         flag(),
-        'S3 protects every object, also locks, tokens and objects that `backend "s3"` writes.',
+        'S3 protects every object, including locks, tokens and objects that `backend "s3"` writes.',
         default=False,
     )
 
@@ -94,7 +95,7 @@ class History:
     )
     keep_versions: int = setting(
         whole_number(1, 100),
-        "S3 keeps this many noncurrent versions of each state at any age.",
+        "S3 keeps this many noncurrent versions of each state, whatever their age.",
         default=100,
     )
 
@@ -221,12 +222,12 @@ class Team:
     )
     own_locks: Literal["named", "any", False] = setting(
         word("named", "any", False),
-        "The [own locks](../use/access.md#own-locks) that a `writer` may remove.",
+        "The [locks of the same principal](../use/access.md#own-locks) that a `writer` may remove.",
         default="named",
     )
     native_clients: bool = setting(
         flag(),
-        'The bucket accepts the writes of `backend "s3"`, which have no condition.',
+        'The bucket also accepts the unconditional writes of `backend "s3"`.',
         default=False,
     )
     max_state_mb: int = setting(
@@ -281,7 +282,8 @@ class Team:
             ),
             most=10,
         ),
-        "Only they, and deployments, [administer](keys.md#administrators) the stack's KMS key.",
+        "Only these roles and users, and deployments, [administer](keys.md#administrators) the stack's "
+        "KMS key.",
         unset="all of the account",
         default=(),
     )
@@ -336,8 +338,8 @@ class Team:
     )
     keep_warm: bool = setting(
         flag(),
-        "A schedule invokes authorizer and backend every five minutes, so that "
-        "[fewer commands wait for a start](../understand/speed.md#cold-start).",
+        "A schedule invokes the authorizer and the backend every five minutes, so that [fewer commands wait "
+        "for a start](../understand/speed.md#cold-start).",
         default=True,
     )
     console: bool = setting(
@@ -358,7 +360,7 @@ class Team:
     )
     watch: bool = setting(
         flag(),
-        "A function looks hourly for [old locks and other findings](watching.md#watch), and writes metrics.",
+        "A function checks hourly for [old locks and other findings](watching.md#watch), and writes metrics.",
         default=False,
     )
     alarms: AlarmSettings | None = setting(

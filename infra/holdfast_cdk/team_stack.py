@@ -154,7 +154,7 @@ def what_stays_for_ever(team: Team) -> str | None:
     if team.native_clients:
         leaves.append("each unlock of a native client leaves an old version and a delete marker of its lock")
     if team.retention and team.retention.bucket_default:
-        leaves.append("under a retention of the bucket's own each unlock leaves a delete marker of the lock")
+        leaves.append("under the bucket's default retention, each unlock leaves a delete marker of the lock")
     if not leaves:
         return None
     history = History(days=max(365, team.retention.days if team.retention else 0))

@@ -149,8 +149,8 @@ def _check_address(team: Team, address: object) -> None:
         IPv4Address(str(address))
     except ValueError:
         raise ConfigError(
-            f"-c address={address} is not an address of IPv4, as 203.0.113.5 is, and requests come from no "
-            f"other; write one, {or_else}"
+            f"-c address={address} is not an IPv4 address, such as 203.0.113.5, and all requests come from "
+            f"IPv4 addresses; write one, {or_else}"
         ) from None
     if not covers(team.networks, str(address)):
         raise ConfigError(

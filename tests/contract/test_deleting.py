@@ -240,7 +240,7 @@ def test_a_version_that_is_not_a_state_stays_deleted_and_is_named_with_a_lock_th
     team.bucket.proxy.fail("DELETE", LOCK_KEY, Fault.DENIED, times=2)
     with pytest.raises(UnreadableVersion) as failed:
         undelete_as(team)
-    left = f"lock {team.held_lock().info.id} of this undelete may be left"
+    left = f"lock {team.held_lock().info.id} of this undelete may still be held"
     assert left in " ".join(failed.value.__notes__)
     assert team.current() is None
     assert team.versions() == [state(1), body]
@@ -272,7 +272,7 @@ def test_an_undelete_finds_a_state_that_was_made_before_it_had_the_lock(team: Te
 def test_an_undelete_leaves_what_was_deleted_again_before_it_had_the_lock(team: Team) -> None:
     team.deleted()
     team.bucket.proxy.before("PUT", LOCK_KEY, lambda: team.deleted(state(8, lineage="new")))
-    with pytest.raises(BaseChanged, match="was deleted another time"):
+    with pytest.raises(BaseChanged, match="was deleted again"):
         undelete_as(team)
     assert team.current() is None
     assert team.bucket.history(LOCK_KEY) == []

@@ -52,7 +52,12 @@ def test_a_store_that_honours_every_condition_has_no_problem_and_nothing_is_left
     ("method", "header", "found", "says"),
     [
         ("DELETE", "if-match", "s3.delete", "ignores If-Match on DELETE"),
-        ("PUT", "if-none-match", "s3.create s3.create_at_once", "8 of 8 writers at once created one object"),
+        (
+            "PUT",
+            "if-none-match",
+            "s3.create s3.create_at_once",
+            "8 of 8 concurrent writers created one object",
+        ),
         ("PUT", "if-match", "s3.replace s3.replace_at_once", ""),
     ],
 )
@@ -114,7 +119,7 @@ def test_an_interrupt_tells_what_could_not_be_removed(bucket: Bucket, through: "
         s3_probe.check(through, bucket.name, ACCOUNT)
 
     [note] = raised.value.__notes__
-    assert note.startswith("Not everything was removed of probes/")
+    assert note.startswith("Some versions of probes/")
     assert "AccessDenied" in note
 
 
@@ -138,7 +143,7 @@ def test_only_a_second_interrupt_stops_the_removal_and_tells_so(
         assert not hasattr(raised.value, "__notes__")
     else:
         [note] = raised.value.__notes__
-        assert note.startswith("Not everything was removed of probes/")
+        assert note.startswith("Some versions of probes/")
         assert note.endswith("/*: interrupted.")
 
 
@@ -153,7 +158,7 @@ def test_a_version_that_cannot_be_removed_stops_no_other(bucket: Bucket, through
 
     assert problems(findings) == {}
     assert {key.rpartition("/")[2] for key, _ in bucket.history("")} == {"create"}
-    assert "/create: An error occurred (AccessDenied)" in findings[-1].text
+    assert "/create were not removed: An error occurred (AccessDenied)" in findings[-1].text
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,7 @@ def test_a_lock_that_is_broken_during_the_import_refuses_the_write(move: Move) -
     outcome = move.run()
 
     assert (outcome.word, outcome.is_problem) == ("failed", True)
-    assert "nothing counts as written" in outcome.text
+    assert "the write does not count" in outcome.text
     assert (move.here(), move.shelf.locks) == (None, {})
 
 
@@ -522,7 +522,7 @@ def test_a_state_is_opened_also_when_the_plan_has_it_no_longer(move: Move) -> No
 
     assert [outcome.word for outcome in move.open_all()] == ["opened"]
     assert (move.shelf.locks, move.shelf.refused) == ({}, set())
-    with pytest.raises(CommandError, match="has closed nothing"):
+    with pytest.raises(CommandError, match="has closed no state"):
         move.open_all()
 
 
@@ -563,7 +563,7 @@ def test_a_plan_names_states_and_says_why_one_has_no_name(move: Move) -> None:
         ("script.sh", "the body is not a JSON document; it must be a state document.")
     ]
     assert (notes["a"][0], notes["x.tfstate"][0]) == (NAME, None)
-    assert "is not a whole state" in notes["x.tfstate"][1]
+    assert "is not a complete state" in notes["x.tfstate"][1]
     assert notes["b"][0] == names.parse("network/prod-2")
     assert "another state is named network/prod" in notes["b"][1]
     assert notes["no name"][0] == names.parse("no-name")
@@ -791,7 +791,7 @@ def test_a_journal_is_not_used_for_another_source(move: Move) -> None:
     move.run()
     move.plan = replace(move.plan, settings=Settings(("another",)))
 
-    with pytest.raises(CommandError, match="source or its options were changed"):
+    with pytest.raises(CommandError, match="source or its options have changed"):
         move.run()
 
 

@@ -30,7 +30,7 @@ BROKEN: Final[Mapping[str, tuple[bytes, str]]] = {
     "bom": (b"\xef\xbb\xbf" + FINE, "begins with a byte order mark"),
     "empty": (b"", "is empty in the source"),
     "gzip": (gzip.compress(FINE), "is compressed with gzip"),
-    "html": (b"<html><body>sign in</body></html>", "is HTML or XML, as of a sign-in page"),
+    "html": (b"<html><body>sign in</body></html>", "is HTML or XML, such as a sign-in page"),
     "pointer": (b'{"serial": 3}', "no integer 'version', so it is not a state document"),
     "serial-float": (state(3.0), "is a number with a fraction or an exponent, such as 3.0"),
     "trailing": (FINE + b"\n<!-- proxied -->", "has more text after its JSON"),
@@ -282,7 +282,10 @@ def test_an_object_of_a_bucket_that_need_not_be_a_state_is_left_out_counted_and_
 
     assert code == 0
     first = "bom, empty, gzip and 6 more"
-    assert f"{COUNT - 1} objects are left out as no state: {first}. The end of the plan names each." in err
+    assert (
+        f"{COUNT - 1} objects are left out of the plan: {first}. "
+        "The end of the plan says why each is not a state." in err
+    )
     assert command.names() == {"fine": "fine"}
     comments = [line for line in command.plan.read_text().splitlines() if line.startswith("# ")][
         -len(BROKEN) :
@@ -296,7 +299,7 @@ def test_an_object_of_a_bucket_that_need_not_be_a_state_is_left_out_counted_and_
     code, err = command.make_plan(f"s3://{bucket.name}")
     assert code == 1
     assert (
-        f"There is no state in s3://{bucket.name}: check the address. {COUNT - 1} objects are no states"
+        f"There is no state in s3://{bucket.name}: check the address. {COUNT - 1} objects are not states"
         in err
     )
 
@@ -310,7 +313,7 @@ def test_an_object_of_a_bucket_whose_key_ends_as_a_state_stays_in_the_plan(
 
     assert code == 1
     assert command.names() == {"fine.tfstate": "fine"} | {f"{name}.tfstate": "" for name in BROKEN}
-    assert "1 object is left out as no state: run.sh. The end" in err
+    assert "1 object is left out of the plan: run.sh. The end" in err
     for name, (_, why) in BROKEN.items():
         assert any(f"{name}.tfstate" in line and why in line for line in err.splitlines())
 
@@ -333,13 +336,13 @@ def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Comm
 
     assert code == 0
     assert err.splitlines() == [
-        "holdfast: 2 objects are left out as no state: app/terraform.tfstate.backup, err/errored.tfstate. "
-        "The end of the plan names each.",
+        "holdfast: 2 objects are left out of the plan: app/terraform.tfstate.backup, err/errored.tfstate. "
+        "The end of the plan says why each is not a state.",
         "holdfast: old copy.tfstate gets the name old-copy: the name 'old copy' is not valid: Segment 1 of "
         "the state name must start with a letter or a digit and hold only letters, digits, '.', '_' and '-' "
         "(ASCII).",
-        "holdfast: err/terraform.tfstate, old copy.tfstate have one lineage, as copies have. Remove the "
-        "tables of those that are no states of their own.",
+        "holdfast: err/terraform.tfstate, old copy.tfstate have the same lineage, so they may be copies. "
+        "Remove the tables of the copies.",
         "holdfast: terraform.workspace changes for 1 state: app/terraform.tfstate. The plan says to what.",
         "holdfast: 4 states can be imported.",
     ]

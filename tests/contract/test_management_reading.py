@@ -302,7 +302,7 @@ def test_content_is_the_bytes_of_the_version_that_is_named_or_of_the_current_one
         for wrong in ("made-up", "null"):
             status, code, message = api.refused(f"{path}/network/prod", version=wrong)
             assert (status, code) == (404, "no_such_version")
-            assert f"The state 'network/prod' has no version {wrong}: it is" in message
+            assert f"The state 'network/prod' has no version {wrong}: the ID is" in message
         assert api.refused(f"{path}/network/prod", version="x" * 201)[:2] == (400, "invalid_request")
         assert api.refused(f"{path}/network/prod", version="@1")[:2] == (400, "invalid_request")
         assert api.refused(f"{path}/billing/prod", version=old)[:2] == (404, "no_such_version")
@@ -314,7 +314,7 @@ def test_who_may_read_neither_the_state_nor_its_outputs_is_told_the_role_for_the
     status, code, message = api.refused("content/network/prod", AUDITOR)
 
     assert (status, code) == (403, "not_allowed")
-    assert "does not allow to read; use a token with the role 'reader'." in message
+    assert "does not allow you to read; use a token with the role 'reader'." in message
     assert api.refused("content/network/prod", ELSEWHERE)[:2] == (403, "not_allowed")
 
 

@@ -450,7 +450,7 @@ def test_a_restore_whose_freeze_ends_meanwhile_is_not_acknowledged(team: Team, l
 
 
 def test_a_probe_is_never_frozen(team: Team) -> None:
-    with pytest.raises(InvalidRequest, match="not frozen"):
+    with pytest.raises(InvalidRequest, match="cannot be frozen"):
         freeze(works(team, name=PROBE), Freeze(COMMAND, REASON, None), now=NOW)
     assert team.bucket.history("probes/") == []
 

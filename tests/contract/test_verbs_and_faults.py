@@ -134,7 +134,7 @@ class Attempt:
 
     def assert_lock_is_named(self, error: BaseException) -> None:
         """Check that the error names the lock that may be left."""
-        note = f"lock {self.team.held_lock().info.id} of this {self.name} may be left"
+        note = f"lock {self.team.held_lock().info.id} of this {self.name} may still be held"
         text = f"{error} {' '.join(getattr(error, '__notes__', []))}"
         assert note in text
 
@@ -341,7 +341,7 @@ def test_a_verb_releases_no_lock_that_its_repeat_has_taken_since(attempt: Attemp
 @each_with_a_lock_of_its_own
 def test_a_verb_whose_repeat_ends_first_says_that_it_may_be_that(attempt: Attempt) -> None:
     attempt.meanwhile(attempt.done_by_somebody_else)
-    with pytest.raises(attempt.verb.lock_lost, match="another try of this very"):
+    with pytest.raises(attempt.verb.lock_lost, match="another attempt of the same"):
         attempt()
     attempt.assert_done_once()
     assert attempt() == (attempt.team.version_ids()[-1] if attempt.verb.makes else None)

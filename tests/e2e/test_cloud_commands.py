@@ -224,7 +224,7 @@ output "read" {{
 
     assert reads.ok("output", "read").out.strip() == '"red"'
     with strict.unchanged():
-        assert "reads no whole state" in outputs.refused("init")
+        assert "does not allow you to read the whole state" in outputs.refused("init")
         outputs.ok("init", **sign_in(strict, strict.token("reader")))
         assert outputs.ok("output", "-json", "colour").out.strip() == '"red"'
         for command in (("state", "pull"), ("plan", "-lock=false"), ("apply", "-auto-approve")):
@@ -232,5 +232,5 @@ output "read" {{
             assert "will be created" not in said
             assert "may not" in said or "not allowed" in said.lower(), said
         outputs.write(backend=cloud(strict, f"{state}-new"))
-        assert "does not allow to write" in outputs.refused("init")
+        assert "does not allow you to write" in outputs.refused("init")
         assert "scope" in elsewhere.refused("init")

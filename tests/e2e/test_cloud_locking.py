@@ -136,7 +136,7 @@ def test_a_failed_write_a_lost_answer_and_a_killed_client(
         write.released.set()
         done = apply.wait()
     assert done.code == 1
-    assert "Nothing was uploaded" in done.text
+    assert "No content was uploaded" in done.text
     assert strict.versions(failing) == []
     left = project.folder / "errored.tfstate"
     assert "Error acquiring the state lock" in project.refused("state", "push", left.name)

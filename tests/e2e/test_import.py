@@ -228,7 +228,7 @@ def test_a_state_of_30_mb_is_imported_and_only_what_a_token_may_write(
     move.write("bad.tfstate", b"not a state")
     code, out, err = move.command("plan", f"s3://{move.bucket}", "--map", f"{{key}}.tfstate={state}/{{key}}")
     assert code == 1
-    assert "bad.tfstate is not a whole state" in err
+    assert "bad.tfstate is not a complete state" in err
     move.plan.write_text(out)
     other = operator(move.team, "writer", "elsewhere/*")
     refused = Operator(other.principal, {**move.operator.environment, **other.environment})

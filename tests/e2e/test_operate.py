@@ -335,7 +335,7 @@ def test_a_pattern_freezes_what_there_is_and_reports_each(
     assert "ada@laptop" in out + err
     assert strict.client("writer").unlock(names[1], lock).status == 200
     said = maintainer.ok("state", "freeze", f"{state}/*", "--reason", REASON)
-    assert "It holds, also for states that are created later." in " ".join(said.split())
+    assert "The freeze is complete. It includes states that are created later." in " ".join(said.split())
 
     *held, pattern = sorted(maintainer.json("lock", "list", f"{state}/"), key=lambda one: "pattern" in one)
     assert (pattern["pattern"], pattern["reason"], pattern["liftable"]) == (f"{state}/*", REASON, True)

@@ -205,7 +205,7 @@ def walk_moving_in(front_door: FrontDoor, folder: Path) -> None:
     later = (
         "holdfast: env:/prod/prefix/harbour.tfstate was written after its import: the source has serial 3,"
     )
-    takes = "'holdfast import run' takes it"
+    takes = "'holdfast import run' imports it again"
     stopped = (
         'Stopped: clients with `use_lockfile` or with `dynamodb_table = "locks"`. Not stopped: clients '
         "without locking, `-lock=false`, and `force-unlock`."

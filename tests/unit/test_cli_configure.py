@@ -192,7 +192,7 @@ def test_without_answers_nothing_is_changed(
         (["remove", "default", "region"], "has no region"),
         (["remove", "default", "zone"], "address, team, region"),
         (["--team", "x", "remove", "default"], "leave it out of `remove`"),
-        (["--profile", "x", "remove", "x"], "Leave --profile out: `remove` takes the name."),
+        (["--profile", "x", "remove", "x"], "Omit --profile. Name the profile as an argument"),
         (["remove"], "arguments are required: NAME\n"),
         (["--team", "x", "list"], "leave it out of `list`"),
         (["--address", "ftp://x"], "base URL"),

@@ -101,7 +101,7 @@ def test_beside_another_helper_nothing_is_installed(
     done = configure(**variables, XDG_CONFIG_HOME=str(tmp_path / "xdg"), HOLDFAST_ADDRESS=f"https://{HOST}")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{place} has the credentials helper 'vault'" in done.stderr
+    assert f"{place} already has the credentials helper 'vault'" in done.stderr
     assert files(tmp_path) == before
 
 

@@ -197,7 +197,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
         (OWN, kms("Disabled"), "keys.usable", PROBLEM, "aws kms enable-key"),
         (GIVEN, kms(account="999999999999"), "keys.usable", PROBLEM, f"to arn:aws:iam::{ACCOUNT}:root"),
         (OWN, kms(template=json.dumps({"Resource": KEY})), "keys.deployed", OK, ""),
-        (OWN, kms(template="{}"), "keys.deployed", PROBLEM, f'team has with previous_keys = ["{KEY}"].'),
+        (OWN, kms(template="{}"), "keys.deployed", PROBLEM, f'current key with previous_keys = ["{KEY}"].'),
         (BY_ROLE, role(ROLE), "keys.administrators", OK, ""),
         (BY_USER, user(USER), "keys.administrators", OK, ""),
         (BY_ROLE, NO_ROLE, "keys.administrators", PROBLEM, "Create the role, or"),
@@ -209,7 +209,7 @@ DENIED: dict[str, Answer] = {"s3__head_bucket": ("403", 403)}
         ("", IN_A_STACK, "bucket.name", OK, ""),
         ("", {"s3__head_bucket": {}}, "bucket.name", PROBLEM, "an earlier stack left it"),
         ("", ROLLED_BACK, "bucket.name", PROBLEM, "which is ROLLBACK_COMPLETE, does not have it"),
-        ("", DENIED, "bucket.name", PROBLEM, "somebody else's"),
+        ("", DENIED, "bucket.name", PROBLEM, "belongs to another account"),
     ],
 )
 def test_a_fault_is_found_with_what_to_do_and_what_is_right_is_ok(

@@ -170,7 +170,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str | None], str, str]] = {
     "no lock by option": (
         {"TF_CLI_ARGS_apply": "-no-color -lock=false"},
         "environment",
-        "Unset TF_CLI_ARGS_apply, or take -lock=false out of it",
+        "Unset TF_CLI_ARGS_apply, or remove -lock=false from it",
     ),
     "no credentials": ({"TF_HTTP_USERNAME": "", "TF_HTTP_PASSWORD": ""}, "credentials", "TF_HTTP_USERNAME"),
 }
@@ -355,7 +355,7 @@ def test_a_block_that_leaves_all_to_the_environment_gets_it_from_there(stub: Api
     wrong = doctor(state="network/dev", **exported)
 
     assert right.problems() == []
-    assert "another state, without a word" in right.text("environment")
+    assert "another state without a warning" in right.text("environment")
     assert wrong.problems() == ["backend.address", "backend.lock_address", "backend.unlock_address"]
     assert f"Export TF_HTTP_ADDRESS={stub.address}/states/network/dev" in wrong.text("backend.address")
 

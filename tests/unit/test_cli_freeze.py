@@ -240,7 +240,9 @@ def test_a_pattern_does_not_hold_a_state_whose_own_freeze_ends_before_it(stub: A
     assert pattern.endswith("the freeze does not hold yet: see above.")
 
     stub.reply(*replies, *(of_lock(freeze(until=until)),) * 2)
-    assert output(stub, *arguments).endswith("It holds, also for states that are created later.\n")
+    assert output(stub, *arguments).endswith(
+        "The freeze is complete. It includes states that are created later.\n"
+    )
 
 
 def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stub: ApiStub) -> None:
@@ -254,7 +256,7 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     assert first.startswith("network/eu: The state is locked by bob@desk")
     assert second.startswith("network/prod is frozen until")
     assert third.startswith("network/us/a is frozen until")
-    assert pattern.endswith("but the freeze does not hold yet: see above.")
+    assert pattern.endswith("but the freeze is not complete yet: see above.")
     assert "failed for 1 of 3 states (network/eu)" in done.stderr
     assert "can be repeated" in done.stderr
 
@@ -284,7 +286,7 @@ def test_what_is_locked_is_waited_for(stub: ApiStub) -> None:
 
     assert first.startswith("network/eu is frozen until")
     assert second.startswith("network/us/a is frozen until")
-    assert third.endswith("It holds, also for states that are created later.")
+    assert third.endswith("The freeze is complete. It includes states that are created later.")
     assert [asked.path.rpartition("freeze/")[2] for asked in stub.asked if asked.method == "PUT"][1:] == [
         "network/eu",
         "network/eu",
@@ -305,7 +307,7 @@ def test_a_pattern_that_matches_nothing_yet_is_frozen(stub: ApiStub) -> None:
     stub.reply(ALL, of_pattern("none/*", names=()))
 
     said = output(stub, *FREEZE, "none/*", *REASON)
-    assert said.endswith("It holds, also for states that are created later.\n")
+    assert said.endswith("The freeze is complete. It includes states that are created later.\n")
 
 
 @pytest.mark.parametrize("pattern", ["*", "*/*"])
@@ -454,5 +456,5 @@ def test_a_pattern_whose_freeze_you_may_not_lift_names_what_is_frozen_alone(
     line = failure(stub, "state", "unfreeze", "network/*")
 
     assert "There is no freeze of the pattern network/* that you may lift" in line
-    assert line.endswith("Frozen one by one: network/eu, network/prod.")
+    assert line.endswith("These are frozen individually: network/eu, network/prod.")
     assert {asked.method for asked in stub.asked} == {"GET"}

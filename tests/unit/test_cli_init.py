@@ -100,7 +100,7 @@ def test_a_file_that_is_there_stops_it(
     assert content(folder) == before
     assert capsys.readouterr().err == (
         f"holdfast: This folder already has {name}, and nothing was written: use an empty folder, or add a "
-        "team to teams.toml by hand, as `[teams.<name>]`.\n"
+        "table `[teams.<name>]` to teams.toml by hand.\n"
     )
 
 

@@ -280,7 +280,7 @@ def test_a_redirect_is_not_followed(stub: ApiStub, status: int) -> None:
 
         assert elsewhere.asked == []
     assert str(status) in line
-    assert "never followed" in line
+    assert "follows no redirects" in line
 
 
 def test_control_characters_of_an_answer_do_not_reach_the_terminal(stub: ApiStub) -> None:
@@ -453,7 +453,7 @@ def test_in_github_actions_the_token_is_asked_of_github_for_the_api(
         (Reply(200, b"<html>"), "does not hold a valid ID token"),
         (Reply(200, b'{"value": 7}'), "does not hold a valid ID token"),
         (Reply(200, b'{"value": "a.b"}'), "does not hold a valid ID token"),
-        (Reply(302, headers={"Location": "http://127.0.0.1:1/"}), "never followed"),
+        (Reply(302, headers={"Location": "http://127.0.0.1:1/"}), "follows no redirects"),
     ],
 )
 def test_what_github_answers_wrongly_is_one_line(stub: ApiStub, reply: Reply, reason: str) -> None:
@@ -555,7 +555,8 @@ FAILURES = (
         for status in (401, 403)
     ),
     of_id_token(
-        *(500, jwt(), "may not reach the ID token's issuer", "https://issuer.example.com"), requests=3
+        *(500, jwt(), "may be unable to reach the ID token's issuer", "https://issuer.example.com"),
+        requests=3,
     ),
     *(of_id_token(403, token, "cannot be read") for token in ("a.b.c", "a.W10.c", "a.bbbbb.c")),
     Failure(

@@ -221,11 +221,11 @@ REFUSED: Final[Sequence[tuple[str, Reply, int, tuple[str, ...]]]] = [
         "state list",
         refusal(503, "undecided", "S3 did not decide."),
         3,
-        ("again. S3 did not decide.",),
+        ("again later. S3 did not decide.",),
     ),
-    ("state declare network/prod", Reply(503), 3, ("responds with 503", "run the command again")),
+    ("state declare network/prod", Reply(503), 3, ("responds with 503", "Run the command again later")),
     ("state declare network/prod", Reply(lost=True), 3, ("taken effect", f"`holdfast state show {NAME}`")),
-    ("state list", ELSEWHERE, 1, ("never followed",)),
+    ("state list", ELSEWHERE, 1, ("follows no redirects",)),
 ]
 """The command, the API's response, how often it is asked, and parts of the line."""
 
@@ -255,7 +255,7 @@ def packed(body: bytes) -> bytes:
         (packed(b"x" * 1001), "gzip", "more than 0 MB"),
         (packed(b"x" * 100_000_000), "gzip", "more than 0 MB"),
         (packed(b"x" * 100)[:-9], "gzip", "a compressed body that was cut off"),
-        (b"x" * 100, "gzip", "not compressed as it says"),
+        (b"x" * 100, "gzip", "not compressed as its header says"),
         (zlib.compress(b"x" * 100), "deflate", "an encoding that was not asked for"),
     ],
 )
@@ -325,7 +325,7 @@ NO_CURSORS: Final[Sequence[object]] = (7, 0, False, ["a"], {})
 def test_a_response_of_something_else_is_one_line(stub: ApiStub, replies: list[Reply]) -> None:
     stub.reply(*replies)
 
-    assert "something else than the management API" in failure(stub, "state", "list")
+    assert "did not respond as the management API does" in failure(stub, "state", "list")
 
 
 def test_what_a_newer_stack_says_more_is_passed_over_and_its_words_are_shown(stub: ApiStub) -> None:
@@ -393,7 +393,7 @@ def test_a_throttle_is_waited_for_as_long_as_it_says_and_told_after_some_retries
     stub.reply(Reply(429, b'{"message":"Too Many Requests"}', headers))
 
     assert main(["state", "list"]) == 1
-    assert "throttle of its own" in capsys.readouterr().err
+    assert "its own throttle" in capsys.readouterr().err
     assert len(stub.asked) == 5
     assert pauses == [pytest.approx(seconds, rel=0.5) for seconds in waited]
 
@@ -409,5 +409,5 @@ def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(sch
 def test_a_port_without_tls_is_told_from_a_certificate_that_is_refused(stub: ApiStub) -> None:
     line = failure(None, "state", "list", "--address", stub.address.replace("http://", "https://"))
 
-    assert "does not speak TLS as https:// needs it; check the address" in line
+    assert "does not use TLS, which https:// needs; check the address" in line
     assert "ertificate" not in line

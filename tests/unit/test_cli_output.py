@@ -419,7 +419,7 @@ def test_wrong_usage_is_wrapped_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(SystemExit):
         main(["token", "list", "more"])
-    assert terminal.getvalue().endswith("token list: error: there is an\nargument too many: 'more'\n")
+    assert terminal.getvalue().endswith("token list: error: there is one\nargument too many: 'more'\n")
 
 
 @pytest.mark.parametrize(

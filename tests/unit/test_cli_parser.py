@@ -49,9 +49,9 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         ("--json token list", "", "there is no option --json. It goes after the command."),
         ("token --all list", " token", "there is no option --all. It goes after the command."),
         ("token --al list", " token", "there is no option --al."),
-        ("token list more and more", " token list", "there is an argument too many: 'more'"),
-        ("token list -- more", " token list", "there is an argument too many: 'more'"),
-        ("token list -- --", " token list", "there is an argument too many: --"),
+        ("token list more and more", " token list", "there is one argument too many: 'more'"),
+        ("token list -- more", " token list", "there is one argument too many: 'more'"),
+        ("token list -- --", " token list", "there is one argument too many: --"),
         ("'\x1b[31m'", "", r"there is no command '\x1b[31m'."),
         ("'--\x1b[31m'", "", "there is no option --?[31m."),
     ],
@@ -124,7 +124,7 @@ def test_an_option_is_refused_when_it_is_repeated_unless_its_values_add_up(
     path, option = command.prog.removeprefix("holdfast "), action.option_strings[-1]
     _, last = refused(f"{path} {option}=a {option}=b", capsys)
 
-    told = f"{option} takes one value and has 2. Type a line for each: `{command.prog} {option}=a`; "
+    told = f"{option} accepts one value, but has 2. Type a line for each: `{command.prog} {option}=a`; "
     assert (told in last) is ("may be repeated" not in (action.help or ""))
 
 

@@ -36,12 +36,12 @@ def test_it_removes_nothing_while_s3_can_still_copy_and_ends_well_once_everythin
 
     asked = aws.run(*RECOVER)
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert f"This lets the bucket {OLD} refuse writes." in asked.stderr
+    assert f"This makes the bucket {OLD} refuse writes." in asked.stderr
     missing = aws.run(*RECOVER, "--yes")
     assert missing.returncode == 1
     assert f"The bucket {OLD} refuses writes now" in missing.stdout
     assert "Not copied: state a: of " in missing.stdout
-    assert "S3 goes on copying while the stack HoldfastReplica-payments is there" in missing.stderr
+    assert "S3 continues to copy while the stack HoldfastReplica-payments exists" in missing.stderr
 
     s3.put_object(Bucket=replica, Key="states/a.tfstate", Body=second)
     assert aws.output(*RECOVER, "--yes").splitlines()[1:] == [
@@ -83,12 +83,12 @@ def test_it_says_which_lock_it_removed_and_what_to_check(left: Aws) -> None:
     assert heading.split() == ["STATE", "SINCE", "HELD", "BY", "CLIENT", "SAYS", "ID"]
     assert row.startswith("network/prod  20")
     assert row.endswith("  another program  ada@laptop   one")
-    assert removed == "Removed 1 lock of the old side."
+    assert removed == "Removed 1 lock that S3 had copied from the old bucket."
     assert check.endswith("a later revocation may be missing: tokens/k2v9x0q7m3c1d8f5a6b4.json")
     assert LOCK not in left.records("payments")
     left.put_record("payments", LOCK, lock_info("later"))
     assert left.output(*RECOVER, "--yes").splitlines()[1:3] == [
-        "Removed 0 locks of the old side.",
+        "Removed 0 locks that S3 had copied from the old bucket.",
         "The lock later of network/prod stays: S3 does not say that it is a copy. If its holder is gone, run "
         "`holdfast lock break network/prod`.",
     ]
@@ -155,7 +155,7 @@ def test_without_an_old_side_somebody_has_to_say_that_it_is_gone(left: Aws) -> N
 def test_it_asks_first_and_refuses_its_own_region_and_a_bucket_with_another_replica(left: Aws) -> None:
     asked = left.run(*RECOVER)
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert "--yes says that it is meant. Nothing was changed." in asked.stderr
+    assert "confirm it with --yes. Nothing was changed." in asked.stderr
     s3 = left.client("s3")
     s3.delete_bucket_replication(Bucket=OLD)
     assert f"{bucket('payments')} is not its replica" in left.failure(*RECOVER, "--yes", "--old-side-is-gone")

@@ -251,8 +251,11 @@ BROKEN: Final[Mapping[str, tuple[str, str]]] = {
     "a number": ("[profiles.a]\nteam = 1", "team of the profile a is not text"),
     "an unknown table": ('[profile.a]\nteam = "x"', "did you mean profiles?"),
     "an unknown key": ('[profiles.a]\nadress = "x"', "mean address? It may have address, team, region"),
-    "a key of a secret": ('[profiles.a]\npassword = "hunter2"', "'password', and profiles hold no secret"),
-    "an ID": ('[profiles.a]\ntoken_id = "hunter2"', "'token_id', and profiles hold no secret"),
+    "a key of a secret": (
+        '[profiles.a]\npassword = "hunter2"',
+        "'password', and a profile must not have a secret",
+    ),
+    "an ID": ('[profiles.a]\ntoken_id = "hunter2"', "'token_id', and a profile must not have a secret"),
     "a secret as a key": (f'[profiles.a]\n{SECRET} = "x"', "form of a secret"),
     "a secret as a value": (f'[profiles.a]\nteam = "{SECRET}"', "the profile a: the value has the form"),
     "credentials": ('[profiles.a]\naddress = "https://a:hunter2@b.c"', "no credentials"),

@@ -404,7 +404,7 @@ def test_a_redirect_is_followed_without_the_credentials(stub: ApiStub) -> None:
 def test_a_redirect_that_leads_elsewhere_is_not_followed(stub: ApiStub, location: str) -> None:
     stub.reply(Reply(307, headers={"Location": location}))
 
-    assert "it is not followed" in failure(stub, "state", "get", NAME)
+    assert "does not follow it" in failure(stub, "state", "get", NAME)
 
 
 def test_an_address_that_is_not_valid_any_more_is_one_line_without_it(stub: ApiStub) -> None:
@@ -428,7 +428,7 @@ def test_a_file_is_new_and_its_owners_alone(stub: ApiStub, tmp_path: Path) -> No
     assert file.read_bytes() == CONTENT
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    assert "is there already" in failure(stub, "state", "get", NAME, "--output", str(file))
+    assert "already exists" in failure(stub, "state", "get", NAME, "--output", str(file))
     assert file.read_bytes() == CONTENT
 
 

@@ -44,7 +44,9 @@ V_12 = version("v-12", 12, "2026-11-20T12:00:00Z")
 NEVER = page("versions", V_12 | {"status": "never_acknowledged"})
 OTHERS = page("versions", version("v-14", 14, "2026-11-20T14:00:00Z"))
 UNKNOWN = refusal(404, "no_such_version", "The state 'network/prod' has no version v-12.")
-NO_PARAMETER = refusal(400, "invalid_request", "This route takes no parameter 'version'; it takes cursor.")
+NO_PARAMETER = refusal(
+    400, "invalid_request", "This route does not accept the parameter 'version'; it accepts cursor."
+)
 SAID = "version v-12, serial 12, of 2026-11-20 12:00:00 UTC"
 
 
@@ -260,7 +262,7 @@ def test_a_terminal_is_asked_for_the_name(stub: ApiStub) -> None:
     printed = terminal.run([HOLDFAST, *DELETE], environment(stub), columns=200, typed=f"{NAME}\n")
 
     assert "version v-14, serial 14" in printed
-    assert "12 managed resources, which stay without a state" in printed
+    assert "12 managed resources continue to exist, but no state will track them" in printed
     assert "is deleted" in printed
 
 
@@ -312,7 +314,10 @@ def test_an_undelete_says_what_is_back(stub: ApiStub) -> None:
 
     text = output(stub, "state", "undelete", NAME)
 
-    assert "back as version v-15 with serial 14: the content of version v-14, of 2026-11-20 14:00:00" in text
+    assert (
+        "back as version v-15 with serial 14. It has the content of version v-14, which was written "
+        "2026-11-20 14:00:00" in text
+    )
     assert json.loads(output(stub, "state", "undelete", NAME, "--json")) == BACK
     assert stub.asked[0].path == f"/manage/v1/resolve/{NAME}?version=%40deleted"
     undone = json.dumps({"marker": "v-m"}).encode()
@@ -342,7 +347,7 @@ def test_a_declaration_is_undone_by_the_record_that_was_seen(stub: ApiStub) -> N
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (answer(state()), "has a state, which declares it"),
+        (answer(state()), "has a state, so it stays declared"),
         (answer(state(version=None)), "is not declared"),
         (refused(404, "no_state", "There is no state 'dc/one'."), "is not declared"),
     ],

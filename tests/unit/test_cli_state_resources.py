@@ -153,7 +153,7 @@ def test_a_state_without_resources_and_an_encrypted_one_say_so(stub: ApiStub) ->
 def test_pages_without_end_are_not_followed(stub: ApiStub) -> None:
     stub.reply(listed(WEB, next_="more"))
 
-    assert "something else than the management API" in failure(stub, "state", "resources", NAME)
+    assert "did not respond as the management API does" in failure(stub, "state", "resources", NAME)
     assert len(stub.asked) == 3  # the last asks for the version
 
 
@@ -442,7 +442,9 @@ def test_an_interrupt_says_how_far_the_search_was(stub: ApiStub) -> None:
     printed, said = command.communicate(timeout=30)
 
     assert (command.returncode, printed) == (130, "")
-    assert said == ("holdfast: Interrupted. 34 of 812 states searched, and what was found is not shown.\n")
+    assert said == (
+        "holdfast: Interrupted. 34 of 812 states searched. The command does not show what it found.\n"
+    )
 
 
 def test_the_help_names_the_limits_and_the_attributes_of_the_library(stub: ApiStub) -> None:

@@ -145,7 +145,7 @@ def test_an_object_that_is_no_token_is_named_and_does_not_hide_the_others(aws: A
     assert done.returncode == 1
     assert [listed["id"] for listed in json.loads(done.stdout)] == [token.id]
     [line] = done.stderr.splitlines()
-    assert f"{KEY} is not a valid token record" in line
+    assert f"{KEY} is damaged" in line
     assert "1 others" in line
 
     aws.put_record("payments", KEY, NEWER)
@@ -220,7 +220,7 @@ def test_showing_a_token_tells_all_but_its_secret(aws: Aws) -> None:
     [
         (None, (UNKNOWN, bucket("payments"), "token list --all")),
         (NEWER, ("upgrade the command",)),
-        (b"nonsense", (f"s3://{bucket('payments')}/{KEY} is not a valid token record",)),
+        (b"nonsense", (f"s3://{bucket('payments')}/{KEY} is damaged",)),
     ],
     ids=["unknown", "of a newer command", "nonsense"],
 )
@@ -355,7 +355,9 @@ def test_an_update_without_a_change_writes_nothing(aws: Aws) -> None:
     with aws.faults(".json", Fault.SERVER_ERROR, times=1000) as s3:  # of writes
         text = aws.output("token", "update", token.id, "--description", "pipeline", **s3)
 
-    assert text == f"Nothing is changed: the token {token.id} of the team payments had these values.\n"
+    assert (
+        text == f"Nothing is changed: the token {token.id} of the team payments already had these values.\n"
+    )
 
 
 def test_an_update_keeps_a_revocation_and_a_rotation_that_were_faster(aws: Aws) -> None:

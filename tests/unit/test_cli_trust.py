@@ -241,7 +241,7 @@ def test_an_update_changes_the_record_in_place_and_shows_what_was_and_is(aws: Aw
 
     assert text == (
         "Updated the trust record network-main of the team payments. Its ID tokens and sessions stay valid, "
-        "and have the change within 60 seconds.\n\n"
+        "and the change applies to them within 60 seconds.\n\n"
         "  role         writer -> reader\n"
         "  scope        network/* -> network/prod, shared\n"
         "  description  - -> CI\n"
@@ -299,7 +299,7 @@ def test_a_record_with_several_grants_is_added_changed_as_a_whole_and_shown(
     [_, line] = account.output("trust", "list").splitlines()
     assert line.split()[1:3] == ["writer,outputs", "writer:apps/*,outputs:network/*"]
     for part in (("--role", "reader"), ("--scope", "a")):
-        assert "it has several grants: name all" in account.failure("trust", "update", "a", *part)
+        assert "it has several grants: name every grant" in account.failure("trust", "update", "a", *part)
     assert tuple(stored(account)) == (record,)
     assert "the change" in account.output("trust", "update", "a", "--description", "CI")
     text = account.output("trust", "update", "a", "--grant", "reader:apps/*")
@@ -313,7 +313,7 @@ def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> 
 
     text = aws.output("trust", "update", "a", "--role", "reader", "--scope", "*")
 
-    assert text == "Nothing is changed: the trust record a of the team payments had these values.\n"
+    assert text == "Nothing is changed: the trust record a of the team payments already had these values.\n"
     assert aws.records("payments") == before
 
 
@@ -345,7 +345,7 @@ def test_a_record_that_others_remove_or_re_create_stays_so(aws: Aws, anew: tuple
     with aws.faults(trust.KEY, before=lambda: put(aws, *anew)) as s3:
         line = aws.failure("trust", "update", "a", "--role", "writer", **s3)
 
-    assert "removed or re-created the trust record a" in line
+    assert "removed the trust record a, or created it again" in line
     assert tuple(stored(aws)) == anew
 
 
@@ -359,7 +359,7 @@ def test_a_record_that_others_remove_or_re_create_stays_so(aws: Aws, anew: tuple
             (7, changed, "written by a newer version of holdfast than this command")
             for changed in ({"kind": "saml"}, {"role": "king"}, {"scope": {"all": True}})
         ),
-        (1, {"role": "king"}, "is not valid, as far as this command knows"),
+        (1, {"role": "king"}, "is damaged, so it lets nobody sign in"),
     ],
 )
 def test_a_record_that_this_command_does_not_understand_is_one_line_that_says_so_and_stays(

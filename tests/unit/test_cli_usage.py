@@ -28,7 +28,7 @@ LONG_SCOPES: Final = " ".join(f"--scope {number:0200}" for number in range(10))
 MANY_NETWORKS: Final = " ".join(f"--from 10.{number}.0.0/16" for number in range(51))
 NETWORKS: Final = "--from 203.0.113.0/24 --from 2001:db8::/32"
 ONLY_V6: Final = "--from 2001:db8::/32 --from 2001:db9::/32"
-REFUSES_ALL: Final = "2001:db8::/32, 2001:db9::/32 would refuse everybody"
+REFUSES_ALL: Final = "2001:db8::/32, 2001:db9::/32 would refuse every caller"
 ADD: Final = "trust create network-main --role writer --scope 'network/*'"
 FROM_GITHUB: Final = "--issuer https://token.actions.githubusercontent.com --claim repository=acme/network"
 FROM_AWS: Final = "--aws-role Developer"
@@ -41,7 +41,7 @@ WRONG: Final[Mapping[str, str]] = {
     # Grants.
     "token create --scope '*'": "one of the arguments --role --grant is required",
     f"{CREATE} --grant outputs:a": "not allowed with argument --role",
-    f"{CREATE} --role reader": "--role takes one value and has 2",
+    f"{CREATE} --role reader": "--role accepts one value, but has 2",
     "token create --grant writer:a --scope b": "--scope needs --role",
     "token create --grant writer": "ROLE:PATTERN",
     "token create --grant king:a": "the roles are outputs",
@@ -52,7 +52,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"token create --role writer --scope {'x' * 200} {LONG_SCOPES}": "at most 2000 characters",
     "token create --role writer": "--scope",
     "token create --role writer --scope a//b": "scope pattern 'a//b'",
-    "token create --role writer --scope a/**": "everything below a name is 'name/*'",
+    "token create --role writer --scope a/**": "'name/*' for everything below a name",
     f"{ADD} {FROM_AWS} --scope a//b": "scope pattern",
     f"{UPDATE} --scope a,b/*": "repeat --scope, as in --scope a --scope 'b/*'",
     f"{UPDATE} --scope 'a, b/*'": "repeat --scope, as in --scope a --scope 'b/*'",
@@ -65,7 +65,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"{ADD} {FROM_AWS} --from x": "argument --from: 'x' is not a network",
     f"{ADD} {FROM_AWS} {NETWORKS} --from 203.0.113.0/25": "leave 203.0.113.0/25 out",
     f"{UPDATE} {NETWORKS} --from anywhere": "'anywhere' is not a network",
-    f"{CREATE} {ONLY_V6}": "of IPv4 alone; add a network of IPv4, as 203.0.113.0/24",
+    f"{CREATE} {ONLY_V6}": "only from IPv4 addresses; add an IPv4 network, such as 203.0.113.0/24",
     f"{ADD} {FROM_AWS} {ONLY_V6}": REFUSES_ALL,
     f"{UPDATE} {ONLY_V6}": REFUSES_ALL,
     # Tokens.
@@ -100,7 +100,7 @@ WRONG: Final[Mapping[str, str]] = {
     "login --address https://x --team a": "not allowed with",
     "login --audience x": "need --oidc",
     "login --id-token-file x": "need --oidc",
-    "login --oidc --aws-profile x": "leave it or --oidc out",
+    "login --oidc --aws-profile x": "leave one of them out",
     "HOLDFAST_ADDRESS=nonsense login": "HOLDFAST_ADDRESS",
     "console --duration 2h": "at most 1h",
     "console --audience x": "need --oidc",
@@ -143,9 +143,9 @@ WRONG: Final[Mapping[str, str]] = {
     f"state freeze network/prod --reason {'x' * 10_000}": "at most 200",
     "state freeze network/prod": "--reason",
     f"{FREEZE} a//b": "Segment 2 of the state name is empty",
-    f"{FREEZE} a//": "covers no possible state",
+    f"{FREEZE} a//": "can match no state name",
     f"{FREEZE} a/?": "must start with a letter or a digit",
-    f"{FREEZE} 'a/**'": "everything below a name is 'name/*'",
+    f"{FREEZE} 'a/**'": "'name/*' for everything below a name",
     "state get network/prod --json": "--json needs --output",
     f"{RESTORE} ''": "reason",
     f"{RESTORE} '  '": "reason",
@@ -157,10 +157,10 @@ WRONG: Final[Mapping[str, str]] = {
     f"{DIFF} @2999-01-01": "is in the future",
     f"{DIFF} @2026-13-01": "is not a valid time",
     f"{DIFF} @2026-11-20T25:00": "is not a valid time",
-    f"{DIFF} @2026-W47": "is neither a serial, as @12, nor a time",
-    f"{DIFF} @": "is neither a serial, as @12, nor a time",
-    f"{DIFF} @-1": "is neither a serial, as @12, nor a time",
-    f"{DIFF} @٣": "is neither a serial, as @12, nor a time",
+    f"{DIFF} @2026-W47": "is neither a serial, such as @12, nor a time",
+    f"{DIFF} @": "is neither a serial, such as @12, nor a time",
+    f"{DIFF} @-1": "is neither a serial, such as @12, nor a time",
+    f"{DIFF} @٣": "is neither a serial, such as @12, nor a time",
     f"{DIFF} 12": "a serial is written with an @: @12",
     f"{DIFF} ''": "not a valid version",
     f"{DIFF} 'a b'": "not a valid version",

@@ -245,9 +245,14 @@ BOTH = "bucket.{0} staging_bucket.{0}"
 @pytest.mark.parametrize(
     ("call", "response", "checks", "says"),
     [
-        ("get_bucket_versioning", {"Status": "Suspended"}, "bucket.versioning", "Suspended, in the template"),
-        (LOCK, UNLOCKED, "bucket.object_lock", "Object Lock of the bucket is None, in the template {"),
-        (LOCK, UNRETAINED, "bucket.object_lock", "'DefaultRetention': None}, in the template {"),
+        (
+            "get_bucket_versioning",
+            {"Status": "Suspended"},
+            "bucket.versioning",
+            "Suspended, but Enabled in the template",
+        ),
+        (LOCK, UNLOCKED, "bucket.object_lock", "Object Lock of the bucket is None, but {"),
+        (LOCK, UNRETAINED, "bucket.object_lock", "'DefaultRetention': None}, but {"),
         ("get_bucket_encryption", encrypted(SSEAlgorithm="AES256"), BOTH.format("encryption"), "'AES256'"),
         ("get_bucket_encryption", encrypted(KMSMasterKeyID="other"), BOTH.format("encryption"), "'other'"),
         ("get_public_access_block", PUBLIC, BOTH.format("public_access"), "'BlockPublicPolicy': False"),
@@ -269,7 +274,7 @@ BOTH = "bucket.{0} staging_bucket.{0}"
         ("get_bucket_policy", refusal("NoSuchBucket", 404), BOTH.format("policy"), "Not checked"),
         ("get_bucket_policy", refusal("AccessDenied", 403), "", ""),
         ("get_role", role(trust=DENY), "roles", "role backend the trust policy differs: "),
-        ("get_role", role(boundary=None), "roles", f"boundary is missing, in the template {BOUNDARY}."),
+        ("get_role", role(boundary=None), "roles", f"boundary is missing, but {BOUNDARY} in the template."),
         ("list_role_policies", {"PolicyNames": []}, "roles", "the policy Own is missing."),
         ("list_role_policies", {"PolicyNames": ["Own", "More"]}, "roles", "the policy More is additional."),
         ("get_role_policy", {"PolicyDocument": policy(READ, DENY)}, "roles", "Tls is additional."),
@@ -299,9 +304,9 @@ def test_what_the_template_does_not_have_is_a_problem_too() -> None:
     texts = {one.check: one.text for one in compared(changed) if one.level is Level.PROBLEM}
 
     assert texts.keys() == {"bucket.object_lock", "roles"}
-    assert texts["bucket.object_lock"].endswith(", in the template None.")
+    assert texts["bucket.object_lock"].endswith(", but None in the template.")
     assert texts["roles"] == (
-        f"In the role backend the permissions boundary is {BOUNDARY}, in the template none."
+        f"In the role backend the permissions boundary is {BOUNDARY}, but none in the template."
     )
 
 

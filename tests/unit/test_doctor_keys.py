@@ -73,9 +73,12 @@ def fake_kms(policy: Any = POLICY, **changed: str) -> Any:
         (fake_kms(KeyState="PendingDeletion"), f"Run `aws kms cancel-key-deletion --key-id {GIVEN}`, then"),
         (fake_kms(KeySpec="RSA_2048"), "Write the ARN of a symmetric key"),
         (fake_kms(KeyUsage="GENERATE_VERIFY_MAC"), "Write the ARN of a symmetric key"),
-        (fake_kms({"Statement": [allow({"AWS": ROOT}, "kms:Decrypt")]}), f"Allow both to {ROOT}"),
-        (fake_kms({"Statement": [allow({"AWS": f"{ROOT[:-4]}role/a"}, "kms:*")]}), f"Allow both to {ROOT}"),
-        (fake_kms({"Statement": {**allow("*", "kms:*"), "Effect": "Deny"}}), f"Allow both to {ROOT}"),
+        (fake_kms({"Statement": [allow({"AWS": ROOT}, "kms:Decrypt")]}), f"allow both actions to {ROOT}"),
+        (
+            fake_kms({"Statement": [allow({"AWS": f"{ROOT[:-4]}role/a"}, "kms:*")]}),
+            f"allow both actions to {ROOT}",
+        ),
+        (fake_kms({"Statement": {**allow("*", "kms:*"), "Effect": "Deny"}}), f"allow both actions to {ROOT}"),
         (Client(describe_key=refusal("NotFoundException", 400)), "Write the ARN of a key that exists"),
     ],
 )

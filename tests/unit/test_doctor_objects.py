@@ -79,8 +79,8 @@ def test_a_state_under_another_key_is_named_with_the_key_to_write() -> None:
 
     assert finding.level is Level.PROBLEM
     assert finding.text == (
-        "The functions may not use the key strange of states/b0, states/b1, states/b2, states/b3, states/b4 "
-        "and 2 more."
+        "The functions may not use the key strange, which encrypts states/b0, states/b1, states/b2, "
+        "states/b3, states/b4 and 2 more."
     )
     assert finding.do == 'Add "strange" to previous_keys, and deploy.'
 
@@ -117,11 +117,15 @@ def test_objects_that_the_operator_may_not_look_at_are_a_note_that_hides_no_othe
             Level.PROBLEM,
             "S3 failed to copy states/0 to the replica.",
         ),
-        ([("", LONG_AGO)], Level.NOTE, "S3 has not copied states/0: written before the replica was there."),
+        (
+            [("", LONG_AGO)],
+            Level.NOTE,
+            "S3 has not copied these objects, which are older than the replica: states/0.",
+        ),
         (
             [("REPLICA", LONG_AGO)],
             Level.NOTE,
-            "S3 has not copied states/0: written before the replica was there.",
+            "S3 has not copied these objects, which are older than the replica: states/0.",
         ),
     ],
 )

@@ -132,8 +132,8 @@ FOUND = stack.Stack("payments", "https://api.example.com", "holdfast-payments", 
 @pytest.mark.parametrize(
     ("calls", "level", "says"),
     [
-        ({"head_bucket": dict}, Level.OK, "is there"),
-        ({"head_bucket": refusal("403", 403)}, Level.PROBLEM, "or is not in the account 123456789012"),
+        ({"head_bucket": dict}, Level.OK, "exists in the account"),
+        ({"head_bucket": refusal("403", 403)}, Level.PROBLEM, "or is no longer in the account 123456789012"),
         ({"head_bucket": refusal("404", 404)}, Level.PROBLEM, ""),
     ],
 )

@@ -178,7 +178,7 @@ def test_patterns_that_may_not_fit_into_a_context_are_refused_when_a_record_is_m
         [Grant(Role.READER, tuple(most)), Grant(Role.OUTPUTS, ("one/more",))],
         [Grant(Role.READER, (pattern,)) for pattern in most * 40],  # too many to compare each with all
     ):
-        with pytest.raises(ValueError, match=f"at most {MAX_SCOPES} characters in all"):
+        with pytest.raises(ValueError, match=f"at most {MAX_SCOPES} characters"):
             check_grants(grants)
 
 

@@ -113,8 +113,8 @@ def test_a_plan_that_cannot_be_followed_says_what_to_correct(tmp_path: Path, tex
         ([("a", "no good")], "is not valid"),
         ([("a", "holdfast-doctor/0123456789abcdef0123456789abcdef")], "reserved"),
         ([("a", "")], "has no name"),
-        ([("a", "x"), ("b", "x")], "another state is to be named x"),
-        ([("a", "x"), ("a", "y")], "stands twice"),
+        ([("a", "x"), ("b", "x")], "another state in the plan has the same name, x"),
+        ([("a", "x"), ("a", "y")], "is in the plan twice"),
     ],
 )
 def test_a_mistake_in_one_state_leaves_the_others(
@@ -135,8 +135,8 @@ def test_a_mistake_in_one_state_leaves_the_others(
         (("ftp://old",), {}, "begins with s3://"),
         (("s3://a", "s3://b"), {}, "Write one plan for each"),
         (("s3://a", "https://b"), {}, "a plan has one kind of source"),
-        (("s3://a",), {"lock_method": "POST"}, "takes no option --lock-method"),
-        (("gitlab://a/b",), {"region": "eu-central-1"}, "it takes none"),
+        (("s3://a",), {"lock_method": "POST"}, "does not accept the option --lock-method"),
+        (("gitlab://a/b",), {"region": "eu-central-1"}, "it accepts none"),
         (("folder",), {}, "States in files move with `terraform init -migrate-state`"),
     ],
 )

@@ -310,7 +310,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "another prefix of workspaces": (
         S3,
         s3("live/net.tfstate", '\n    workspace_key_prefix = "ws"'),
-        "its workspace_key_prefix is not 'env:', as that of the plan: make a plan with its",
+        "its workspace_key_prefix is not 'env:', as in the plan: make a plan with the",
     ),
     "a unit with workspaces": (
         S3,
@@ -334,7 +334,7 @@ KEPT: Final[Mapping[str, tuple[Moved, str, str]]] = {
     "a project's number": (
         GROUP,
         terraform(f'backend "http" {{\n    address = "{GITLAB}/42/terraform/state/prod"\n  }}'),
-        "number 42, and the plan has paths. It may be net/prod (team/net#prod)",
+        "number 42, but the plan has project paths. The state may be net/prod (team/net#prod)",
     ),
     "tags over two organizations": (
         RENAMED,

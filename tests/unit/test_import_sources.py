@@ -152,7 +152,7 @@ def test_locks_are_sent_to_the_addresses_and_with_the_methods_of_the_options(stu
     asked = [(each.method, each.path, each.body) for each in stub.asked]
     body = lock().info.to_json()
     assert asked == [("PUT", "/v1/locks/network/prod", body), ("POST", "/v1/unlocks/network/prod", body)]
-    with pytest.raises(UsageError, match=r"lock_address does not fit https://a.example/prod"):
+    with pytest.raises(UsageError, match=r"lock_address cannot be used for https://a.example/prod"):
         http_source("https://a.example/prod", **options)
 
 
@@ -440,7 +440,7 @@ def test_a_lock_in_hcp_with_another_reason_is_not_released(stub: ApiStub) -> Non
     source = hcp_source(stub, Reply(404))
     source.unlock("prod", lock(handle="ws-1"))
     source = hcp_source(stub, found(resource("ws-1", locked=True)))
-    with pytest.raises(CommandError, match="does not tell whose lock"):
+    with pytest.raises(CommandError, match="does not say who holds its lock"):
         source.unlock("prod", lock(handle="ws-1"))
     assert {asked.method for asked in stub.asked} == {"GET"}
     # HCP may refuse a moment later, because the lock is gone.
@@ -513,7 +513,7 @@ def test_a_host_without_a_safe_api_of_workspaces_is_refused(stub: ApiStub, servi
     stub.reply(Reply(200, json.dumps({"tfe.v2": service}).encode()), found([]))
     host = urlsplit(stub.address).netloc
     with pytest.raises(
-        CommandError, match=r"does not name the service|api.example.com is no address of https"
+        CommandError, match=r"does not name the service|api.example.com does not have an https:// address"
     ):
         list(open_hcp(Settings((f"hcp://{host}/acme",)), {"TF_TOKEN_holdfast_local": "made-up"}).states())
     assert len(stub.asked) == 1
@@ -522,5 +522,7 @@ def test_a_host_without_a_safe_api_of_workspaces_is_refused(stub: ApiStub, servi
 def test_only_a_bucket_has_a_rule_that_refuses_writes(stub: ApiStub) -> None:
     gitlab = open_gitlab(Settings(("gitlab://a.example/x",)), {"GITLAB_TOKEN": "x"})
     for source in (http_source("https://a.example/x"), gitlab, hcp_source(stub)):
-        with pytest.raises(CommandError, match="has no rule that refuses writes; only s3://"):
+        with pytest.raises(
+            CommandError, match="has no policy that could refuse writes; only an s3:// source"
+        ):
             source.refuse_writes(["a"], [])

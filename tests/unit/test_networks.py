@@ -24,7 +24,7 @@ SEVERAL = (*ONE, Grant(Role.OUTPUTS, ("network/*",)))
 @pytest.mark.parametrize(
     ("networks", "told"),
     [
-        ([], "at least one network is needed; 0.0.0.0/0 is every address"),
+        ([], "at least one network is needed; 0.0.0.0/0 contains every address"),
         (["acme"], "'acme' is not a network; write one as in 203.0.113.0/24"),
         (["203.0.113.0/33"], "is not a network"),
         (["fe80::%eth0/64"], "is not a network"),
@@ -33,7 +33,7 @@ SEVERAL = (*ONE, Grant(Role.OUTPUTS, ("network/*",)))
         (["203.0.113.5"], "write 203.0.113.5/32"),
         (["2001:DB8::/32"], "write 2001:db8::/32"),
         (["203.0.113.0/255.255.255.0"], "write 203.0.113.0/24"),
-        (["::ffff:203.0.113.0/120"], "is a network of IPv4 in IPv6; write 203.0.113.0/24"),
+        (["::ffff:203.0.113.0/120"], "is an IPv4 network in IPv6 notation; write 203.0.113.0/24"),
         (["10.0.0.0/8", "10.1.0.0/16"], "10.0.0.0/8 includes 10.1.0.0/16; leave 10.1.0.0/16 out"),
         (["10.1.0.0/16", "10.0.0.0/8"], "leave 10.1.0.0/16 out"),
         (["::/0", "10.0.0.0/8", "2001:db8::/32"], "leave 2001:db8::/32 out"),
@@ -47,7 +47,7 @@ def test_what_is_no_network_or_overlaps_is_refused_with_what_to_write(networks: 
 @pytest.mark.parametrize("networks", [["::/0"], ["2001:db8::/32", "2001:db9::/32"]])
 def test_new_networks_have_one_of_ipv4(networks: list[str]) -> None:
     with pytest.raises(
-        ValueError, match=rf"^{networks[0]}.* would refuse everybody, .*; add a network of IPv4"
+        ValueError, match=rf"^{networks[0]}.* would refuse every caller, .*; add an IPv4 network"
     ):
         check_new(networks)
     assert check_new([*networks, "203.0.113.0/24"]) == (*networks, "203.0.113.0/24")
@@ -154,13 +154,13 @@ def test_a_new_record_is_refused_with_ipv6_alone_and_a_stored_one_is_read_and_ch
         "created_by": "x",
         "now": NOW,
     }
-    with pytest.raises(ValueError, match="add a network of IPv4"):
+    with pytest.raises(ValueError, match="add an IPv4 network"):
         a_token(ONE, V6)
-    with pytest.raises(ValueError, match="add a network of IPv4"):
+    with pytest.raises(ValueError, match="add an IPv4 network"):
         trust.new_aws("a", aws_role="A", **arguments)
-    with pytest.raises(ValueError, match="add a network of IPv4"):
+    with pytest.raises(ValueError, match="add an IPv4 network"):
         trust.new_oidc("a", issuer="https://a.example", audience="b", claims={"sub": "c"}, **arguments)
-    with pytest.raises(ValueError, match="add a network of IPv4"):
+    with pytest.raises(ValueError, match="add an IPv4 network"):
         trust.update(record(), change=trust.Change(), description=None, networks=V6, updated_by="x", now=NOW)
 
     token = replace(a_token(ONE), networks=V6)

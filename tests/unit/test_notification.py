@@ -51,8 +51,8 @@ def test_a_message_says_what_was_left_out_before_it_and_that_more_will_be() -> N
     told = notification.of_event("payments", HELD, others=290, is_full=True)
 
     assert told.body.splitlines()[-3:] == [
-        "And 290 others of the same kind and principal since the message before. "
-        "Most further events of this hour get no message of their own. A later message counts them.",
+        "Since the previous message, 290 more events of the same kind had the same principal. "
+        "Most further events of this hour get no separate message. A later message has their number.",
         "",
         "More: holdfast audit --team payments --event lock.force_unlocked",
     ]

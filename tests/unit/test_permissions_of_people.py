@@ -109,7 +109,7 @@ def test_an_operator_with_the_policy_can_recover(moto: str, tmp_path: Path) -> N
     with identity(aws, [*policy("holdfast token"), *policy("holdfast recover"), taken_for]) as ada:
         done = aws.run("recover", "--team", "platform", "--from", "eu-west-1", "--yes", **ada)
 
-    assert "Removed 1 lock of the old side.\n" in done.stdout
+    assert "Removed 1 lock that S3 had copied from the old bucket.\n" in done.stdout
     assert "Not copied: state a: serial 1 there, missing here.\n" in done.stdout
     assert "had not been copied" in done.stderr, done.stderr
 

@@ -71,7 +71,7 @@ def test_the_bearer_of_an_id_token_gets_a_session_until_the_token_ends() -> None
 
 @pytest.mark.parametrize("method", [AuthMethod.TOKEN, AuthMethod.SESSION])
 def test_a_token_or_a_session_does_not_become_a_session(method: AuthMethod) -> None:
-    with pytest.raises(ValueError, match=f"a {method} does not become a session"):
+    with pytest.raises(ValueError, match=f"a {method} cannot be exchanged for a session"):
         sessions.create(bearer(record(), method), now=NOW, seconds=300)
 
 
@@ -129,7 +129,7 @@ def test_a_request_says_how_long_its_session_shall_last(body: bytes, seconds: in
     ("body", "rule"),
     [
         (b"seconds=300", "not a JSON document"),
-        (b'{"seconds": ' + b"[" * 65_536, "has 65548 bytes; this route takes at most 65536"),
+        (b'{"seconds": ' + b"[" * 65_536, "has 65548 bytes; this route accepts at most 65536"),
         (b"[300]", "not a JSON object"),
         (b"\xff", "not a JSON document"),
         (b'{"seconds": 3600, "seconds": 300}', "twice"),
@@ -141,7 +141,7 @@ def test_a_request_says_how_long_its_session_shall_last(body: bytes, seconds: in
         (b'{"seconds": true}', "whole number"),
         (b'{"seconds": null}', "whole number"),
         (b'{"seconds": NaN}', "not a JSON document"),
-        (b'{"second": 3600}', "only 'seconds' is known"),
+        (b'{"second": 3600}', "only 'seconds' is allowed"),
         (b'{"seconds": 3600, "role": "maintainer"}', "'role'; only 'seconds'"),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_document_that_was_cut_anywhere_is_called_cut() -> None:
     body = with_field(lineage="größe", check_results=[True, False, None, -1.5e3, "\u00e9\\"])
     for end in range(1, len(body)):
         with pytest.raises(
-            InvalidState, match=r"^The body ends in the middle of its JSON; look for the whole"
+            InvalidState, match=r"^The body ends in the middle of its JSON; look for the complete"
         ):
             document.parse(body[:end])
 

@@ -23,10 +23,10 @@ _NOT_JSON: Final = "is not a JSON document"
 _TOO_DEEP: Final = "is nested too deeply"
 _NO_OBJECT: Final = "is not a JSON object"
 _TWICE: Final = "has a member twice"
-_HALF: Final = "holds half of a surrogate pair, which is no Unicode text"
+_HALF: Final = "has half of a surrogate pair, which is not valid Unicode"
 _FLAT: Final = "The lock info may hold only Unicode text, finite numbers, true, false and null, not nested."
 _NO_ID: Final = "The lock info has no ID; send a JSON object with a text in 'ID'."
-_NO_DATA: Final = "The document has no 'data', so it is no JSON:API document."
+_NO_DATA: Final = "The document has no 'data', so it is not a JSON:API document."
 
 REFUSED: Final[Mapping[bytes, str]] = {
     b" ": _NOT_JSON,

@@ -186,7 +186,7 @@ def test_what_has_ended_is_not_rotated() -> None:
         rotated(revoked(token))
     with pytest.raises(ValueError, match="kept"):
         rotated(token, keep=-SECOND)
-    with pytest.raises(ValueError, match="ended already"):
+    with pytest.raises(ValueError, match="already have expired"):
         tokens.rotate(token, rotated_by="x", now=NOW, keep=HOUR, expires=NOW)
 
 
@@ -203,7 +203,7 @@ def test_a_token_without_a_valid_scope_or_that_has_ended_already_is_not_created(
     for grants in ([], [Grant(Role.READER, ())], [Grant(Role.READER, ("a b",))]):
         with pytest.raises(ValueError, match="scope"):
             tokens.create(grants, description="", created_by="x", now=NOW, expires=None)
-    with pytest.raises(ValueError, match="ended already, on 2026-11-20 10:00:00 UTC"):
+    with pytest.raises(ValueError, match="already have expired, on 2026-11-20 10:00:00 UTC"):
         new_token(expires=NOW)
 
 

@@ -200,9 +200,9 @@ def test_an_iam_role_is_found_by_its_exact_name_and_has_one_record_as_has_a_name
     assert found.name == "deployers"
     for other in ("deployer", "Deployer2", "Deploye", "", "*"):
         assert records.for_aws_role(other) is None
-    with pytest.raises(ValueError, match="has the trust record 'deployers' already"):
+    with pytest.raises(ValueError, match="already has the trust record 'deployers'"):
         records.added(aws("others", aws_role="Deployer"))
-    with pytest.raises(ValueError, match="a trust record 'network' already"):
+    with pytest.raises(ValueError, match="the trust record 'network' already exists"):
         records.added(aws("network"))
 
 

@@ -106,7 +106,9 @@ def test_a_lock_is_a_finding_from_an_hour_on_with_its_holder_and_a_command(bucke
 
     assert held.kind is Kind.LOCK_HELD
     assert held.do == "holdfast lock show network/prod"
-    assert held.text == "network/prod is locked since 2026-11-28 11:30 UTC by bea@example.com (token:abc)."
+    assert (
+        held.text == "network/prod has been locked since 2026-11-28 11:30 UTC by bea@example.com (token:abc)."
+    )
     assert held.fields == {
         "state": StateName("network/prod"),
         "held_by": "token:abc",
@@ -146,7 +148,7 @@ def test_a_look_reads_the_oldest_locks_up_to_a_bound_and_says_where_it_stopped(
     unread, *_ = bucket.found()
     assert unread.kind is Kind.LOCKS_UNREAD
     assert unread.text == (
-        "The look read the 3 oldest locks and freezes. It did not read the other 2, which are from "
+        "This check read the 3 oldest locks and freezes. It did not read the other 2, which are from "
         "2026-11-28 12:28 UTC or later."
     )
     assert unread.fields["unread"] == 2

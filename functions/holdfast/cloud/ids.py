@@ -194,4 +194,6 @@ def _integer(value: object, end: int) -> int:
 
 
 def _invalid() -> InvalidId:
-    return InvalidId("This ID was not made by this API. Run the command again, which asks for a new one.")
+    return InvalidId(
+        "This API did not create this ID. Run the command again, so that the client requests a new one."
+    )

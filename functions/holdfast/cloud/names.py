@@ -23,7 +23,7 @@ def state_name(organization: str, workspace: str) -> StateName:
     """
     check_organization(organization)
     if "/" in workspace:
-        raise InvalidName("The name of a workspace holds ':' where the name of its state holds '/'.")
+        raise InvalidName("The name of a workspace has ':' where the name of its state has '/'.")
     return names.parse(f"{organization}/{workspace.replace(_BETWEEN_SEGMENTS, '/')}")
 
 

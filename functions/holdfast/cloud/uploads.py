@@ -81,8 +81,8 @@ def commit(work: Work, staged: Store, upload: UploadId) -> Written:
         written = write.committed(work, upload)
         if written is None:
             raise UploadMissing(
-                "Nothing was uploaded for this state version, or it was removed since. Nothing was written; "
-                "run the command again."
+                "No content was uploaded for this state version, or the content was removed afterwards. "
+                "Nothing was written; run the command again."
             )
         return written
     if isinstance(stored, Larger):
@@ -109,7 +109,7 @@ def write_at_once(work: Work, upload: UploadId, body: bytes) -> Written:
 def _check_same_state(work: Work, upload: UploadId) -> None:
     """Raise `ValueError` for an upload of another state: the lock and the content are the upload's."""
     if upload.name != work.name:
-        raise ValueError("the upload is of another state")
+        raise ValueError("the upload belongs to another state")
 
 
 def _may_be_current(
@@ -132,7 +132,7 @@ def _may_be_current(
 def too_large(size: int, limit: int) -> TooLarge:
     return TooLarge(
         f"The state has {size} bytes; this team accepts {limit // _MEGABYTE} MB. Nothing was written. Split "
-        "the state, or have 'max_state_mb' raised in the team's settings."
+        "the state, or ask an operator to raise 'max_state_mb' in the team's settings."
     )
 
 
@@ -140,14 +140,14 @@ def _compare(body: bytes, announced: UploadId) -> StateDocument:
     """Parse a document; raise `UploadAltered` if its MD5 or revision differs from the announced one."""
     if hashlib.md5(body, usedforsecurity=False).hexdigest() != announced.md5:
         raise UploadAltered(
-            "What was uploaded has another MD5 than was announced: it was cut, altered, or is another file. "
-            "Nothing was written; run the command again."
+            "The MD5 of the uploaded content is not the announced one. The content was cut off or altered, "
+            "or it is another file. Nothing was written; run the command again."
         )
     parsed = document.parse(body)
     uploaded = parsed.revision
     if uploaded.serial != announced.serial or (announced.lineage and uploaded.lineage != announced.lineage):
         raise UploadAltered(
-            f"What was uploaded has the serial {uploaded.serial} and the lineage {uploaded.lineage!r}; "
-            f"announced were {announced.serial} and {announced.lineage!r}. Nothing was written."
+            f"The uploaded content has the serial {uploaded.serial} and the lineage {uploaded.lineage!r}, "
+            f"but the request announced {announced.serial} and {announced.lineage!r}. Nothing was written."
         )
     return parsed

@@ -219,7 +219,7 @@ def change_tags(
             changed = records.change(store, name, stored, tags)
         if changed:
             return Workspace.recorded(workspace, changed)
-    raise RacedWriter("Somebody else kept changing the tags of this workspace. Run the command again.")
+    raise RacedWriter("Other requests kept changing the tags of this workspace. Run the command again.")
 
 
 def listed(store: Store, organization: str, wanted: Wanted, caller: Caller) -> list[Workspace]:
@@ -317,7 +317,7 @@ def _delete_record(work: Work, seen: str, info: LockInfo) -> bool:
     with fence.own_lock(work, info) as acquired:
         if store.read_version(name.state_key):
             raise BaseChanged(
-                f"The name '{name}' has a state, which declares it. Nothing was deleted; 'holdfast state "
+                f"The name '{name}' has a state, so it is declared. Nothing was deleted; 'holdfast state "
                 "delete' deletes a state."
             )
         record = store.read(name.record_key)
@@ -325,13 +325,13 @@ def _delete_record(work: Work, seen: str, info: LockInfo) -> bool:
             return False
         if record.version.version_id != seen or not records.delete(store, name, record):
             raise BaseChanged(
-                f"Somebody has changed the record of '{name}' since you looked. Nothing was deleted; look "
-                "at the name, then run the command again."
+                f"The record of '{name}' has changed since you looked. Nothing was deleted; look at the "
+                "name, then run the command again."
             )
         if held.identity(held.read(store, name)) != acquired:
             raise DeleteOutcomeUnknown(
-                f"The lock of this {info.operation} is gone: somebody broke it, or another try of this very "
-                "request has ended and released it. Look whether the name is declared before you run the "
+                f"The lock of this {info.operation} is gone: an operator broke it, or another attempt of the "
+                "same request ended and released it. Check whether the name is declared before you run the "
                 "command again."
             )
     return True
@@ -407,10 +407,10 @@ def _just_deleted() -> JustDeleted:
     # "being processed": clients replace the text of a safe-delete's 409 by their own. If the text contains
     # these words, theirs says to try again later.
     return JustDeleted(
-        "This workspace was deleted and re-created moments ago. Nothing was deleted: this may be a retry of "
-        "the earlier request, which may still be being processed. Look at the workspace, and run the command "
-        f"again {JUST_DELETED.seconds // 60} minutes after it was deleted; a program that keeps the ID of a "
-        "workspace reads it by name again."
+        "This workspace was deleted and created again moments ago. This request deleted nothing, because it "
+        "may be a retry of the earlier request, which may still be in progress. Look at the workspace, and "
+        f"run the command again {JUST_DELETED.seconds // 60} minutes after it was deleted. A program that "
+        "stores the ID of a workspace must read the workspace by its name again."
     )
 
 

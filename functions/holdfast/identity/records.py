@@ -85,7 +85,10 @@ def owner(value: object) -> str:
     """
     name = text(value)
     if not name.isprintable() or not {"<", ">"}.isdisjoint(name) or name != name.strip():
-        raise ValueError("an owner is one line of printable characters without '<', '>' and spaces around it")
+        raise ValueError(
+            "an owner must be one line of printable characters, without '<' and '>', and without spaces at "
+            "its ends"
+        )
     if not object_metadata.fits(name):
         raise ValueError(f"an owner has at most {object_metadata.VALUE_LIMIT} bytes, percent-encoded")
     return name

@@ -70,8 +70,7 @@ def for_aws_role(
         )
     if not origin.is_of_team:
         raise NotAllowed(
-            f"The address {origin.address} is in none of the team's networks, which its setting 'networks' "
-            "names.",
+            f"The address {origin.address} is outside the networks in the team's setting 'networks'.",
             denial=DenialReason.WRONG_NETWORK,
         )
     role_session = _ROLE_SESSION.fullmatch(arn)
@@ -90,14 +89,14 @@ def for_aws_role(
     if isinstance(record, Unreadable):
         raise NotAllowed(
             f"The deployed code does not understand the trust record '{record.name}' of the IAM role "
-            f"{role_session['role']}. Deploy the stack again if a newer `holdfast` wrote it; otherwise it is "
-            "damaged, and `holdfast trust list` says how to go on.",
+            f"{role_session['role']}. Deploy the stack again if a newer `holdfast` wrote it; otherwise the "
+            "record is damaged, and `holdfast trust list` says what to do.",
             denial=DenialReason.TRUST_UNREADABLE,
         )
     if not origin.is_of_record(record.networks):
         raise NotAllowed(
             f"The trust record '{record.name}' accepts no request from the address {origin.address}; "
-            "`holdfast trust list` shows from where it does.",
+            "`holdfast trust list` shows the networks that it accepts.",
             denial=DenialReason.WRONG_NETWORK,
         )
     return Authenticated(

@@ -100,7 +100,7 @@ def source_of(method: AuthMethod) -> Source:
         case AuthMethod.OIDC | AuthMethod.AWS:
             return method
         case AuthMethod.TOKEN | AuthMethod.SESSION:
-            raise ValueError(f"a {method} does not become a session")
+            raise ValueError(f"a {method} cannot be exchanged for a session")
 
 
 def session_key(session_id: str) -> str:
@@ -174,13 +174,13 @@ def seconds(body: bytes) -> int:
     if not body:
         return DEFAULT_SECONDS
     if len(body) > _MAX_BYTES:
-        raise InvalidBody(f"The body has {len(body)} bytes; this route takes at most {_MAX_BYTES}.")
+        raise InvalidBody(f"The body has {len(body)} bytes; this route accepts at most {_MAX_BYTES}.")
     try:
         document = json_object.parse_unique(body)
     except ValueError as error:
         raise InvalidBody(f'The body {error}; send none, or {{"seconds": {DEFAULT_SECONDS}}}.') from None
     if unknown := sorted(document.keys() - {"seconds"}):
-        raise InvalidBody(f"The body has a member {unknown[0][:40]!r}; only 'seconds' is known.")
+        raise InvalidBody(f"The body has the unknown member {unknown[0][:40]!r}; only 'seconds' is allowed.")
     seconds = document.get("seconds", DEFAULT_SECONDS)
     if not isinstance(seconds, int) or not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise InvalidBody(f"'seconds' must be a whole number from {MIN_SECONDS} to {MAX_SECONDS}.")

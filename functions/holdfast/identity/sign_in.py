@@ -48,7 +48,7 @@ def sign_in(
 
 
 def _late() -> OutcomeUnknown:
-    return OutcomeUnknown("The time for the authentication was over. A retry is safe.")
+    return OutcomeUnknown("The authentication took too long. A retry is safe.")
 
 
 def _authenticate(credentials: Credentials | None, store: Store, ends: float) -> Authenticated | Denied:

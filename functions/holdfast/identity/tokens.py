@@ -209,7 +209,7 @@ def _end(expires: datetime | None, now: datetime) -> datetime | None:
     if expires is None:
         return None
     if expires <= now:
-        raise ValueError(f"the token would have ended already, on {timestamp.sentence(expires)}")
+        raise ValueError(f"the token would already have expired, on {timestamp.sentence(expires)}")
     return whole_seconds(expires)
 
 

@@ -242,10 +242,10 @@ class Records:
         """
         if self.named(record.name):
             raise ValueError(
-                f"there is a trust record {record.name!r} already; update it, or remove it first"
+                f"the trust record {record.name!r} already exists; update it, or remove it first"
             )
         if isinstance(record, AwsTrust) and (other := self.for_aws_role(record.aws_role)):
-            raise ValueError(f"the IAM role {record.aws_role!r} has the trust record {other.name!r} already")
+            raise ValueError(f"the IAM role {record.aws_role!r} already has the trust record {other.name!r}")
         more = replace(self, records=(*self.records, record))
         if len(more.records) > MAX_RECORDS or len(more.to_json()) > MAX_BYTES:
             raise ValueError(
@@ -360,7 +360,7 @@ class Change:
         if self.role is None and self.scope is None:
             return grants
         if len(grants) > 1:
-            raise ValueError("it has several grants: name all that it is to have, each with --grant")
+            raise ValueError("it has several grants: name every grant that it should have, each with --grant")
         role = self.role or grants[0].role
         if self.scope is None:
             return (Grant(role, grants[0].scope),)
@@ -448,14 +448,14 @@ def _checked_oidc(record: OidcTrust) -> OidcTrust:
             "in 'https://token.actions.githubusercontent.com'"
         )
     if not record.audience:
-        raise ValueError("an audience is needed: what the tokens' 'aud' must hold")
+        raise ValueError("an audience is needed, which the tokens' 'aud' must contain")
     if not record.claims:
         raise ValueError("at least one claim is needed: without one, every token of the issuer would match")
     for name, value in record.claims.items():
         if not name or not value:
             raise ValueError(f"the claim '{name}={value}' needs a name and a value")
         if name in _OWN_CHECKS:
-            raise ValueError(f"the claim {name!r} is always checked and cannot be asked for")
+            raise ValueError(f"the claim {name!r} is always checked, so a record cannot name it")
     owners = _OWNER_CLAIMS.get(record.issuer.rstrip("/"))
     if owners is not None and owners.isdisjoint(record.claims):
         raise ValueError(

@@ -112,7 +112,7 @@ def until_decided(operation: str, call: Callable[[], _T], outcomes: Mapping[int,
                 continue
         time.sleep(pause * _JITTER.uniform(0.5, 1.0))
         pause = min(pause * 2, _LONGEST_PAUSE)
-    raise OutcomeUnknown(f"S3 did not decide in time (last: {reason}). A retry is safe.")
+    raise OutcomeUnknown(f"S3 did not complete the request in time (last: {reason}). A retry is safe.")
 
 
 def is_decision(status: int, code: str) -> bool:

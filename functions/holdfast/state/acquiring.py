@@ -28,7 +28,8 @@ def acquire(work: Work, body: bytes) -> LockIdentity:
     info = lock_info.parse(body)
     if info.operation == lock_info.FREEZE:
         raise InvalidLockInfo(
-            f"The operation '{lock_info.FREEZE}' is not for clients; 'holdfast state freeze' freezes a state."
+            f"A client cannot acquire a lock with the operation '{lock_info.FREEZE}'. To freeze a state, "
+            "run 'holdfast state freeze'."
         )
     if work.policy.declared_only:
         declared.require(work)

@@ -131,8 +131,8 @@ def require_nothing_tracked(body: bytes) -> None:
     """Raise `InvalidState` if a state document has resources, outputs or another non-empty member."""
     if any(member.value for name, member in _members(body).items() if name not in _HEAD):
         raise InvalidState(
-            "A state under this name is removed by 'holdfast doctor', so it may hold no resources, no "
-            "outputs and nothing else. Write it under another name."
+            "'holdfast doctor' removes the states under this name, so such a state must be empty. Write this "
+            "state under another name."
         )
 
 

@@ -56,7 +56,7 @@ def check_lock(work: Work, lock: HeldLock | None, lock_id: str | None) -> None:
         raise _lock_lost(lock_id)
     elif work.policy.require_lock:  # the function of `cloud {}` never comes here: each upload names its lock
         raise LockRequired(
-            "This team takes no write without a lock. Run the command without '-lock=false', and set "
+            "This team accepts no write without a lock. Run the command without '-lock=false', and set "
             "lock_address and unlock_address in the backend block."
         )
 
@@ -92,8 +92,9 @@ def check_base(current: CurrentState | None, lock: HeldLock | None, upload: Uplo
     if current is not None and not upload.force and was_written_under(current, lock):
         return
     raise BaseChanged(
-        "The state has changed since this write was begun, which was made from the version before. Nothing "
-        "was written. Keep errored.tfstate, pull the current state, compare, then push or apply again."
+        "The state has changed since this write began, and the write is based on the previous version. "
+        "Nothing was written. Keep errored.tfstate, pull the current state, compare, then push or apply "
+        "again."
     )
 
 
@@ -142,17 +143,17 @@ def check_succession(
         return
     if not new.same_lineage(base):
         raise LineageChanged(
-            f"This write has the lineage {new.lineage!r}, the current state {base.lineage!r}: they are "
-            "different states. Check the address. To replace the state on purpose use "
-            "'terraform state push -force'; with cloud {}, which does not send -force, write the current "
-            "lineage into the file first."
+            f"This write has the lineage {new.lineage!r}, and the current state has {base.lineage!r}: they "
+            "are different states. Check the address. To replace the state on purpose use 'terraform state "
+            "push -force'; with cloud {}, which does not send -force, write the current lineage into the "
+            "file first."
         )
     if new.serial <= base.serial:
         raise SerialNotNewer(
-            f"This write has the serial {new.serial}, the current state {base.serial}: it was made from an "
-            "older state. Pull the current state and apply again. To go back on purpose use "
-            "'terraform state push -force'; with cloud {}, which does not send -force, write a serial "
-            f"above {base.serial} into the file first."
+            f"This write has the serial {new.serial}, and the current state has {base.serial}, so the write "
+            "is based on an older state. Pull the current state and apply again. To go back on purpose use "
+            "'terraform state push -force'; with cloud {}, which does not send -force, write a serial above "
+            f"{base.serial} into the file first."
         )
 
 
@@ -170,8 +171,8 @@ def check_not_blank(
     if base is not None and base.lineage:
         raise LineageChanged(
             "This write has no lineage, no resources and no outputs, and the current state has the lineage "
-            f"{base.lineage!r}: the write would empty the state. Check the pushed file, because "
-            ".terraform/terraform.tfstate, for example, is no state. To empty the state on purpose, first "
+            f"{base.lineage!r}: the write would empty the state. Check the pushed file: "
+            ".terraform/terraform.tfstate, for example, is not a state. To empty the state on purpose, first "
             "delete it with 'holdfast state delete': backend \"http\" and cloud {} do not send -force."
         )
 
@@ -211,8 +212,8 @@ def last_acknowledged(current: CurrentState | None, lock: HeldLock | None) -> Su
 def _lock_lost(lock_id: str | None) -> LockLost:
     if lock_id is None:
         return LockLost(
-            "Somebody locked the state while this unlocked write was in progress, so it does not count. "
-            "Wait until they are done, then pull the state and run the command again."
+            "Another client locked the state while this unlocked write was in progress, so this write does "
+            "not count. Wait until that lock is released, then pull the state and run the command again."
         )
     return LockLost(
         f"The lock {lock_id} is no longer held: it was released or force-unlocked. This write does not "

@@ -180,10 +180,10 @@ def refusal(lock: HeldLock) -> Locked:
     # The stored document has the zero time, so that a retry stores the same; clients would show the year 1.
     holder["Created"] = timestamp.write(lock.version.last_modified)
     if lock.is_ended_freeze:
-        then = "It has ended: the next command that acquires the lock lifts it."
+        then = "The freeze has ended: the next command that acquires the lock lifts it."
     else:
         ends = f" It ends at {timestamp.write(freeze.until)}." if freeze.until else ""
-        then = f"{ends} 'holdfast state unfreeze' lifts it; no force-unlock does.".lstrip()
+        then = f"{ends} 'holdfast state unfreeze' lifts the freeze; a force-unlock does not.".lstrip()
     return Frozen(holder, f"The state is frozen by {lock.holder}: {freeze.reason}. {then}")
 
 

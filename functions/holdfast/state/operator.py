@@ -40,8 +40,8 @@ def check_version_id(version_id: str) -> str:
     """
     if version_id.startswith("@"):
         raise InvalidRequest(
-            f"{version_id[:60]!r} is a reference, which moves; send the exact ID of the version that it "
-            "means, as GET /manage/v1/resolve/NAME?version=REFERENCE returns it."
+            f"{version_id[:60]!r} is a reference, and its meaning can change. Send the exact ID of a "
+            "version, which GET /manage/v1/resolve/NAME?version=REFERENCE returns."
         )
     if not 0 < len(version_id) <= LONGEST_VERSION_ID:
         raise InvalidRequest(f"The ID of a version has at most {LONGEST_VERSION_ID} characters.")
@@ -51,6 +51,7 @@ def check_version_id(version_id: str) -> str:
 def no_such_version(name: StateName, version_id: str) -> NoSuchVersion:
     """Return the error for a version that the state does not have."""
     return NoSuchVersion(
-        f"The state '{name}' has no version {version_id[:60]}: it is a delete marker, another state's, or "
-        f"was removed by a lifecycle rule. 'holdfast state history {name}' shows its versions."
+        f"The state '{name}' has no version {version_id[:60]}: the ID is that of a delete marker or of "
+        f"another state, or a lifecycle rule removed the version. 'holdfast state history {name}' shows its "
+        "versions."
     )

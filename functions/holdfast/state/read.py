@@ -56,8 +56,8 @@ def read_outputs_of_version(work: Work, version_id: str | None, *, limit: int) -
         raise _missing(work, version_id)
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The state has {stored.size} bytes; one of at most {limit} is reduced to its outputs. Read it "
-            "whole, with a token that has the role 'reader'."
+            f"The state has {stored.size} bytes, and outputs can be separated only from states of at most "
+            f"{limit}. Read the whole state, with a token that has the role 'reader'."
         )
     return stored.version, _reduced(stored.body)
 
@@ -94,6 +94,6 @@ def require_not_empty(size: int) -> None:
     """
     if not size:
         raise UnreadableState(
-            "The current object of this state has zero bytes, so it is not a state document. Go back to an "
-            "earlier version: 'holdfast state history' shows them, 'holdfast state restore' writes one again."
+            "The current object of this state has zero bytes, so it is not a state document. 'holdfast state "
+            "history' shows the earlier versions, and 'holdfast state restore' restores one of them."
         )

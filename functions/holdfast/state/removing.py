@@ -41,7 +41,7 @@ def force_unlock_unnamed(work: Work) -> ForceUnlocked:
     """
     own_locks = work.policy.own_locks
     if own_locks is OwnLocks.NAMED:
-        note = f"This request names no lock; 'holdfast lock break {work.name}' removes a lock of your own."
+        note = f"This request names no lock; 'holdfast lock break {work.name}' removes your own lock."
         _require_force_unlock(work, note)
     work.require(own_locks.needs)
     lock = held.read(work.store, work.name)
@@ -108,8 +108,8 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
     lock = _check_removal(work, lock, is_named=is_named)
     if not unique:
         raise LockNotMatched(
-            "The versioning of the bucket is off, so that this lock cannot be told from the next one. "
-            "Nothing was removed; switch the versioning on."
+            "Versioning of the bucket is off, so this lock cannot be distinguished from the next one. "
+            "Nothing was removed; enable versioning."
         )
     if not is_named:
         raise LockNotMatched(
@@ -126,7 +126,7 @@ def break_exactly(work: Work, lock_id: str, version_id: str) -> ForceUnlocked:
 def next_holder(gone: str, lock: HeldLock, logged: Mapping[str, Any] | None = None) -> LockNotMatched:
     """Return the error for a request whose lock is gone, while somebody holds another lock."""
     return LockNotMatched(
-        f"{gone}, and {lock.described} has locked the state since, lock ID {lock.info.id}; their lock stays.",
+        f"{gone}, and {lock.described} has since locked the state, lock ID {lock.info.id}. That lock stays.",
         logged,
     )
 
@@ -144,7 +144,7 @@ def _check_removal(work: Work, lock: HeldLock, *, is_named: bool) -> CommandLock
         operation = claimed(lock.info.operation or "unknown")
         note = f"The lock {lock.info.id} is held by {lock.holder}; the client's operation is {operation}."
         if _is_own(work, lock):
-            note += " The team's setting 'own_locks' lets no writer remove a lock of their own."
+            note += " The team's setting 'own_locks' does not let a writer remove their own lock."
         _require_force_unlock(work, note)
     return lock
 
@@ -198,8 +198,8 @@ def _force_unlock(work: Work, lock: CommandLock, *, retry_is_safe: bool) -> Forc
             raise
         # With a 503 the client would retry by itself, and could remove the next holder's lock.
         raise UnlockOutcomeUnknown(
-            f"S3 did not say whether the lock {lock.info.id} was removed. See who holds the state before you "
-            "unlock it again.",
+            f"S3 did not say whether the lock {lock.info.id} was removed. Check who holds the lock before "
+            "you unlock the state again.",
             logged | ({"reason": error.message} if isinstance(error, StorageRefused) else {}),
         ) from error
     if now is not None:

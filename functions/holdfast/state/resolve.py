@@ -28,8 +28,8 @@ PAGES: Final = 2
 """The pages of the history after which a search pauses, too: after 44 requests to S3."""
 
 _RULE: Final = (
-    "'version' must be a serial, as @12; a time with an offset, as @2026-11-20T14:00:00Z; @previous; or "
-    "@deleted. An exact ID needs no resolving."
+    "'version' must be a serial, such as @12; a time with an offset, such as @2026-11-20T14:00:00Z; "
+    "@previous; or @deleted. An exact ID does not have to be resolved."
 )
 
 _STATUSES: Final[Mapping[str, str]] = {
@@ -172,7 +172,7 @@ def _look_at_newest(search: _Search, newest: Version | None) -> None:
             )
     elif search.reference.means is Word.PREVIOUS:
         raise NoSuchVersion(
-            f"The state {search.name} is deleted, so that no version is the one before the current one. "
+            f"The state {search.name} is deleted, so it has no current version, and no version before that. "
             f"'holdfast state undelete {search.name}' brings it back."
         )
 
@@ -186,9 +186,9 @@ def _look(search: _Search, versions: Iterator[Version]) -> Match | None:
             return match
         if isinstance(means, datetime) and is_marker and match.time <= means:
             raise NoSuchVersion(
-                f"The state {search.name} was deleted at {search.reference}, since "
-                f"{timestamp.sentence(match.time)}. 'holdfast state history {search.name}' shows the "
-                "versions before; name one by its ID."
+                f"The state {search.name} was deleted at {timestamp.sentence(match.time)}, so it had no "
+                f"version at {search.reference}. 'holdfast state history {search.name}' shows the earlier "
+                "versions; name one by its ID."
             )
         if is_marker:
             continue
@@ -238,14 +238,14 @@ def _at_end(search: _Search) -> Match:
             )
         case datetime():
             if search.candidate is None:
-                raise NoSuchVersion(f"The state {name} has no version that was acknowledged.")
+                raise NoSuchVersion(f"The state {name} has no acknowledged version.")
             raise NoSuchVersion(
                 f"The state {name} has no version at {reference}: the oldest is {search.candidate}."
             )
         case Word.PREVIOUS:
             raise NoSuchVersion(f"The state {name} has no acknowledged version before the current one.")
         case Word.DELETED:
-            raise NoVersions(f"There is no delete marker of the state {name} any more that could be undone.")
+            raise NoVersions(f"The state {name} no longer has a delete marker that could be undone.")
 
 
 def _match(version: Version) -> Match:

@@ -146,8 +146,8 @@ def detail(work: Work, address: str, version_id: str | None, *, values: bool) ->
         objects = tracked.objects(stored.body)
         if objects is None:
             raise EncryptedState(
-                f"The client encrypted the state '{work.name}', so its resources can be read only where the "
-                "key is."
+                f"The client encrypted the state '{work.name}', so its resources can be read only with the "
+                "client's key."
             )
         for at, instance in objects:
             # No text is made of an address that is too long: a name may have megabytes, for each instance.
@@ -179,8 +179,8 @@ def _read(work: Work, version_id: str | None) -> Object:
         raise no_such_version(name, version_id) if version_id else NoState(f"There is no state '{name}'.")
     if isinstance(stored, Larger):
         raise TooLarge(
-            f"The state has {stored.size} bytes; the resources of one of at most {LARGEST_READ} are listed. "
-            f"Save it with 'holdfast state get {name}', and read it there."
+            f"The state has {stored.size} bytes, and resources are listed only for states of at most "
+            f"{LARGEST_READ}. Save the state with 'holdfast state get {name}', and read it there."
         )
     return stored
 

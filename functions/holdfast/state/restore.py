@@ -161,8 +161,8 @@ def _readable(work: Work, version_id: str) -> Source:
         ) from None
     if source.is_encrypted:
         raise EncryptedState(
-            "The client encrypted this state. It compares the serial inside, which only the client can "
-            "change: fetch the version with 'holdfast state get --version', and push it with "
+            "The client encrypted this state. Only the client can raise the serial inside it, so Holdfast "
+            "cannot restore it. Fetch the version with 'holdfast state get --version', and push it with "
             "'tofu state push -force'."
         )
     return source
@@ -173,12 +173,12 @@ def _write_again(work: Work, wanted: Wanted, source: Source, acquired: LockIdent
 
     def require_own(lock: HeldLock | None) -> None:
         if lock is None or lock.identity != acquired or lock.is_ended_freeze:
-            gone = "somebody broke it, or another try of this very request has ended and released it"
+            gone = "an operator broke it, or another attempt of the same request ended and released it"
             if wanted.freeze_id is not None:
                 gone = "the freeze has ended, or was lifted"
             raise RestoreOutcomeUnknown(
-                f"The lock of this restore of '{name}' is gone: {gone}. Look at the history, and at who "
-                "holds the lock, before you run the command again."
+                f"The lock of this restore of '{name}' is gone: {gone}. Check the history and the holder of "
+                "the lock before you run the command again."
             )
 
     for _ in range(_ATTEMPTS):
@@ -218,7 +218,7 @@ def _write_again(work: Work, wanted: Wanted, source: Source, acquired: LockIdent
                 changed=True,
             )
     raise RacedWriter(
-        f"Somebody else kept writing the state '{name}' while it was being restored. Look at its history, "
+        f"Another client kept writing the state '{name}' while it was being restored. Look at its history, "
         "then run the command again."
     )
 
@@ -250,7 +250,7 @@ def _following(
     acknowledged = guards.last_acknowledged_revision(current, lock)
     if acknowledged is not None and not source.revision.same_lineage(acknowledged):
         raise LineageChanged(
-            f"The version has the lineage {source.revision.lineage!r}, the current state "
+            f"The version has the lineage {source.revision.lineage!r}, and the current state has "
             f"{acknowledged.lineage!r}: they are different states. {how_to_replace(name, wanted.version_id)}"
         )
     # Unacknowledged serials count, too: a client may have seen them.

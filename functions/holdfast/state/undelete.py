@@ -86,7 +86,7 @@ def undelete(work: Work, marker: str) -> Undeleted:
             raise
         raise LockLeft(
             f"The state '{work.name}' is restored as version {undeleted.version_id}, but the lock {info.id} "
-            "of this undelete may be left: if it still is held, run 'holdfast lock break'."
+            "of this undelete may still be held. If it is, run 'holdfast lock break'."
         ) from error
     return undeleted
 
@@ -122,11 +122,11 @@ def _newest(work: Work, marker: str) -> HistoryEntry:
     newest = next((entry for entry in history if not entry.is_delete_marker), None)
     if current is None or newest is None:
         raise NoVersions(
-            f"There is no version of the state '{name}' that could come back. Check the name and the team."
+            f"The state '{name}' has no version that could be restored. Check the name and the team."
         )
     if current.id != marker:
         raise BaseChanged(
-            f"The state '{name}' was deleted another time: its newest delete marker is {current.id}, not "
+            f"The state '{name}' was deleted again: its newest delete marker is {current.id}, not "
             f"{marker[:60]}. Nothing was restored; look at its history, then run the command again."
         )
     return newest
@@ -145,9 +145,9 @@ def _write_again(work: Work, marker: str, acquired: LockIdentity) -> Undeleted:
     def require_own(lock: HeldLock | None) -> None:
         if identity(lock) != acquired:
             raise UndeleteOutcomeUnknown(
-                f"The lock of this undelete of '{work.name}' is gone: somebody broke it, or another try of "
-                "this very request has ended and released it. Look whether the state is there before you run "
-                "the command again."
+                f"The lock of this undelete of '{work.name}' is gone: an operator broke it, or another "
+                "attempt of the same request ended and released it. Check whether the state exists before "
+                "you run the command again."
             )
 
     # Read again, because only under the lock no other client can write a newer version.
@@ -199,8 +199,8 @@ def _of_first_try(work: Work, sha256: str) -> ObjectVersion:
     current = read_current(work)
     if current is None:
         raise RacedWriter(
-            f"Somebody made and deleted the state '{work.name}' while it was being restored. Look at its "
-            "versions, then run the command again."
+            f"Another client created and deleted the state '{work.name}' while it was being restored. Look "
+            "at its versions, then run the command again."
         )
     if current.sha256 != sha256:
         raise _is_current(work.name, current.version.version_id)

@@ -118,8 +118,8 @@ def write(
             key = upload.key if upload else ""
             return Written(revision, superseded, version.version_id, info, new_version=True, upload=key)
     raise RacedWriter(
-        "Somebody else kept writing this state while this write was in progress. Run the command again; "
-        "without locking, make sure that nobody else works on this state."
+        "Another client kept writing this state while this write was in progress. Run the command again. If "
+        "you work without locking, make sure that no other client works on this state."
     )
 
 

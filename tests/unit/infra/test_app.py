@@ -207,7 +207,7 @@ def test_an_import_is_told_what_it_leaves_out(teams_file: Path) -> None:
         if "cdk import" in line
     ]
     assert line == (
-        "holdfast: -c import=true is for `cdk import` alone: until a deployment without it, the audit trail "
+        "holdfast: -c import=true is only for `cdk import`: until you deploy without it, the audit trail "
         "lacks changes of tokens and trust records"
     )
     template = json.loads((teams_file.parent / "cdk.out" / "Holdfast-payments.template.json").read_text())

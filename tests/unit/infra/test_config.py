@@ -174,7 +174,7 @@ A_KEY = f'"kms", "s3" or the ARN of a KMS key, as in "{KEY}"'
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ('region = "eu-central-1"', "replica is for one account and region; write account and region too"),
+        ('region = "eu-central-1"', "replica needs account and region; write both"),
         (
             'account = "123456789012"\nregion = "eu-west-1"',
             'replica.region = "eu-west-1" is the team\'s own region, with which it would be lost; '
@@ -308,7 +308,7 @@ ACCOUNT = 'the 12 digits of an AWS account in quotes, as in "123456789012"'
 DAYS = "a whole number from 1 to 36500"
 REGION = 'an AWS region in quotes, as in "eu-central-1"'
 TOPIC = 'the ARN of an SNS topic that is not FIFO, as in "arn:aws:sns:eu-central-1:123456789012:operations"'
-DOMAIN = 'a DNS name of yours in lower case, as in "states.example.com"'
+DOMAIN = 'your DNS name in lower case, as in "states.example.com"'
 BUCKET = 'the name of a bucket, as in "acme-s3-logs"'
 LOG_RETENTION = (
     "1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, "
@@ -373,7 +373,7 @@ def unknown(setting: str, instead: str) -> str:
         ),
         (
             'previous_keys = ["kms"]',
-            'previous_keys has "kms", which is key already; write other keys, or leave it out',
+            'previous_keys has "kms", which is already the key; write other keys, or leave it out',
         ),
         *(
             (
@@ -477,13 +477,13 @@ def unknown(setting: str, instead: str) -> str:
         ("memory.backnd = 512", unknown("memory.backnd", "write memory.backend")),
         (
             "keep_versions = 100",
-            unknown("keep_versions", "it stands inside history: write history.keep_versions"),
+            unknown("keep_versions", "it is inside history: write history.keep_versions"),
         ),
         (
             "days = 100",
             unknown(
                 "days",
-                "it stands inside retention and history and audit_archive: "
+                "it is inside retention and history and audit_archive: "
                 "write retention.days or history.days or audit_archive.days",
             ),
         ),

@@ -110,7 +110,7 @@ def remove(site_packages: Path) -> str:
 def add(site_packages: Path) -> str:
     added = site_packages / HANDLER.with_name("added.py")
     added.touch()
-    return f"{added} is no file of Holdfast {__version__}; remove it"
+    return f"{added} is not a file of Holdfast {__version__}; remove it"
 
 
 def forget_the_record(site_packages: Path) -> str:
@@ -175,7 +175,7 @@ def test_the_app_ends_with_that_line_and_makes_nothing(deploying: Path, tmp_path
         added.unlink()
 
     assert status == 1
-    assert printed == f"holdfast: {added} is no file of Holdfast {__version__}; remove it\n"
+    assert printed == f"holdfast: {added} is not a file of Holdfast {__version__}; remove it\n"
     assert not (user / ".holdfast").exists()
 
 

@@ -44,8 +44,8 @@ def read(folder: Path, networks: str) -> tuple[str, ...]:
         ('["10.0.0.0/8", "10.1.0.0/16"]', "networks: 10.0.0.0/8 includes 10.1.0.0/16; leave 10.1.0.0/16 out"),
         (
             '["2001:db8::/32", "2001:db9::/32"]',
-            "team 'a': networks: 2001:db8::/32, 2001:db9::/32 would refuse everybody, because requests come "
-            "from addresses of IPv4 alone; add a network of IPv4, as 203.0.113.0/24",
+            "team 'a': networks: 2001:db8::/32, 2001:db9::/32 would refuse every caller, because requests "
+            "come only from IPv4 addresses; add an IPv4 network, such as 203.0.113.0/24",
         ),
         ('["10.0.0.0/8", "10.0.0.0/8"]', 'networks has "10.0.0.0/8" twice; write it once'),
         (
@@ -149,14 +149,14 @@ def deploy(folder: Path, *teams: Team, address: str | None = None) -> str:
         ("198.51.100.7", "does not include 198.51.100.7 and would lock you out; write 198.51.100.7/32 too"),
         (
             "2001:db8::5",
-            "-c address=2001:db8::5 is not an address of IPv4, as 203.0.113.5 is, and requests come",
+            "-c address=2001:db8::5 is not an IPv4 address, such as 203.0.113.5, and all requests come",
         ),
         (
             "here",
-            "-c address=here is not an address of IPv4, as 203.0.113.5 is, and requests come from no other",
+            "-c address=here is not an IPv4 address, such as 203.0.113.5, and all requests come from IPv4",
         ),
-        ("", "other; write one, or -c address=elsewhere if you need no access yourself"),
-        ("true", "-c address=true is not an address"),
+        ("", "addresses; write one, or -c address=elsewhere if you need no access yourself"),
+        ("true", "-c address=true is not an IPv4 address"),
     ],
 )
 def test_networks_are_deployed_from_inside_or_with_a_word(

@@ -149,14 +149,14 @@ HISTORY = History(days=400, keep_versions=10)
         ),
         (
             Team(name="ops", retention=BUCKET_DEFAULT),
-            "team 'ops': under a retention of the bucket's own each unlock leaves a delete marker of the "
+            "team 'ops': under the bucket's default retention, each unlock leaves a delete marker of the "
             "lock, and they stay for ever; write history = { days = 400, keep_versions = 100 } "
             "to have S3 remove them [",
         ),
         (
             Team(name="ops", native_clients=True, retention=BUCKET_DEFAULT),
             "team 'ops': each unlock of a native client leaves an old version and a delete marker of its "
-            "lock, and under a retention of the bucket's own each unlock leaves a delete marker of the "
+            "lock, and under the bucket's default retention, each unlock leaves a delete marker of the "
             "lock, and they stay for ever; write history = ",
         ),
         (

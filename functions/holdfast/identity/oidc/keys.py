@@ -101,7 +101,7 @@ def _published_keys(issuer: str, fetch: Callable[[str], bytes]) -> Sequence[Jwk]
     address = f"{issuer.removesuffix('/')}/.well-known/openid-configuration"
     configuration = _document(address, fetch)
     if configuration.get("issuer") != issuer:
-        raise IssuerUnreachable(f"{address} is of another issuer")
+        raise IssuerUnreachable(f"{address} belongs to another issuer")
     jwks_uri = configuration.get("jwks_uri")
     if not isinstance(jwks_uri, str) or not _may_be_fetched(jwks_uri, issuer):
         raise IssuerUnreachable(f"{address} has no https:// address as 'jwks_uri'")

@@ -94,7 +94,7 @@ def freeze_pattern(
     """
     _require(pattern, caller)
     if "**" in pattern:
-        raise InvalidRequest("The 'pattern' has '**': everything below a name is 'name/*'.")
+        raise InvalidRequest("The 'pattern' has '**'. For everything below a name, write 'name/*'.")
     states.check(freeze, now=now)
     begun_for, place = _begin(pattern, cursor)
     wanted = PatternFreeze(pattern, freeze, caller.principal, None, caller.owner)
@@ -294,14 +294,14 @@ def _require(pattern: str, caller: Caller) -> None:
     except ValueError as broken:
         raise InvalidRequest(str(broken).replace("the scope pattern", "The 'pattern'", 1)) from None
     if "*" not in pattern:
-        raise InvalidRequest("The 'pattern' has no '*': freeze this name itself.")
+        raise InvalidRequest("The 'pattern' has no '*'. Freeze the state with this name instead.")
     if pattern.startswith(f"{RESERVED}/"):
         raise InvalidRequest(
-            "These are probes of 'holdfast doctor', which removes them; they are not frozen."
+            "'holdfast doctor' creates and removes the states under these names. They cannot be frozen."
         )
     for name in _names_of(pattern):
         caller.require(Action.FREEZE, name)
 
 
 def _raced() -> RacedWriter:
-    return RacedWriter("Others kept changing the record of frozen patterns. Run the command again.")
+    return RacedWriter("Other requests kept changing the record of frozen patterns. Run the command again.")

@@ -113,8 +113,8 @@ def entries(stored: Object | None) -> Sequence[PatternFreeze]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UnreadableRecord(
             f"The object {FROZEN_PATTERNS} in the bucket is not a record of frozen patterns that this "
-            "version understands, so no state is created. Upgrade Holdfast; or delete the object, of which "
-            "earlier versions stay: that lifts the freezes of all patterns."
+            "version understands, so no state can be created. Upgrade Holdfast. Or delete the object, which "
+            "lifts the freezes of all patterns. Its earlier versions stay."
         ) from error
 
 
@@ -129,7 +129,7 @@ def _entry(document: Mapping[str, Any], stored: datetime) -> PatternFreeze:
     )
     texts = [*(document[name] for name in ("pattern", "id", "reason", "by")), document.get("owner", "")]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("has another value than a text")
+        raise ValueError("has a value that is not text")
     pattern, freeze_id, reason, by, owner = texts
     freeze = Freeze(freeze_id, reason, until)
     return PatternFreeze(check_pattern(pattern), freeze, by, since or stored, owner)

@@ -23,7 +23,9 @@ def freeze(work: Work, wanted: Freeze, *, now: datetime) -> None:
     work.require(Action.FREEZE)
     check(wanted, now=now)
     if work.name.is_probe:
-        raise InvalidRequest("This is a probe of 'holdfast doctor', which removes it; it is not frozen.")
+        raise InvalidRequest(
+            "'holdfast doctor' creates and removes the states under this name. They cannot be frozen."
+        )
     lock = place(work, wanted)
     if lock is not None:
         raise held.refusal(lock)
@@ -66,7 +68,7 @@ def unfreeze(work: Work, freeze_id: str) -> HeldFreeze | None:
         )
     if lock.freeze.id != freeze_id:
         raise LockNotMatched(
-            f"Another command than the named one froze the state: {lock.freeze.reason}. That freeze stays."
+            f"Another command froze the state, not the named one: {lock.freeze.reason}. That freeze stays."
         )
     try:
         held.lift(work.store, work.name, lock)
