@@ -124,7 +124,7 @@ class Staging(Construct):
         Validations.of(self.bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions::AwsSolutions-S1",
-                reason="The audit trail records every upload and its commit. Objects stay for at most a day.",
+                reason="The audit trail records every upload and its commit. Objects expire after a day.",
             )
         )
 
