@@ -49,9 +49,9 @@ def _expires_option(default: str) -> Option:
     "create an access token",
     f"""\
 Create an access token, and print exports with its secret, once, for a shell to
-evaluate. It expires after {DEFAULT_LIFETIME.days} days, or when --expires says. Without --owner its
-description is its owner, which all who see its locks and versions are shown, unless
-it is longer than an owner may be.
+evaluate. It expires after {DEFAULT_LIFETIME.days} days, or when --expires says. Without
+--owner, the description becomes the owner, unless it is too long for one. Everybody who
+sees the token's locks and versions sees its owner.
 {arguments.needs("write to")}""",
     """\
   holdfast token create --role writer --scope 'network/*' --description 'network pipeline'
@@ -208,9 +208,9 @@ def _changes(before: "Token", after: "Token", done: str) -> str:
     "rotate",
     "give an access token a new secret",
     f"""\
-Give an access token a new secret, and print it in exports, once. The old one stays valid for
-{rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one expires at once. ID,
-grants stay; the token gets the lifetime that it was created with again.
+Give an access token a new secret, and print it in exports, once. The old one stays
+valid for {rules.shown(DEFAULT_KEPT)}, or as long as --keep says; an even older one
+expires within 60 seconds. ID and grants stay. The token's lifetime starts again.
 {arguments.needs("read and write")}""",
     """\
   holdfast token rotate k2v9x0q7m3c1d8f5a6b4

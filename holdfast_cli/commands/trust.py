@@ -104,7 +104,7 @@ claims applies.
                 "--issuer",
                 metavar="URL",
                 type=rules.unicode_text,
-                help="exactly what the ID tokens have in 'iss'",
+                help="the exact value of 'iss' in the ID tokens",
             ),
             option(
                 "--aws-role",
@@ -117,7 +117,7 @@ claims applies.
             "--audience",
             type=rules.unicode_text,
             metavar="TEXT",
-            help="what the ID tokens have in 'aud'; default: the API's address",
+            help="the value of 'aud' in the ID tokens; default: the API's address",
         ),
         option(
             "--claim",
@@ -125,7 +125,7 @@ claims applies.
             default=[],
             type=_claim,
             metavar="NAME=VALUE",
-            help="a claim that the ID tokens have; may be repeated, then they have all of them",
+            help="a claim that the ID tokens must have; may be repeated, to require several",
         ),
         replace=False,
     ),

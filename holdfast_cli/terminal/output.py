@@ -367,7 +367,7 @@ def _flowing_widths(lines: Sequence[Sequence[int]], room: int) -> list[int]:
     columns = list(zip(*lines, strict=True))
     widths = [max(column) for column in columns]
     while (excess := _total(widths) - room) > 0:
-        steps: list[tuple[float, int, int]] = []  # of equal steps the one of the last column is done
+        steps: list[tuple[float, int, int]] = []  # of equal steps, that of the last column is done
         for number, column in enumerate(columns[_FIXED:], _FIXED):
             narrower = [width for width in column if headings[number] <= width < widths[number]]
             if narrower:

@@ -42,7 +42,9 @@ def for_id_token(bearer: Authenticated, *, now: datetime) -> Authenticated:
                 raise NotAllowed("The ID token has expired; send a new one.", denial=DenialReason.EXPIRED)
             return bearer
         case AuthMethod.TOKEN | AuthMethod.SESSION | AuthMethod.AWS as method:
-            raise NotAllowed(f"You authenticated with a {method}; only an ID token becomes a session.")
+            raise NotAllowed(
+                f"You authenticated with a {method}; only an ID token can be exchanged for a session."
+            )
 
 
 def for_aws_role(
