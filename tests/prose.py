@@ -69,6 +69,12 @@ RULES: Final = (
     Rule(r"\btak(?:e|es|ing) the role\b", "need", "takes the role writer", "needs the role writer"),
     Rule(r"\bthe one of\b", "the noun", "the one of the state", "the state's lock"),
     Rule(r"\ban own\b", "of its own", "an own lock", "a lock of its own", only_documents=True),
+    Rule(r"\bbeside\b", "next to, with", "beside the plan", "next to the plan", only_documents=True),
+    Rule(
+        r"\balso (?:if|with|without)\b",
+        *("even if, even with", "also if it fails", "even if it fails"),
+        only_documents=True,
+    ),
 )
 
 _RULES: Final = [(re.compile(rule.pattern, re.IGNORECASE), rule) for rule in RULES]
