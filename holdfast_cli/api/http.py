@@ -104,8 +104,9 @@ def send(
             break
         time.sleep(pause)
     if lost is not None or response is None:
+        local = ", or start the local AWS with `make up`" if host.startswith("127.0.0.1:") else ""
         raise UnavailableError(
-            f"{host} does not respond; check the address and the network: {_line(lost)}"
+            f"{host} does not respond; check the address and the network{local}: {_line(lost)}"
         ) from lost
     if 300 <= response.status < 400 and not redirects:
         raise CommandError(

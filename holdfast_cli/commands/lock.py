@@ -216,7 +216,7 @@ def _break(args: argparse.Namespace) -> None:
     done = output.plain(
         f"The lock {lock.id} of the state {args.state} is removed."
         if lock and is_removed
-        else f"The state {args.state} is not locked any more: nothing was removed."
+        else f"The state {args.state} is not locked{' any more' if lock or args.id else ''}: nothing was removed."
     )
     plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""
     with output.after(done):

@@ -291,6 +291,12 @@ def test_a_lock_that_is_gone_is_said_so(stub: ApiStub, replies: list[api_stub.Re
     assert "is not locked any more" in output(stub, "lock", "break", NAME, "4fe1c2a0")
 
 
+def test_without_a_lock_nobody_says_that_there_was_one(stub: ApiStub) -> None:
+    stub.reply(of_lock(None))
+
+    assert f"The state {NAME} is not locked: nothing was removed." in output(stub, "lock", "break", NAME)
+
+
 # --- activity ------------------------------------------------------------------------------------
 
 

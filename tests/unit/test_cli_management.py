@@ -402,7 +402,8 @@ def test_a_throttle_is_waited_for_as_long_as_it_says_and_told_after_some_retries
 def test_a_connection_that_is_refused_is_told_without_the_class_of_a_library(scheme: str) -> None:
     line = failure(None, "state", "list", "--address", f"{scheme}://127.0.0.1:{free_port()}")
 
-    assert "does not respond; check the address and the network: Failed to establish" in line
+    hint = "does not respond; check the address and the network, or start the local AWS with `make up`"
+    assert f"{hint}: Failed to establish" in line
     assert "Connection(" not in line
 
 
