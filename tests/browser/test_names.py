@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from holdfast.access import Grant, Role
-from tests.browser.conftest import Console, NewConsole, new_token
+from tests.browser.conftest import Console, NewConsole, freeze, new_token
 from tests.browser.test_stories import delete
 from tests.support import documents, ledger
 from tests.support.http_client import Credentials
@@ -43,21 +43,6 @@ BROKEN = r"""() => {
 }"""
 """The names on the page that go on in the next line where none of their parts ends."""
 
-ALONE = r"""() => [...document.querySelectorAll("main p, dialog p, dialog dd")].flatMap(text => {
-  const texts = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
-  const alone = [];
-  for (let part = texts.nextNode(); part; part = texts.nextNode()) {
-    if (!/^[.,:;?)]/.test(part.data)) continue;
-    const range = document.createRange();
-    range.setStart(part, 0);
-    range.setEnd(part, 1);
-    const [box] = range.getClientRects();
-    if (box && box.left < text.getBoundingClientRect().left + 4) alone.push(text.textContent);
-  }
-  return alone;
-})"""
-"""The paragraphs with a line that begins with a full stop or the like."""
-
 
 @pytest.fixture
 def long_name(strict: Team, state: str) -> str:
@@ -66,6 +51,13 @@ def long_name(strict: Team, state: str) -> str:
     resource = ledger.resource("aws_iam_policy", "read", {"name": "read"}, key=KEY, module=MODULE)
     strict.write(name, ledger.state(1, resource, outputs={}), ledger.state(2, resource, outputs={"a": "1"}))
     strict.locked(name)
+    frozen = f"{name}/archive_of_the_application"
+    strict.write(frozen, documents.state())
+    freeze(
+        strict,
+        frozen,
+        "Frozen until the move to the new account is over: ask the people of the data platform first",
+    )
     return name
 
 
@@ -171,12 +163,44 @@ def test_a_name_goes_on_in_the_next_line_only_where_a_part_of_it_ends(
             console.page.set_viewport_size({"width": width, "height": 900})
             console.visit(place, actions, "last_segment")
             console.page.wait_for_load_state("networkidle")
-            found = console.page.evaluate(BROKEN) + console.page.evaluate(ALONE)
+            found = console.page.evaluate(BROKEN)
             if console.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 found.append("wider than the screen")
             broken[f"{place} {actions} {width}"] = found
             console.page.keyboard.press("Escape")
     assert {where: found for where, found in broken.items() if found} == {}
+
+
+ALONE = r"""() => [...document.querySelectorAll("main p, dialog p, dialog dd")].flatMap(text => {
+  const texts = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+  const alone = [];
+  for (let part = texts.nextNode(); part; part = texts.nextNode()) {
+    if (!/^[.,:;?)]/.test(part.data)) continue;
+    const range = document.createRange();
+    range.setStart(part, 0);
+    range.setEnd(part, 1);
+    const [box] = range.getClientRects();
+    if (box && box.left < text.getBoundingClientRect().left + 4) alone.push(text.textContent);
+  }
+  return alone;
+})"""
+"""The paragraphs with a line that begins with a full stop or the like."""
+
+
+@pytest.mark.parametrize(
+    ("place", "action"), [("#/states/network/test", "Break the lock"), ("#/states/shop/cart", "Unfreeze")]
+)
+def test_no_line_of_a_dialog_begins_with_a_full_stop(
+    new_console: NewConsole, place: str, action: str
+) -> None:
+    console = new_console("maintainer")
+    console.visit(place, [action], "ago")
+    expect(console.dialog).to_be_visible()
+    alone = {}
+    for width in range(320, 600, 4):
+        console.page.set_viewport_size({"width": width, "height": 900})
+        alone[width] = console.page.evaluate(ALONE)
+    assert {width: found for width, found in alone.items() if found} == {}
 
 
 BEHIND = """() => {
@@ -192,7 +216,7 @@ BEHIND = """() => {
 def test_what_copies_a_name_stands_behind_it_on_every_screen(long_name: str, new_console: NewConsole) -> None:
     console = new_console("reader", f"#/states/{long_name}")
     expect(console.page.get_by_role("heading", name=long_name)).to_be_visible()
-    widths = (320, 390, *range(1200, 1500, 12))
+    widths = range(320, 1500, 12)
     behind = {}
     for width in widths:
         console.page.set_viewport_size({"width": width, "height": 900})
