@@ -210,7 +210,7 @@ BEHIND = """() => {
   const icon = document.querySelector(".title .copy").getBoundingClientRect();
   return Math.abs(icon.top + icon.bottom - name.top - name.bottom) < 20 && icon.left - name.right < 12;
 }"""
-"""JavaScript that says whether the icon to copy stands behind the last letter of the name."""
+"""Returns true if what copies the name stands behind its last letter."""
 
 
 def test_what_copies_a_name_stands_behind_it_on_every_screen(long_name: str, new_console: NewConsole) -> None:
