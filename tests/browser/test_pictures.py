@@ -176,7 +176,7 @@ def settled(console: Console) -> None:
     console.page.mouse.move(0, 0)
     console.page.wait_for_load_state("networkidle")
     expect(console.page.get_by_text("Loading")).to_have_count(0)
-    names_to_come = console.page.get_by_role("main").get_by_text("…", exact=True)
+    names_to_come = console.page.get_by_role("cell").get_by_text("…", exact=True)
     expect(names_to_come).to_have_count(0)
 
 
