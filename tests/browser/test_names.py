@@ -359,9 +359,10 @@ def test_coming_back_to_a_history_shows_what_was_read_and_a_change_or_a_tab_read
     expect(console.page.locator("tbody tr")).to_have_count(3)
     assert len(read) == 1
 
-    strict.write(state, ledger.VERSIONS[3])
     console.link("Now").click()
     console.shows("Lineage")
+    expect(console.page.get_by_text("Client says")).to_have_count(0)  # a restore has no client
+    strict.write(state, ledger.VERSIONS[3])
     console.link("History").click()
     expect(console.page.locator("tbody tr")).to_have_count(4)
 
