@@ -156,8 +156,13 @@ def _delete(args: argparse.Namespace) -> None:
         resources = " How many resources it has is unknown: its content was not read."
     else:
         tracked = state.resources.managed
-        stay = "resource, which stays" if tracked == 1 else "resources, which stay"
-        resources = f" It has {tracked} managed {stay} without a state." if tracked else ""
+        is_one = tracked == 1
+        exist = "resource continues to exist" if is_one else "resources continue to exist"
+        resources = (
+            f" Its {tracked} managed {exist}, but no state will track {'it' if is_one else 'them'}."
+            if tracked
+            else ""
+        )
     if not args.yes:
         asking.for_word(
             f"This deletes the state {args.state}: version {state.version}, serial "

@@ -24,7 +24,7 @@ def test_every_request_to_s3_names_the_account_of_the_stack(aws: Aws, moto: str)
         for command in (
             ("token", "list"),
             ("token", "show", token),
-            ("token", "rotate", token),
+            ("token", "rotate", token, "--json"),
             ("token", "revoke", token),
             ("trust", "create", "ci", "--aws-role", "Deployer", "--role", "writer", "--scope", "*"),
             ("trust", "list"),

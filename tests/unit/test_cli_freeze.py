@@ -235,7 +235,10 @@ def test_a_pattern_does_not_hold_a_state_whose_own_freeze_ends_before_it(stub: A
 
     assert done.returncode == 1
     state, pattern = done.stdout.splitlines()
-    assert "until 2099-01-01 00:00:00 UTC: incident 4711. Freeze it again after that end." in state
+    assert (
+        "until 2099-01-01 00:00:00 UTC: incident 4711. To change that, freeze it again after that time."
+        in state
+    )
     assert "was frozen already by the token ada, until 2099-01-02 00:00:00 UTC: incident 4711. " in pattern
     assert pattern.endswith("the freeze does not hold yet: see above.")
 

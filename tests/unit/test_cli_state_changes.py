@@ -77,7 +77,7 @@ def test_a_restore_says_what_it_restores_and_sends_exact_ids(
 
     assert done.returncode == 0
     assert "version v-15 with serial 15 has the content of version v-12, whose serial is 12" in done.stdout
-    assert "Infrastructure does not go back with the state: run `terraform plan`" in done.stdout
+    assert "A restore does not change the infrastructure: run `terraform plan`" in done.stdout
     which = f"{named}, {said}" if named.startswith("@") else said
     assert f"Restoring network/prod to {which}. The current version has serial 14." in done.stderr
     *_, asked = stub.asked

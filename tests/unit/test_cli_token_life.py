@@ -274,14 +274,16 @@ def test_the_json_of_a_rotation_is_that_of_a_new_token_with_the_end_of_the_old_s
 def test_a_rotation_for_people_shows_the_secret_and_until_when_the_old_one_works(aws: Aws) -> None:
     token, old = make(aws)
 
-    text = aws.output("token", "rotate", token.id, "--keep", "2h", "--expires", "2099-01-31")
+    done = aws.run("token", "rotate", token.id, "--keep", "2h", "--expires", "2099-01-31")
 
-    secret = dict(re.findall(r"export (\w+)='([^']*)'", text))["TF_HTTP_PASSWORD"]
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stderr.split())
+    secret = dict(re.findall(r"export (\w+)=(\S+)", done.stdout))["TF_HTTP_PASSWORD"]
     assert takes(stored(aws, token), secret)
     previous = stored(aws, token).previous
     assert previous is not None
-    assert f"old secret  works until {previous.until:%Y-%m-%d %H:%M:%S} UTC" in text
-    assert "expires     2099-01-31 00:00:00 UTC" in text
+    assert f"The old secret works until {previous.until:%Y-%m-%d %H:%M:%S} UTC." in told
+    assert "It expires 2099-01-31 00:00:00 UTC." in told
     assert takes(stored(aws, token), old, after=timedelta(hours=1, minutes=59))
     assert not takes(stored(aws, token), old, after=timedelta(hours=2, seconds=1))
 

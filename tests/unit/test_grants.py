@@ -106,9 +106,13 @@ def test_several_grants_allow_exactly_what_each_alone_allows(grants: tuple[Grant
     ("action", "name", "told"),
     [
         (Action.WRITE, "network/a", "role 'outputs' of the token x for the state 'network/a' does not allow"),
-        (Action.READ, "network/a", "role 'outputs' of the token x reads no whole state"),
+        (
+            Action.READ,
+            "network/a",
+            "role 'outputs' of the token x does not allow you to read the whole state",
+        ),
         (Action.WRITE, "dns", "The scope of the token x does not cover the state 'dns'"),
-        (Action.DELETE, "apps/db", "roles 'writer' and 'outputs' of the token x do not allow to delete"),
+        (Action.DELETE, "apps/db", "roles 'writer' and 'outputs' of the token x do not allow you to delete"),
         (Action.DELETE, "dns", "use a token with the role 'maintainer'"),
     ],
 )

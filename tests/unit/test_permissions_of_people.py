@@ -83,7 +83,7 @@ def test_an_operator_with_the_policy_can_do_everything_with_tokens_and_trust(
         made = aws.output("token", "create", "--role", "writer", "--scope", "*", "--json", *team, **ada)
         token_id = json.loads(made)["id"]
         for command in ("show", "rotate", "revoke"):
-            aws.output("token", command, token_id, *team, **ada)
+            aws.output("token", command, token_id, "--json", *team, **ada)
         assert "There is no token" in aws.failure("token", "show", "a" * 20, *team, **ada)
         assert token_id in aws.output("token", "list", "--all", *team, **ada)
         aws.output(
