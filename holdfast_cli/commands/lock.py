@@ -213,10 +213,11 @@ def _break(args: argparse.Namespace) -> None:
             reason=args.reason,
         )
     is_removed = removed.removed is True
+    any_more = " any more" if lock or args.id else ""
     done = output.plain(
         f"The lock {lock.id} of the state {args.state} is removed."
         if lock and is_removed
-        else f"The state {args.state} is not locked{' any more' if lock or args.id else ''}: nothing was removed."
+        else f"The state {args.state} is not locked{any_more}: nothing was removed."
     )
     plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""
     with output.after(done):

@@ -240,7 +240,7 @@ def test_a_pattern_does_not_hold_a_state_whose_own_freeze_ends_before_it(stub: A
         in state
     )
     assert "was frozen already by the token ada, until 2099-01-02 00:00:00 UTC: incident 4711. " in pattern
-    assert pattern.endswith("the freeze does not hold yet: see above.")
+    assert pattern.endswith("the freeze is not complete yet: see above.")
 
     stub.reply(*replies, *(of_lock(freeze(until=until)),) * 2)
     assert output(stub, *arguments).endswith(
