@@ -25,7 +25,7 @@ class AlarmSettings:
             '"arn:aws:sns:eu-central-1:123456789012:operations"',
             TOPIC.fullmatch,
         ),
-        "They publish to this topic.",
+        "The alarms publish to this topic.",
     )
     oldest_lock: str = setting(
         text(

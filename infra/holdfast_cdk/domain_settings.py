@@ -32,6 +32,6 @@ class DomainSettings:
             '1a2b3c4d-1111-4222-8333-444455556666"',
             CERTIFICATE.fullmatch,
         ),
-        "Its certificate, in the same account and region.",
+        "The certificate of the domain, in the same account and region.",
     )
-    keep_default_endpoint: bool = setting(flag(), "AWS's address works too.", default=False)
+    keep_default_endpoint: bool = setting(flag(), "The API also keeps AWS's address.", default=False)

@@ -17,7 +17,7 @@ class Notify:
             'the ARN of a standard topic, as in "arn:aws:sns:eu-central-1:123456789012:holdfast"',
             TOPIC.fullmatch,
         ),
-        "It is in the same account and region.",
+        "The topic is in the same account and region.",
     )
     events: tuple[str, ...] = setting(
         Texts(
@@ -35,4 +35,4 @@ class Notify:
 class AuditArchive:
     """For how long S3 Object Lock protects the audit trail's archive."""
 
-    days: int = setting(whole_number(1, MAX_DAYS), "Days of each event.")
+    days: int = setting(whole_number(1, MAX_DAYS), "Object Lock protects each event for this many days.")

@@ -35,7 +35,7 @@ LOCAL_ACCOUNT = "000000000000"
 """The only account of the local AWS; no account of AWS has this number."""
 
 _NEVER = "Another value creates another stack, with an empty store."
-_STAY = "Existing logs are not moved."
+_STAY = "Holdfast does not move existing logs."
 _TWO_DEPLOYMENTS = "Change keys [in two deployments](keys.md#change-the-key)."
 _OLD_TOO = "The new value also applies to existing logs."
 
@@ -91,7 +91,7 @@ class History:
 
     days: int = setting(
         whole_number(1, 36500),
-        "S3 removes a version this many days after the next was written; at least `retention.days`.",
+        "S3 removes a version this many days after the next version was written; at least `retention.days`.",
     )
     keep_versions: int = setting(
         whole_number(1, 100),
@@ -217,7 +217,7 @@ class Team:
     require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "With `declared`, a name without a state is refused until `holdfast state declare` declares it.",
+        "With `declared`, Holdfast refuses a name without a state until `holdfast state declare` declares it.",
         default="any",
     )
     own_locks: Literal["named", "any", False] = setting(
@@ -247,7 +247,7 @@ class Team:
         Table(History, "{ days = 365, keep_versions = 100 }"),
         "S3 removes old state versions, except the newest `keep_versions`.",
         deployed="S3 removes old versions for good within two days, or when their retention ends.",
-        unset="every version stays",
+        unset="every version is kept",
         default=None,
     )
     key: str = setting(
@@ -290,8 +290,8 @@ class Team:
     replica: Replica | None = setting(
         Table(Replica, '{ region = "eu-west-1" }'),
         "S3 copies new versions of states and of the records that a recovery needs to [a "
-        "replica](recovery.md#prepare-a-replica); needs `account` and `region`.",
-        deployed="Earlier objects are not copied.",
+        "replica](recovery.md#prepare-a-replica); requires `account` and `region`.",
+        deployed="S3 does not copy earlier objects.",
         unset="none",
         default=None,
     )
@@ -304,13 +304,13 @@ class Team:
     )
     log_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "Logs, except the audit trail, are kept for this many days.",
+        "CloudWatch keeps logs, except the audit trail, for this many days.",
         deployed=_OLD_TOO,
         default=90,
     )
     audit_retention: int = setting(
         one_of(LOG_RETENTION_DAYS),
-        "The audit trail is kept for this many days.",
+        "CloudWatch keeps the audit trail for this many days.",
         deployed=_OLD_TOO,
         default=365,
     )
@@ -322,7 +322,7 @@ class Team:
     )
     notify: Notify | None = setting(
         Table(Notify, '{ topic = "arn:aws:sns:eu-central-1:123456789012:holdfast" }'),
-        "An SNS topic is [notified of events](watching.md#notifications), for 0.40 dollars a month.",
+        "Holdfast [notifies an SNS topic of events](watching.md#notifications), for 0.40 dollars a month.",
         unset="none",
         default=None,
     )
@@ -400,7 +400,7 @@ class Team:
             # A stack has at most 50 tags, including holdfast:team.
             most=48,
         ),
-        "All resources of the stack get these tags and `holdfast:team`.",
+        "All resources of the stack have these tags and `holdfast:team`.",
         unset="none",
         default_factory=dict,
     )

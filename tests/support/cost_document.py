@@ -316,29 +316,29 @@ def document() -> str:
 
 <!-- Generated from tests/support/cost_document.py by `make generated`: change it there. -->
 
-For people who pay for a team's stack: estimate the bill, and see what raises it.
+For people who pay for a team's stack: estimate the bill, and see what increases the bill.
 
 A team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for every 100 runs.
-A run is a `plan` and an `apply` with `backend "http"`. The amounts are **computed, not from a bill**.
+A run is a `plan` and an `apply` with `backend "http"`. The amounts are **computed**. They are not from a bill.
 
 {table}
 
 ![Dollars a month by runs a month, in logarithms](cost.svg)
 
 - **All amounts** are US dollars a month. "Together" includes the key and `keep_warm`.
-- **Prices** are those of US East (N. Virginia), first tier, in November 2026:
+- **Prices** are the prices of US East (N. Virginia), first tier, in November 2026:
   [API Gateway](https://aws.amazon.com/api-gateway/pricing/),
   [Lambda](https://aws.amazon.com/lambda/pricing/) on arm64, [S3](https://aws.amazon.com/s3/pricing/),
   [KMS](https://aws.amazon.com/kms/pricing/), [CloudWatch](https://aws.amazon.com/cloudwatch/pricing/).
-  The free tier is not counted.
-- **The key** costs three dollars from the third year on: KMS rotates it every year, and the first two
-  rotations each add one dollar. `key = "s3"` costs nothing.
+  The amounts do not include the free tier.
+- **The key** costs three dollars from the third year on: KMS rotates the key every year, and each of the
+  first two rotations adds one dollar. `key = "s3"` costs nothing.
 
 ## What is counted
 
 | Part | Assumption |
 | --- | --- |
-| plan, apply | a CI job that gets a session with an ID token, and runs `init` (Terraform 1.15.5) |
+| plan, apply | a CI job that creates a session with an ID token, and runs `init` (Terraform 1.15.5) |
 | requests to the API | {len(_PLAN)} for a plan, {len(_APPLY)} for an apply, 1 for a session |
 | [requests to S3](../understand/speed.md#requests-of-each-verb) | {plan} for a plan, {apply} for an apply, \
 {len(_SESSION)} for a session; `DELETE` is free |
@@ -359,26 +359,26 @@ function, {_AUDIT_COLD_SECONDS} s of the audit function at {_AUDIT_MEGABYTES} MB
 | --- | --- |
 | `keep_warm = true`, the default | {keep_warm_price():.2f} dollars a month, even without requests |
 | `cloud {{}}` | {cloud_cents():.1f} cents for 100 runs, with [more requests](../understand/speed.md) |
-| versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old ones |
+| versions | {_S3_GB_MONTH} dollars a month for each GB; [`history`](settings.md) removes old versions |
 | a larger state | "Data out" and "Versions" grow with the state; API Gateway bills each 512 KB as a request |
 | operators' commands | {1_000 * _operators(memory):.2f} dollars for 1,000 requests, each with a \
 cold start, and S3's requests |
 | a long apply | {_ten_minutes(memory):.4f} dollars for ten minutes |
-| `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, \
-{_LOG_GB_MONTH} dollars a month to store it |
+| `log_retention`, `audit_retention` | {_LOG_GB:.2f} dollars to write each GB of logs, and \
+{_LOG_GB_MONTH} dollars a month to store each GB |
 | `alarms` | {alarms_price(replace(alarmed, watch=False)):.2f} dollars a month, \
-{alarms_price(alarmed):.2f} with `watch` |
+{alarms_price(alarmed):.2f} dollars with `watch` |
 | `notify` | {_CUSTOM_METRIC + _ALARM_METRIC:.2f} dollars a month, \
 and [SNS's](https://aws.amazon.com/sns/pricing/) messages |
-| `watch` | {_watch_price():.2f} dollars a month, {_WATCHED:.2f} of it for metrics, \
-counted above, too; 720 requests to S3 for each 1,000 states, lock and token |
+| `watch` | {_watch_price():.2f} dollars a month, of which {_WATCHED:.2f} dollars are for metrics, \
+which the row `alarms` also counts; 720 requests to S3 for each 1,000 states, lock and token |
 | `replica` | {_KEY:.2f} dollar a month for its key, {_replication(1_000):.2f} dollars for 1,000 runs, \
 and the storage of each version a second time; {_REPLICATION_METRICS * _CUSTOM_METRIC:.2f} dollars more with \
 `notify`, unless `notify.events` lacks `replica.failed`: S3 reports a failed copy only with metrics |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
-| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | they bill what Holdfast \
-does: for example 0.003 dollars for each resource that a deployment changes, 4 dollars for a million calls \
+| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | they bill the activity of \
+Holdfast: for example 0.003 dollars for each resource that a deployment changes, 4 dollars for a million calls \
 to KMS, and 0.10 dollars for 100,000 requests to S3 |
 """
 

@@ -20,7 +20,7 @@ _STAGED: Final = "<StagingBucket.Arn>/"
 PLACES: Final = {
     "<StateBucket.Arn>": "the state bucket",
     "<StagingBucket.Arn>": "the staging bucket",
-    "<StateKey.Arn>": "the team's KMS keys, through S3 alone",
+    "<StateKey.Arn>": "the team's KMS keys, only through S3",
     "<Audit.Arn>": "the team's audit trail",
     "<OwnLog>": "the function's own log",
     "<Transfers>": "the role for transfers",
@@ -37,7 +37,7 @@ _INTRODUCTION: Final = """\
 
 For people who review what Holdfast may do in an AWS account: look up each function's permissions, and the
 requests that the bucket policy denies to everybody. The tables are generated from the policies that the CDK
-app deploys. [AWS permissions](permissions.md) has those of people.
+app deploys. [AWS permissions](permissions.md) lists the permissions of people.
 
 Each team has its own functions, roles and buckets, and by default its own KMS key. Functions for states
 cannot read tokens, and functions for sign-in cannot read states.
@@ -52,22 +52,22 @@ needs, and where AWS documents them.
 
 """
 _LISTING: Final = """\
-The functions need `ListBucket` because S3 otherwise returns `403` for a missing object. With `ListBucket` a
+The functions need `ListBucket` because S3 otherwise returns `403` for a missing object. With `ListBucket`, a
 function can list the names of states, and the IDs of tokens and sessions. No function runs as `transfers`:
-two functions assume this role to sign addresses. The KMS key's policy lets IAM decide on use.
+two functions assume this role to sign addresses. The KMS key's policy lets IAM decide who may use the key.
 
 """
 _BUCKET: Final = """\
 ## What the bucket policy denies
 
-The state bucket denies these requests to everybody, also to administrators and root. Where a cell is empty,
+The bucket policy denies these requests to everybody, including administrators and root. If a cell is empty,
 the caller's own permissions decide. Under any prefix, `*.tfstate` objects are states and `*.tflock` objects
 are locks.
-[The design](../understand/design.md#what-the-bucket-itself-refuses) gives the reasons.
+[The design](../understand/design.md#what-the-bucket-itself-refuses) explains the reasons.
 
 """
 _LIMITS: Final = """\
-The policy stops neither lifecycle rules nor people who may change the policy. Removing the stack removes the
+The policy denies neither lifecycle rules nor changes of the policy itself. Removing the stack removes the
 policy. IAM decides who may change versioning, lifecycle rules and the policy, and who may delete the bucket.
 S3 itself refuses to suspend versioning under Object Lock, and to delete a bucket that has objects. The tests
 evaluate the policy by IAM's documented rules ([Status](../understand/status.md)).

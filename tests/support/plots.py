@@ -74,7 +74,7 @@ def speed(page: str) -> str:
 
     `page` is the text of the document, from whose table the numbers come.
     """
-    (_, table) = page.split("| Time of these delays alone |")
+    (_, table) = page.split("| Sum of these delays |")
     rows = re.findall(r"^\| ([^|]+) \| ([^|]* ms) \| ([^|]* ms) \|$", table.split("\n\n")[0], re.MULTILINE)
     bars = [
         (command, name.replace("`", ""), _last(cells[at]))

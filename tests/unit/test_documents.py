@@ -157,7 +157,7 @@ def test_every_prefix_of_a_key_is_in_the_page_of_objects_and_no_other() -> None:
 
 def test_the_times_after_which_lambda_stops_a_verb_are_in_the_page_about_retries() -> None:
     said = re.search(
-        r"Lambda stops the function after (\d+), and the function of the management API after (\d+)",
+        r"Lambda stops a function after (\d+) seconds, and the function of the management API after (\d+)",
         one_line(page("verbs.md")),
     )
     seconds = {spec.name: spec.seconds for spec in FUNCTIONS}
@@ -183,7 +183,7 @@ def test_every_log_group_of_a_team_is_in_the_page_about_deploying_and_no_other()
 
 
 def test_every_metric_of_the_watch_is_in_its_page_and_no_other() -> None:
-    _, _, rest = one_line(page("watching.md")).partition("Its metrics in the namespace ")
+    _, _, rest = one_line(page("watching.md")).partition("The metrics in the namespace ")
     sentence, _, _ = rest.partition(". ")
 
     assert re.findall(r"`(\w+)`", sentence) == [watching.NAMESPACE, watching.DIMENSION, *watching.Metric]
@@ -196,7 +196,7 @@ def test_every_way_to_authenticate_is_in_the_fields_of_an_audit_event() -> None:
 
 
 def test_every_field_of_an_audit_event_is_in_the_table_of_fields_and_no_other() -> None:
-    fields = first_column("audit-events.md", "| Field | Holds |")
+    fields = first_column("audit-events.md", "| Field | Contains |")
 
     assert sorted(fields) == sorted({*audit.FIELDS, *audit.ADDED_FIELDS})
 
