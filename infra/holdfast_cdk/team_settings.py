@@ -102,7 +102,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """The request limits of the API. A request above them gets 429, which Terraform retries."""
+    """The request limits of the API. The API responds with 429 above them, and Terraform retries."""
 
     rate: int = setting(whole_number(1, 10000), "Accepted requests a second.", default=100)
     burst: int = setting(whole_number(1, 5000), "Accepted requests at once.", default=200)

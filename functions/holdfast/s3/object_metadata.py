@@ -44,7 +44,7 @@ VERSION_FIELDS: Final[Mapping[str, Field]] = {
     "over-serial": Field(hidden_because=_FOR_FENCE),
     "over-lineage": Field(hidden_because=_FOR_FENCE),
     "over-refused": Field(hidden_because=_FOR_FENCE),
-    "upload": Field(hidden_because="the key of an upload says nothing to people"),
+    "upload": Field(hidden_because="the key of an upload has no meaning for people"),
     "restored-from": Field("restored_from"),
     "reason": Field("reason", limit=REASON_LIMIT),
 }
