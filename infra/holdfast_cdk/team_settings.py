@@ -217,7 +217,8 @@ class Team:
     require_lock: bool = setting(flag(), "A write needs the state's lock.", default=True)
     new_states: Literal["any", "declared"] = setting(
         word("any", "declared"),
-        "With `declared`, Holdfast refuses a name without a state until `holdfast state declare` declares it.",
+        "With `declared`, Holdfast refuses a name without a state until `holdfast state declare` "
+        "declares it.",
         default="any",
     )
     own_locks: Literal["named", "any", False] = setting(

@@ -319,7 +319,8 @@ def document() -> str:
 For people who pay for a team's stack: estimate the bill, and see what increases the bill.
 
 A team's stack costs one dollar a month for its KMS key, and about {cents():.1f} cents for every 100 runs.
-A run is a `plan` and an `apply` with `backend "http"`. The amounts are **computed**. They are not from a bill.
+A run is a `plan` and an `apply` with `backend "http"`. The amounts are **computed**.
+They are not from a bill.
 
 {table}
 
@@ -377,9 +378,9 @@ and the storage of each version a second time; {_REPLICATION_METRICS * _CUSTOM_M
 `notify`, unless `notify.events` lacks `replica.failed`: S3 reports a failed copy only with metrics |
 | `audit_archive` | {1_000 * _PUT:.3f} dollars for 1,000 events at most, and S3's storage |
 | a stranger's requests for a month | {_floods(memory)} |
-| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | they bill the activity of \
-Holdfast: for example 0.003 dollars for each resource that a deployment changes, 4 dollars for a million calls \
-to KMS, and 0.10 dollars for 100,000 requests to S3 |
+| AWS Config, GuardDuty or a trail of S3 data events, if the account has them | they bill the activity \
+of Holdfast: for example 0.003 dollars for each resource that a deployment changes, 4 dollars for a million \
+calls to KMS, and 0.10 dollars for 100,000 requests to S3 |
 """
 
 
