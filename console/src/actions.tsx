@@ -16,7 +16,7 @@ type Shared = { name: string; onClose: () => void; onDone: () => void };
 type OfLock = Shared & { lock: Schemas["Lock"] };
 type Entered = Record<string, string>;
 
-const LOOK = "Run terraform plan to see what its holder has left.";
+const LOOK = "Run terraform plan to see what its holder has changed.";
 const ENDS = { 1: "in 1 hour", 8: "in 8 hours", 24: "in 1 day", 168: "in 7 days", never: "when somebody unfreezes it" };
 
 type Asking<D> = Shared & {

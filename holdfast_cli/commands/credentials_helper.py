@@ -25,11 +25,12 @@ COMMAND = Command()
 @COMMAND.define(
     """\
 Answer Terraform and OpenTofu, which run this command after `holdfast configure
-helper`: sign in as `holdfast login` does, and print the session for `cloud {}`. Only
-the hosts of the profiles' addresses, and of HOLDFAST_ADDRESS, are answered; for every
-other host nothing is sent.
+helper`: sign in as `holdfast login` does, and print the session for `cloud {}`.
+Responds only for hosts in the profiles or in HOLDFAST_ADDRESS, and sends nothing for
+other hosts.
 
-Sessions are kept as by `holdfast run`; `forget` removes those of a host or address.""",
+Stores sessions in the same way as `holdfast run`. `forget` removes the sessions of a
+host or address.""",
     """\
   holdfast credentials-helper get abc123.execute-api.eu-central-1.amazonaws.com
   holdfast credentials-helper --oidc get abc123.execute-api.eu-central-1.amazonaws.com
@@ -43,7 +44,7 @@ Sessions are kept as by `holdfast run`; `forget` removes those of a host or addr
 def _run(args: argparse.Namespace) -> None:
     if args.verb == "store":
         raise CommandError(
-            f"Nothing was stored: holdfast signs in by itself, and keeps no token. For {args.host} write a "
+            f"Nothing was stored: holdfast signs in by itself, and stores no token. For {args.host} write a "
             "`credentials` block into the CLI configuration, or export "
             f"{cloud_config.token_variable(args.host)}."
         )

@@ -33,14 +33,19 @@ address is not known; for the local AWS:
   holdfast doctor --team payments --json
 """,
     option(
-        "state", nargs="?", type=rules.state, metavar="STATE", help="whose configuration is in this folder"
+        "state",
+        nargs="?",
+        type=rules.state,
+        metavar="STATE",
+        help="the state whose configuration is in this folder",
     ),
-    option("--account", action="store_true", help="the AWS account, before a deployment"),
+    option("--account", action="store_true", help="check the AWS account, before a deployment"),
     option(
         "--team",
         type=rules.team,
         metavar="TEAM",
-        help="whose account, stack or API; default: HOLDFAST_TEAM, except with STATE, or else the profile's",
+        help="the team whose account, stack or API is checked; default: HOLDFAST_TEAM, except with STATE, "
+        "or else the profile's",
     ),
     option(
         "--address",
@@ -51,15 +56,15 @@ address is not known; for the local AWS:
     ),
     arguments.PROFILE,
     arguments.REGION,
-    arguments.as_json("one JSON object, at the end"),
+    arguments.as_json("print one JSON object, at the end"),
 )
 def _run(args: argparse.Namespace) -> None:
     if args.account and args.state is not None:
-        raise UsageError("--account looks at no state; leave one of the two out.")
+        raise UsageError("--account does not check a state. Use --account or STATE, not both.")
     if args.account and args.address is not None:
-        raise UsageError("--account looks at no API; leave --address out.")
+        raise UsageError("--account does not check an API. Use --account or --address, not both.")
     if args.state is not None and None not in (args.team, args.address):
-        raise UsageError("--team and --address both name the API of STATE; leave one of the two out.")
+        raise UsageError("--team and --address both name the API of STATE. Use one of them, not both.")
     with closing(_look(args)) as findings:  # the checks clean up even if the output breaks
         report.show(findings, as_json=args.json)
 

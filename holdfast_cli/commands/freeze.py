@@ -90,7 +90,7 @@ as done. Needs the role maintainer.""",
     ),
     option("--yes", action="store_true", help="do not ask for confirmation if all states would be frozen"),
     arguments.API,
-    arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
+    arguments.as_json("print one JSON array, with an object for each state, and at last one for the pattern"),
 )
 def _freeze(args: argparse.Namespace) -> None:
     import secrets
@@ -125,7 +125,7 @@ def _freeze_pattern(
     pattern = v1.FreezePattern(
         pattern=states, reason=wanted.reason, until=wanted.until, id=wanted.id, cursor=None
     )
-    endless = f"The API does not finish the list of the states of {states}."
+    endless = f"The API did not return the whole list of the states of {states}."
 
     def put(cursor: str | None) -> "v1.FrozenPattern":
         return api.change(v1.FrozenPattern, "PUT", "freezes", None, replace(pattern, cursor=cursor))
@@ -239,7 +239,7 @@ def _acquire(api: "Api", name: str, wanted: "v1.Freeze", wait: timedelta | None)
     "lift the freeze of a state",
     """\
 Lift the freeze of a state, or the freeze of a pattern and of every state that it froze.
-Other freezes and locks stay; the command names these freezes. Needs the role
+Other freezes and locks are not changed; the command names these freezes. Needs the role
 maintainer.""",
     """\
   holdfast state unfreeze network/prod
@@ -249,7 +249,7 @@ maintainer.""",
     _STATES,
     option("--yes", action="store_true", help="do not ask for confirmation if all states would be unfrozen"),
     arguments.API,
-    arguments.as_json("one JSON array, with an object for each state, and at last for the pattern"),
+    arguments.as_json("print one JSON array, with an object for each state, and at last one for the pattern"),
 )
 def _unfreeze(args: argparse.Namespace) -> None:
     from holdfast.api import v1
@@ -290,11 +290,11 @@ def _lift(api: "Api", pattern: "v1.PatternFreeze", outcomes: dict[str, _Outcome]
         return api.change(v1.LiftedPattern, "DELETE", "freezes", None, id=pattern.id, cursor=cursor)
 
     with output.Progress() as progress:
-        for page in api.follow(lift, f"The API does not finish the list of {pattern.pattern}."):
+        for page in api.follow(lift, f"The API did not return the whole list of {pattern.pattern}."):
             if "unfrozen" not in page.raw:
                 raise CommandError(
-                    f"The deployed stack is older than this command: it has unfrozen {pattern.pattern}, but "
-                    "its states stay frozen. Deploy it again, and unfreeze each state by its name."
+                    f"The stack is older than this command. It unfroze the pattern {pattern.pattern}, but "
+                    f"not the states. Upgrade the stack, then unfreeze each state by name."
                 )
             for name in page.unfrozen:
                 said = f"{name} is not frozen any more; it was: {pattern.reason}."
@@ -319,7 +319,7 @@ def _not_lifted(api: "Api", name: str, lifted: "Sequence[v1.PatternFreeze]") -> 
     freeze = lock.freeze if lock else None
     if lock is None or freeze is None or freeze.id in {one.id for one in lifted}:
         return _unfreeze_one(api, name, lock)
-    said = f"{name} stays frozen by {freezer(lock)}: {freeze.reason}."
+    said = f"{name} is still frozen by {freezer(lock)}: {freeze.reason}."
     return _Outcome(name, "other_freeze", said, freeze)
 
 
@@ -328,7 +328,7 @@ def _unfreeze_one(api: "Api", name: str, lock: "v1.Lock | None") -> _Outcome:
 
     freeze = lock.freeze if lock else None
     if freeze is None:
-        locked = f": it is {lock_sentence(lock, api.now())}, which stays" if lock else ""
+        locked = f": it is {lock_sentence(lock, api.now())}. That lock was not changed" if lock else ""
         return _Outcome(name, "not_frozen", f"{name} is not frozen{locked}.")
     try:
         removed = api.change(v1.Removed, "DELETE", "freeze", name, id=freeze.id)
@@ -361,7 +361,7 @@ def _is_left(outcomes: Sequence[_Outcome]) -> bool:
 
 def _so_far(outcomes: Mapping[str, _Outcome]) -> str:
     done = sum(outcome.result in _DONE for outcome in outcomes.values())
-    return f"It is done for at least {done} states; the command can be repeated."
+    return f"It is done for at least {done} states. You can run the command again."
 
 
 def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outcome | None = None) -> None:
@@ -385,8 +385,8 @@ def _tell(outcomes: Sequence[_Outcome], args: argparse.Namespace, pattern: _Outc
     if left:
         where = output.some([outcome.name for outcome in left], 5)
         raise CommandError(
-            f"It failed for {len(left)} of {len(outcomes)} states ({where}): see above. The command can "
-            "be repeated."
+            f"It failed for {len(left)} of {len(outcomes)} states ({where}): see above. You can run the "
+            f"command again."
         )
 
 

@@ -60,8 +60,8 @@ def _of_source(name: str, metavar: str, text: str) -> Option:
 List the states of a source, name them, and print a plan. A comment says what was found:
 the serial, or why a state has no name. If a state has no name, the exit code is 1.
 Change the names in the file. Reads both places and changes nothing. Needs the role
-reader. Of a bucket, the plan leaves out errored.tfstate, *.backup, and objects that are
-not states and whose keys do not end with .tfstate. A name that is not valid, or that
+reader. The plan of a bucket does not include errored.tfstate, *.backup, and objects that
+are not states and whose keys do not end with .tfstate. A name that is not valid, or that
 another state has, becomes the nearest free name.
 
 A rule of --map is PATTERN=NAME. The pattern matches what the plan has after 'from'. The
@@ -128,11 +128,11 @@ def _plan(args: argparse.Namespace) -> None:
 def _tell(made: planning.Made) -> None:
     """Say what the reader of a plan must not overlook."""
     if left_out := [each.id for each in made.plan.left_out]:
-        objects = "1 object is" if len(left_out) == 1 else f"{len(left_out)} objects are"
+        objects = "1 object" if len(left_out) == 1 else f"{len(left_out)} objects"
         first = some(left_out, _FIRST)
         output.tell(
-            f"holdfast: {objects} left out of the plan: {first}. The end of the plan says why each is not a "
-            "state."
+            f"holdfast: The plan does not include {objects}: {first}. The end of the plan says why each is "
+            "not a state."
         )
     for state, why in made.renamed.items():
         output.tell(f"holdfast: {state} {why}")
@@ -145,7 +145,9 @@ def _tell(made: planning.Made) -> None:
     if made.moved:
         changes = "for 1 state" if len(made.moved) == 1 else f"for {len(made.moved)} states"
         first = some(made.moved, _FIRST)
-        output.tell(f"holdfast: terraform.workspace changes {changes}: {first}. The plan says to what.")
+        output.tell(
+            f"holdfast: terraform.workspace changes {changes}: {first}. The plan shows the new values."
+        )
 
 
 def _place(args: argparse.Namespace, actions: Collection[Action]) -> NewPlace:
@@ -254,9 +256,9 @@ def _check(args: argparse.Namespace, run: Run) -> None:
     "close",
     "lock the source for good",
     """\
-Acquire the source's locks with a text that says where the states are now, compare
+Acquire the source's locks with a message that says where the states are now, compare
 every state once more, and keep the locks. A state that was written after its import
-stays open. Nothing is closed while a state of the plan is not imported. `holdfast
+is not closed. Nothing is closed while a state of the plan is not imported. `holdfast
 import reopen` undoes it. Needs the role reader.""",
     """\
   holdfast import close move.toml

@@ -157,12 +157,12 @@ def _show(args: argparse.Namespace) -> None:
     "break",
     "remove the lock of a killed client",
     """\
-Remove exactly the lock that is named. A lock that a client acquired afterwards stays,
-even if it has the same ID. A client that still works under the removed lock cannot
-write any more. Without an ID this shows the lock and asks. To remove another person's
-lock, you need the role maintainer. To remove your own, you need the role writer, unless
-the team forbids it. A
-freeze is not removed: `holdfast state unfreeze` lifts it.""",
+Remove exactly the lock that is named. A lock that a client acquired afterwards is not
+removed, even if it has the same ID. A client that still works under the removed lock
+cannot write any more. Without an ID, the command shows the lock and asks. To remove
+another person's lock, you need the role maintainer. To remove your own, you need the
+role writer, unless the team forbids it. A freeze is not removed: `holdfast state
+unfreeze` lifts it.""",
     """\
   holdfast lock break network/prod
   holdfast lock break network/prod 0d9c1f2e-5b7a-4c1e-9d43-1f6f0b9f2c11 --reason 'the job was killed'
@@ -173,7 +173,7 @@ freeze is not removed: `holdfast state unfreeze` lifts it.""",
         type=rules.unicode_text,
         metavar="ID",
         nargs="?",
-        help="the lock's ID, which `holdfast lock show` prints; needed without a terminal",
+        help="the lock's ID, which `holdfast lock show` prints; required without a terminal",
     ),
     arguments.NOTED_REASON,
     arguments.API,
@@ -193,8 +193,8 @@ def _break(args: argparse.Namespace) -> None:
             )
         if args.id is None:
             asking.for_word(
-                f"The state {args.state} is {lock_sentence(lock, api.now())}. This breaks the lock: what its "
-                "holder still writes is refused.",
+                f"The state {args.state} is {lock_sentence(lock, api.now())}. This breaks the lock: "
+                "later writes of its holder are refused.",
                 args.state.value,
                 f"name the lock: `holdfast lock break {args.state} {shlex.quote(lock.id)}`",
             )
@@ -215,10 +215,10 @@ def _break(args: argparse.Namespace) -> None:
     is_removed = removed.removed is True
     any_more = " any more" if lock or args.id else ""
     done = output.plain(
-        f"The lock {lock.id} of the state {args.state} is removed."
+        f"The lock {lock.id} of the state {args.state} was removed."
         if lock and is_removed
         else f"The state {args.state} is not locked{any_more}: nothing was removed."
     )
-    plan = " Run `terraform plan` to see what its holder has left." if is_removed else ""
+    plan = " Run `terraform plan` to see what its holder has changed." if is_removed else ""
     with output.after(done):
         output.write_either(f"{done}{plan}", removed.raw if args.json else None)

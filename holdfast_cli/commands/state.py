@@ -179,7 +179,7 @@ def _held(lock: "v1.Lock | None", now: datetime) -> str:
     "show",
     "show one state",
     """\
-Show the current version of a state, who wrote it, how many resources it has (to
+Show the current version of a state, who wrote it, how many resources it has (needs
 the role reader), and its lock.""",
     """\
   holdfast state show network/prod
@@ -229,7 +229,7 @@ def _deleted(api: "Api", name: str) -> str:
 def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]]:
     fields: list[tuple[str, str | None]] = [("state", state.name)]
     if not state.version:
-        fields.append(("version", "none: there is no state of this name now"))
+        fields.append(("version", "none: there is no state with this name now"))
     else:
         counts = state.resources
         kinds = {"managed": counts.managed, "data": counts.data} if counts else {}
@@ -247,7 +247,7 @@ def _fields(state: "v1.StateDescription", now: datetime) -> list[tuple[str, str]
             ("client", state.terraform_version),
             ("resources", ", ".join(f"{many} {kind}" for kind, many in kinds.items() if many is not None)),
             ("outputs", whole(counts.outputs if counts else None)),
-            ("content", "unknown: not a state of version 4 of the format" if is_unreadable else None),
+            ("content", "unknown: not version 4 of the state format" if is_unreadable else None),
             ("encrypted", "by the client, so its content is not shown" if state.encrypted else None),
         ]
     fields.append(("declared", "yes" if state.record else None))
@@ -400,9 +400,9 @@ Show which resources, attributes and outputs differ between two versions of a st
 default, TO is the current version, and FROM is the version before TO. Needs the role
 reader.
 
-Values are masked unless --show-values; with it, what the state marks sensitive
-stays masked. A state does not know everything that a provider's schema calls
-sensitive.
+Values are masked unless you use --show-values. Values that the state marks as
+sensitive are always masked. A state does not know everything that a provider's
+schema calls sensitive.
 
 With --exit-code the exit code says whether they differ, as that of `terraform plan
 -detailed-exitcode` does: 0 if they do not, 1 if the command failed or cannot compare
@@ -422,7 +422,11 @@ them, and 2 if they differ. A wrong command line also ends with 2, but prints no
     option(
         "--show-values", action="store_true", help="show values, except those that the state marks sensitive"
     ),
-    option("--exit-code", action="store_true", help="end with 0 if nothing differs, and with 2 if it does"),
+    option(
+        "--exit-code",
+        action="store_true",
+        help="exit with 0 if nothing differs, and with 2 if something differs",
+    ),
     arguments.API,
     arguments.LONG,
     arguments.as_json(),

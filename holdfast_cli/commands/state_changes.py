@@ -19,7 +19,7 @@ class _NeverAsks(argparse.Action):
     """`--yes`, as other commands have it."""
 
     def __call__(self, *_: object) -> None:
-        raise argparse.ArgumentError(self, "a restore does not ask; leave it out")
+        raise argparse.ArgumentError(self, "a restore does not ask for confirmation; remove this option")
 
 
 class _Removed(argparse.Action):
@@ -69,7 +69,7 @@ A version that was never acknowledged is restored only by its ID.""",
         "--frozen",
         type=rules.freeze_id,
         metavar="ID",
-        help="the ID of your own freeze, which `holdfast lock show` has",
+        help="the ID of your own freeze, which `holdfast lock show` shows",
     ),
     arguments.API,
     arguments.as_json(),
@@ -114,7 +114,8 @@ def _restore(args: argparse.Namespace) -> None:
         if args.frozen is None or failure.code != "frozen":
             raise
         raise CommandError(
-            f"{failure} --frozen names your own freeze, until it ends; afterwards restore without it."
+            f"{failure} --frozen must name your own freeze. After the freeze has ended, restore without "
+            f"--frozen."
         ) from failure
     if restored.changed is False:
         done = f"The state {args.state} already has that content: nothing was written."
@@ -132,8 +133,8 @@ def _restore(args: argparse.Namespace) -> None:
     "delete",
     "delete a state",
     """\
-Delete a state, after you type its name to confirm. Its versions stay, and `holdfast
-state undelete` brings it back. Infrastructure stays as it is. A state that
+Delete a state, after you type its name to confirm. Its versions are kept, and `holdfast
+state undelete` brings it back. The infrastructure is not changed. A state that
 changed since it was shown is not deleted. Needs the role maintainer.""",
     """\
   holdfast state delete network/old
@@ -141,7 +142,7 @@ changed since it was shown is not deleted. Needs the role maintainer.""",
 """,
     arguments.STATE,
     arguments.NOTED_REASON,
-    option("--yes", action="store_true", help="do not ask"),
+    option("--yes", action="store_true", help="do not ask for confirmation"),
     arguments.API,
     arguments.as_json(),
 )
@@ -173,7 +174,7 @@ def _delete(args: argparse.Namespace) -> None:
         v1.Deleted, "POST", "delete", args.state, v1.Delete(version=state.version, reason=args.reason)
     )
     done = (
-        f"The state {args.state} is deleted. Its versions stay: `holdfast state undelete {args.state}` "
+        f"The state {args.state} was deleted. Its versions are kept: `holdfast state undelete {args.state}` "
         "brings it back."
     )
     _tell(args, deleted, done)
@@ -184,7 +185,7 @@ def _delete(args: argparse.Namespace) -> None:
     "restore a deleted state",
     """\
 Write the newest version of a deleted state again, under a lock. A state that is
-not deleted stays as it is. Needs the role maintainer.""",
+not deleted is not changed. Needs the role maintainer.""",
     """\
   holdfast state list --deleted
   holdfast state undelete network/prod
@@ -243,7 +244,7 @@ def _declare(args: argparse.Namespace) -> None:
     """\
 Delete the record of a name that has no state: a typing error, or an unused workspace,
 whose tags are deleted too. The command holds the lock of the name meanwhile, so that it
-interrupts no first apply. A name with a state stays. Needs the role
+does not interrupt a first apply. A name with a state is not changed. Needs the role
 maintainer.""",
     """\
   holdfast state list --declared
@@ -267,7 +268,7 @@ def _undeclare(args: argparse.Namespace) -> None:
         raise
     if found.version:
         raise CommandError(
-            f"The name {args.state} has a state, so it stays declared: nothing was undeclared."
+            f"The name {args.state} has a state, so it is still declared: nothing was undeclared."
         )
     if not found.record:
         raise CommandError(undeclared_already)

@@ -25,7 +25,7 @@ _USUAL_HOST = "registry.terraform.io/"
 _WHY = {
     "too_large": "too large",
     "encrypted": "encrypted by its client",
-    "unreadable": "not a state of version 4 of the format",
+    "unreadable": "not version 4 of the state format",
 }
 
 COMMAND = Command()
@@ -45,10 +45,10 @@ def _prefix(value: str) -> str:
 Show the addresses of the resources and data sources in the current version of a
 state, their providers, and which are tainted or deposed. Needs the role reader.
 
-With an ADDRESS, as the list has it, show the attributes of that resource. Values are
-masked unless --show-values; with it, what the state marks sensitive stays masked. Only
-the provider's schema knows everything that is sensitive: marks may be missing, above all
-in states that an older client wrote.
+With an ADDRESS from the list, show the attributes of that resource. Values are masked
+unless you use --show-values. Values that the state marks as sensitive are always masked.
+Only the provider's schema knows everything that is sensitive: marks may be missing,
+above all in states that an older client wrote.
 
 {version_reference.HELP}""",
     """\
@@ -92,7 +92,7 @@ def _resources(args: argparse.Namespace) -> None:
     if args.resource is None and (args.show_values or args.version):
         raise UsageError("--show-values and --version need the ADDRESS of a resource.")
     if args.resource is not None and (args.type is not None or args.module is not None):
-        raise UsageError("--type and --module filter the list: leave out either them or the ADDRESS.")
+        raise UsageError("--type and --module filter the list. Use them or ADDRESS, not both.")
     if args.resource is None:
         _list(sign_in(args), args)
     else:

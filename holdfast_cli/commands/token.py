@@ -187,7 +187,7 @@ def _update(args: argparse.Namespace) -> None:
     before, after = tokens.update(session, found, args.id, description=args.description, owner=args.owner)
     which = f"the token {after.id} of the team {found.team}"
     done = (
-        f"Nothing is changed: {which} already had these values." if before == after else f"Updated {which}."
+        f"Nothing was changed: {which} already had these values." if before == after else f"Updated {which}."
     )
     with output.after(done):
         document = _document(after, session.clock.now()) if args.json else None

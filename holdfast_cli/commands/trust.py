@@ -58,7 +58,7 @@ def _claim(value: str) -> tuple[str, str]:
         )
     if "*" in wanted:
         raise argparse.ArgumentTypeError(
-            f"{value!r} has a '*', and a claim must be exactly what the token says"
+            f"{value!r} has a '*', but a claim must be exactly the value in the token"
         )
     return name, wanted
 
@@ -85,9 +85,8 @@ def _record(*who: Option, replace: bool) -> tuple[Option, ...]:
     "create",
     "create a trust record",
     f"""\
-Let callers sign in with an ID token of an OIDC issuer that has all of these
-claims, or with an IAM role. If several records match, the one with the most
-claims applies.
+Let callers sign in with an IAM role, or with an OIDC issuer's ID token that contains
+all the given claims. If several records match, the one with the most claims applies.
 {arguments.needs("read and write")}""",
     """\
   holdfast trust create network-main --role writer --scope 'network/*' \\
@@ -250,7 +249,7 @@ def _update(args: argparse.Namespace) -> None:
     )
     record = f"the trust record {after.name} of the team {found.team}"
     done = (
-        f"Nothing is changed: {record} already had these values" if before == after else f"Updated {record}"
+        f"Nothing was changed: {record} already had these values" if before == after else f"Updated {record}"
     )
     with output.after(f"{done}."):
         output.write_either(_changes(before, after, done), _document(after) if args.json else None)

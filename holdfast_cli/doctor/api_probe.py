@@ -116,7 +116,7 @@ class _Probe:
         )
         self._lineage = str(uuid4())
         self.make_token = (
-            f"Make a token with `holdfast token create --team {stack.team} --role writer --scope "
+            f"Create a token with `holdfast token create --team {stack.team} --role writer --scope "
             f"'{names.RESERVED}/*' --expires 1h`, and export its ID as TF_HTTP_USERNAME and its secret as "
             "TF_HTTP_PASSWORD."
         )
@@ -153,7 +153,7 @@ class _Probe:
         yield self._expect(
             "api.anonymous",
             401,
-            "A request without credentials gets 401.",
+            "The API responds to a request without credentials with 401.",
             "GET",
             self._states,
             authorization=None,
@@ -170,7 +170,7 @@ class _Probe:
         yield self._expect(
             "api.wrong_secret",
             403,
-            "A wrong secret gets 403.",
+            "The API responds to a wrong secret with 403.",
             "GET",
             self._states,
             authorization=wrong.authorization,
@@ -189,7 +189,7 @@ class _Probe:
         yield self._expect(
             "api.unknown_path",
             400,
-            "A wrong path gets 400, which Terraform does not mistake for an empty state.",
+            "The API responds to a wrong path with 400, which Terraform does not mistake for an empty state.",
             "GET",
             f"/stats/{self._state}",
         )
@@ -211,7 +211,7 @@ class _Probe:
         assert self._credentials is not None  # noqa: S101 the caller has looked
         ping = self._send("GET", "/api/v2/ping", authorization=self._credentials.of_cloud)
         if ping.status in (200, 204) and ping.headers.get("tfp-api-version"):
-            return ok("api.cloud", "The API answers clients of `cloud` and `remote`.")
+            return ok("api.cloud", "The API responds to clients of `cloud` and `remote`.")
         return self._wrong("api.cloud", ping, "204 with the header TFP-API-Version")
 
     # --- a run of Terraform --------------------------------------------------------------------------
@@ -229,14 +229,18 @@ class _Probe:
         if without_lock.status == 200:
             yield note("api.lock_required", "The team accepts writes without a lock (require_lock = false).")
         else:
-            yield self._judge("api.lock_required", without_lock, 428, "A write without a lock gets 428.")
+            yield self._judge(
+                "api.lock_required", without_lock, 428, "The API responds to a write without a lock with 428."
+            )
         acquired = self._send("PUT", self._locks, holder)
         yield self._judge("api.acquire", acquired, 200, "The lock is acquired.")
         if acquired.status != 200:
             return
         held = self._send("PUT", self._locks, other)
         if held.json().get("ID") == json.loads(holder)["ID"]:
-            yield self._judge("api.held", held, 423, "A second run gets 423 with the holder's lock info.")
+            yield self._judge(
+                "api.held", held, 423, "The API responds to a second run with 423 and the holder's lock info."
+            )
         else:
             yield self._wrong("api.held", held, "423 with the holder's lock info")
         yield from self._writes(holder, other)
@@ -255,15 +259,17 @@ class _Probe:
             yield note(
                 "api.content_md5",
                 "A write whose Content-MD5 does not match its body was accepted: the header does not arrive, "
-                "so the API cannot detect a body that was damaged on its way.",
+                "so the API cannot detect a body that was corrupted in transit.",
                 f"Let every proxy in front of {self._address} pass Content-MD5.",
             )
         else:
-            yield self._judge("api.content_md5", damaged, 400, "A body that was damaged on its way gets 400.")
+            yield self._judge(
+                "api.content_md5", damaged, 400, "The API rejects a body that was corrupted in transit (400)."
+            )
         yield self._expect(
             "api.other_lock",
             423,
-            "A write under another lock gets 423.",
+            "The API responds to a write under another lock with 423.",
             "POST",
             self._under(other),
             self._document(3),
@@ -287,7 +293,7 @@ class _Probe:
                 yield self._judge(check, read, 200, f"The state comes back byte for byte, read {how}.")
         cache, kind = (plain.headers.get(name, "") for name in ("cache-control", "content-type"))
         if cache == "no-store" and kind.startswith("application/json"):
-            yield ok("api.headers", "A state comes as JSON that no cache may keep.")
+            yield ok("api.headers", "The API returns a state as JSON that no cache may store.")
         else:
             yield problem(
                 "api.headers",
@@ -307,12 +313,13 @@ class _Probe:
         still_held = self._send("PUT", self._locks, other).status == 423
         arrives = not_ours.status == 200 and still_held
         if arrives:
-            yield ok("api.delete_body", "The body of a DELETE arrives.")
+            yield ok("api.delete_body", "The body of a DELETE reaches the API.")
         else:
             yield problem(
                 "api.delete_body",
-                f"A release of another lock by DELETE got {_said(not_ours)}, and the lock is "
-                f"{'still held' if still_held else 'gone'}: the body of a DELETE does not arrive.",
+                f"The API responded to a release of another lock by DELETE with {_said(not_ours)}, and the "
+                f"lock is {'still held' if still_held else 'gone'}: the body of a DELETE does not reach the "
+                f"API.",
                 "Use the unlock_address and the unlock_method that `holdfast backend-config` prints: they "
                 "release by POST.",
             )
@@ -333,8 +340,8 @@ class _Probe:
         passed = [verb for verb, path in verbs if self._passes(verb, path, other)]
         yield note(
             "api.verbs",
-            f"Of the verbs LOCK and UNLOCK the API passes {' and '.join(passed) or 'none'}; the methods that "
-            "`holdfast backend-config` prints do not need them.",
+            f"Of the verbs LOCK and UNLOCK, the API accepts {' and '.join(passed) or 'none'}; the methods "
+            "that `holdfast backend-config` prints do not need them.",
         )
 
     def _passes(self, verb: str, path: str, lock: bytes) -> bool:
@@ -393,7 +400,9 @@ class _Probe:
         return ok(check, good) if reply.status == status else self._wrong(check, reply, str(status))
 
     def _wrong(self, check: str, reply: _Reply, wanted: str) -> Finding:
-        return problem(check, f"{reply.request} got {_said(reply)}, not {wanted}.", self._look)
+        return problem(
+            check, f"The API responded to {reply.request} with {_said(reply)}, not with {wanted}.", self._look
+        )
 
 
 def _said(reply: _Reply) -> str:

@@ -60,7 +60,11 @@ def check(
     try:
         organization, workspace = cloud_config.workspace_of(state)
     except UsageError as error:
-        yield problem("backend.workspace", str(error), "Or write the block of `holdfast backend-config`.")
+        yield problem(
+            "backend.workspace",
+            str(error),
+            "Or replace the block with the output of `holdfast backend-config`.",
+        )
         return
     yield _initialized(block, noted)
     used = _used(folder, environment, block, noted)
@@ -158,7 +162,7 @@ def base(where: Settings, written: str | None) -> Generator[Finding, None, str |
 def _hostname(used: _Configuration, base: str | None) -> Finding:
     """Return the finding on whether the hostname is the API's."""
     right = cloud_config.hostname(base) if base else "<hostname>"
-    do = f'Write hostname = "{right}".'
+    do = f'In the block, write hostname = "{right}".'
     if used.hostname is None:
         return problem(
             "backend.hostname", "The block has no hostname, so Terraform does not use Holdfast.", do
@@ -209,7 +213,7 @@ def _token(used: _Configuration, environment: Mapping[str, str], block: Block) -
 def _credentials(used: _Configuration, token: Value | None, block: Block) -> Iterator[Finding]:
     """Yield whether a token exists and whether the configuration contains it. No finding shows the token."""
     if token is not None:
-        yield ok("credentials", f"There is a token, from {token.source}.")
+        yield ok("credentials", f"Token found in {token.source}.")
     elif used.hostname is not None:
         yield note(
             "credentials",

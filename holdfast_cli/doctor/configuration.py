@@ -33,7 +33,7 @@ _AT_THE_STATE: Final = {
 """The effect of each method at the address of a state, where LOCK and UNLOCK are for its lock."""
 _CREDENTIALS: Final = ("username", "password")
 _FLAGS: Final = {
-    "-lock=false": "nothing is locked, and a team that requires locks refuses the write with 428",
+    "-lock=false": "the client does not lock, and a team that requires locks refuses the write with 428",
     "-backend=false": "`init` does not configure the backend",
     "-backend-config": "it changes the backend at every `init`",
     "-state": "the state is read from a file",
@@ -134,19 +134,20 @@ def _kind(blocks: list[Block], noted: Block | None) -> Iterator[Finding]:
         yield problem(
             "backend",
             "No file in this folder has a backend, so Terraform keeps the state in a file.",
-            "Write the block that `holdfast backend-config` prints, and run `terraform init`.",
+            "Add the output of `holdfast backend-config` to the configuration, and run `terraform init`.",
         )
     elif found.type not in ("http", *cloud_block.TYPES):
         yield problem(
             "backend",
             f"{found.file} has the backend {found.type!r}, and Holdfast's are 'http', 'cloud' and 'remote'.",
-            "Write the block that `holdfast backend-config` prints, and run `terraform init -migrate-state`.",
+            "Replace the block with the output of `holdfast backend-config`, and run `terraform init "
+            "-migrate-state`.",
         )
     elif not blocks:
         yield problem(
             "backend",
             f"No file in this folder has a backend, but {found.file} has one from an earlier init.",
-            "Run the command in the configuration's folder, or write the block again.",
+            "Run the command in the configuration's folder, or add the block to the configuration again.",
         )
     elif len(files := [str(block.file) for block in blocks if not block.overrides]) > 1:
         yield problem(
@@ -207,7 +208,7 @@ def _variables(values: Mapping[str, Value], environment: Mapping[str, str]) -> I
                 "environment",
                 f"{variable} contradicts {argument} in {value.source}, which has precedence, so the "
                 "variable has no effect here.",
-                f"Unset {variable}, or leave {argument} out of the block.",
+                f"Unset {variable}, or remove {argument} from the block.",
             )
 
 
@@ -230,7 +231,7 @@ def _address(argument: str, value: Value, base: str | None, state: StateName) ->
         argument
     ]
     right = f"{base or '<address>'}/{routes[0]}/{state}"
-    do = f'Write {argument} = "{right}".'
+    do = f'In the block, write {argument} = "{right}".'
     if value.source == backend_config.variable(argument):
         do = f"Export {value.source}={shlex.quote(right)}, or write it into the block."
     elif Path(value.source).name == backend_block.NOTES:
@@ -264,14 +265,14 @@ def _missing(values: Mapping[str, Value]) -> Iterator[Finding]:
         yield problem(
             "backend.address",
             "Neither the block nor TF_HTTP_ADDRESS has an address.",
-            "Write the block that `holdfast backend-config` prints; or run `terraform init` with the "
-            "-backend-config that this folder needs.",
+            "Replace the block with the output of `holdfast backend-config`; or run `terraform init` with "
+            "the -backend-config that this folder needs.",
         )
     if "lock_address" in values and "unlock_address" not in values:
         yield problem(
             "backend.unlock_address",
             "There is a lock_address and no unlock_address: Terraform locks and never unlocks.",
-            "Write the block that `holdfast backend-config` prints.",
+            "Replace the block with the output of `holdfast backend-config`.",
         )
 
 
@@ -295,7 +296,7 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
                 f"backend.{argument}",
                 f"{argument} is {used} ({source}), which {_AT_THE_STATE[used]} at this {address}; the API "
                 "refuses it.",
-                f'Write {argument} = "{right[argument][0]}", with the {address} that '
+                f'In the block, write {argument} = "{right[argument][0]}", with the {address} that '
                 "`holdfast backend-config` prints.",
             )
         elif used in right[argument] and not at_the_state:
@@ -309,14 +310,14 @@ def _methods(values: Mapping[str, Value]) -> Iterator[Finding]:
             yield problem(
                 f"backend.{argument}",
                 f"{argument} is {used} ({source}); {why}.",
-                f'Write {argument} = "{right[argument][0]}".',
+                f'In the block, write {argument} = "{right[argument][0]}".',
             )
     if routes.get("unlock_address") == "locks":
         yield note(
             "backend.unlock_address",
             "unlock_address leads to /locks/, which stays valid; but the documentation of AWS does not "
             "promise that API Gateway passes the body of a DELETE.",
-            "Prefer the block that `holdfast backend-config` prints: POST to /unlocks/.",
+            "Use the block that `holdfast backend-config` prints: POST to /unlocks/.",
         )
 
 
@@ -342,7 +343,7 @@ def _encryption(values: Mapping[str, Value], used: list[Block]) -> Iterator[Find
             "backend.encryption",
             f"skip_cert_verification is true in {', '.join(trusting)}: another server could pretend to be "
             "the API, and receive the credentials.",
-            "Leave it out, and run `terraform init -reconfigure` if `init` was run with it.",
+            "Remove it, and run `terraform init -reconfigure` if `init` was run with it.",
         )
 
 
@@ -358,7 +359,7 @@ def _credentials(values: Mapping[str, Value], used: list[Block]) -> Iterator[Fin
         )
     else:
         sources = ", ".join(dict.fromkeys(values[argument].source for argument in _CREDENTIALS))
-        yield ok("credentials", f"There are credentials, from {sources}.")
+        yield ok("credentials", f"Credentials found in {sources}.")
     for block in used:
         texts = [value for name, value in block.arguments.items() if name.endswith("address")]
         in_address = any("@" in text.partition("//")[2].partition("/")[0] for text in texts)

@@ -47,14 +47,15 @@ def usable(kms: Any, key: str, account: str) -> Iterator[Outcome]:
     """Yield whether S3 can encrypt with a key, and whether IAM of the account can allow that."""
     described = existing(kms.describe_key, "NotFoundException", KeyId=key)
     if described is None:
-        yield Level.PROBLEM, f"There is no key {key}.", "Write the ARN of a key that exists."
+        yield Level.PROBLEM, f"There is no key {key}.", "In teams.toml, write the ARN of a key that exists."
         return
     found = described["KeyMetadata"]
     if (found["KeySpec"], found["KeyUsage"]) != ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"):
         yield (
             Level.PROBLEM,
-            f"S3 cannot encrypt with the key {key}, which is {found['KeySpec']} for {found['KeyUsage']}.",
-            "Write the ARN of a symmetric key for ENCRYPT_DECRYPT.",
+            f"S3 cannot encrypt with the key {key}, which has the key spec {found['KeySpec']} and the key "
+            f"usage {found['KeyUsage']}.",
+            "In teams.toml, set the key to the ARN of a symmetric KMS key with key usage ENCRYPT_DECRYPT.",
         )
         return
     if (state := found["KeyState"]) != "Enabled":

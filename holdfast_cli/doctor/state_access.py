@@ -163,20 +163,23 @@ def _may_lock(base: str, state: StateName, headers: Mapping[str, str], *, locks:
         case 400:
             return problem(
                 "backend.lock_address",
-                f"The credentials may write {state}, and nothing is locked: a team that requires "
-                "locks, as it does by default, refuses the write with 428 after the resources were made.",
-                "Write the block that `holdfast backend-config` prints.",
+                f"The credentials may write {state}, but this configuration does not lock: a team that "
+                f"requires locks, as it does by default, refuses the write with 428 after the resources "
+                f"were created.",
+                "Replace the block with the output of `holdfast backend-config`.",
             )
         case 403 if locks:
             return problem(
                 "api.role",
-                f"The credentials may read {state}, but not lock it: {response.text('message')}",
-                "Use others to apply. To plan, use -lock=false or, with the http backend, "
+                f"The credentials can read {state} but not lock it: {response.text('message')}",
+                "Use other credentials to apply. To plan, use -lock=false or, with the http backend, "
                 "`holdfast backend-config --read-only`.",
             )
         case 403:
             return ok(
-                "api.role", f"The credentials may read {state}; nothing is locked, and a plan allows that."
+                "api.role",
+                f"The credentials can read {state} but not lock it. This configuration does not "
+                f"lock, so that is enough to plan.",
             )
         case status:
             return problem(

@@ -40,17 +40,17 @@ class Part:
         return [Part(each, self.of, f"{self.path}[{place}]") for place, each in enumerate(self.value)]
 
     def text(self) -> str:
-        """Return a text; empty for null."""
+        """Return a string; empty for null."""
         if self.value is None:
             return ""
         if not isinstance(self.value, str) or not json_object.is_unicode(self.value):
-            raise self._odd("a text")
+            raise self._odd("a string")
         return self.value
 
     def name(self) -> str:
-        """Return a text that is not empty."""
+        """Return a string that is not empty."""
         if not (text := self.text()):
-            raise self._odd("a text")
+            raise self._odd("a string")
         return text
 
     def number(self) -> int | None:

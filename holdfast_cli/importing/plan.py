@@ -63,7 +63,8 @@ class Plan:
 def write(plan: Plan) -> str:
     """Return the text of a plan's file."""
     lines = [
-        "# An import into Holdfast. Change names here, or remove the tables of states that stay.",
+        "# Plan to import states into Holdfast. Change names here, or remove the tables of states that you "
+        "do not want to import.",
         f"version = {_VERSION}",
         f"source = {_value(list(plan.settings.addresses))}",
     ]
@@ -79,7 +80,7 @@ def write(plan: Plan) -> str:
         if state.tags:
             lines += [f"tags = {_value(state.tags)}"]
     if plan.left_out:
-        lines += ["", "# Left out: objects that are not states."]
+        lines += ["", "# Objects that are not states, and that the plan does not include:"]
         lines += [f"# {plain(f'{each.id}: {each.why}')}" for each in plan.left_out]
     return "\n".join(lines) + "\n"
 
@@ -122,7 +123,7 @@ def _parse(document: Mapping[str, Any]) -> Plan:
     if not _is_list_of_text(addresses) or not addresses:
         raise ValueError("'source' must be a list of addresses")
     if not _is_table_of_text(options):
-        raise ValueError("the values in [options] must be texts")
+        raise ValueError("the values in [options] must be strings")
     listed = document.get("states", [])
     if not isinstance(listed, list) or not all(isinstance(state, Mapping) for state in listed):
         raise ValueError("each state must be a table [[states]]")
@@ -149,9 +150,9 @@ def _planned(state: Mapping[str, Any], number: int) -> Planned:
         raise ValueError(f"the state number {number} has no 'from'")
     _check_members(state, {"from", "name", "tags"}, f"the state {from_!r}")
     if not _is_table_of_text({"name": name}):
-        raise ValueError(f"'name' of {from_!r} must be a text")
+        raise ValueError(f"'name' of {from_!r} must be a string")
     if not _is_table_of_text(tags):
-        raise ValueError(f"'tags' of {from_!r} must be a table of texts")
+        raise ValueError(f"'tags' of {from_!r} must be a table of strings")
     if not name:
         return Planned(
             from_, None, dict(tags), problem="it has no name: name it in the plan, or remove its table"

@@ -137,8 +137,8 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     for rule in rules:
         if all(rule.name(state.id) is None for state in listed):
             raise CommandError(
-                f"The rule {rule.text!r} matches no state. It has to match the whole text that a plan has "
-                f"after 'from', such as {listed[0].id!r}."
+                f"The rule {rule.text!r} matches no state. It must match the full text after 'from' in the "
+                f"plan, such as {listed[0].id!r}."
             )
     drafts = [
         _Draft(state, name_of(state.id, rules) or state.name, left_out=state.left_out) for state in listed
@@ -162,7 +162,7 @@ def make(settings: Settings, source: Source, place: NewPlace, rules: Sequence[Ru
     return Made(
         Plan(settings, [draft.planned() for draft in states], left_out),
         {
-            draft.old.id: f"gets the name {draft.name}: {draft.renamed.rstrip('.')}."
+            draft.old.id: f"was renamed to {draft.name}: {draft.renamed.rstrip('.')}."
             for draft in whole
             if draft.renamed
         },

@@ -283,7 +283,7 @@ def test_an_object_of_a_bucket_that_need_not_be_a_state_is_left_out_counted_and_
     assert code == 0
     first = "bom, empty, gzip and 6 more"
     assert (
-        f"{COUNT - 1} objects are left out of the plan: {first}. "
+        f"The plan does not include {COUNT - 1} objects: {first}. "
         "The end of the plan says why each is not a state." in err
     )
     assert command.names() == {"fine": "fine"}
@@ -313,7 +313,7 @@ def test_an_object_of_a_bucket_whose_key_ends_as_a_state_stays_in_the_plan(
 
     assert code == 1
     assert command.names() == {"fine.tfstate": "fine"} | {f"{name}.tfstate": "" for name in BROKEN}
-    assert "1 object is left out of the plan: run.sh. The end" in err
+    assert "The plan does not include 1 object: run.sh. The end" in err
     for name, (_, why) in BROKEN.items():
         assert any(f"{name}.tfstate" in line and why in line for line in err.splitlines())
 
@@ -336,14 +336,15 @@ def test_the_plan_of_a_bucket_says_what_a_reader_must_not_overlook(command: Comm
 
     assert code == 0
     assert err.splitlines() == [
-        "holdfast: 2 objects are left out of the plan: app/terraform.tfstate.backup, err/errored.tfstate. "
+        "holdfast: The plan does not include 2 objects: app/terraform.tfstate.backup, err/errored.tfstate. "
         "The end of the plan says why each is not a state.",
-        "holdfast: old copy.tfstate gets the name old-copy: the name 'old copy' is not valid: Segment 1 of "
+        "holdfast: old copy.tfstate was renamed to old-copy: the name 'old copy' is not valid: Segment 1 of "
         "the state name must start with a letter or a digit and hold only letters, digits, '.', '_' and '-' "
         "(ASCII).",
         "holdfast: err/terraform.tfstate, old copy.tfstate have the same lineage, so they may be copies. "
         "Remove the tables of the copies.",
-        "holdfast: terraform.workspace changes for 1 state: app/terraform.tfstate. The plan says to what.",
+        "holdfast: terraform.workspace changes for 1 state: app/terraform.tfstate. The plan shows the new "
+        "values.",
         "holdfast: 4 states can be imported.",
     ]
     tables = {each["from"]: each for each in tomllib.loads(out)["states"]}
@@ -388,7 +389,7 @@ def test_a_rule_that_names_a_workspace_default_gives_it_another_name(
         "env:/dev/app": "app/dev",
         "env:/main/app": "app/main",
     }
-    assert "holdfast: app gets the name app/main-2: `cloud` refuses a workspace named 'default'." in err
+    assert "holdfast: app was renamed to app/main-2: `cloud` refuses a workspace named 'default'." in err
 
 
 def test_a_state_whose_digest_is_anothers_is_named_by_plan_run_check_and_close(

@@ -197,7 +197,7 @@ def test_a_pattern_is_frozen_page_by_page_and_a_name_that_a_later_page_freezes_i
 
     stub.reply(*(of_pattern(frozen=("network/eu",), next_="more"),) * 2)  # without an end
     line = failure(stub, *FREEZE, "network/*", *REASON, "--yes")
-    assert "does not finish" in line
+    assert "did not return the whole list" in line
     assert "It is done for at least 1 states" in line
 
 
@@ -261,7 +261,7 @@ def test_a_locked_one_is_told_the_others_are_frozen_and_the_end_is_a_failure(stu
     assert third.startswith("network/us/a is frozen until")
     assert pattern.endswith("but the freeze is not complete yet: see above.")
     assert "failed for 1 of 3 states (network/eu)" in done.stderr
-    assert "can be repeated" in done.stderr
+    assert "You can run the command again." in done.stderr
 
     stub.reply(left, LOCKED, of_lock(lock()))
     printed = run(stub, *FREEZE, "network/*", *REASON, "--yes", "--json").stdout
@@ -398,7 +398,7 @@ def test_a_pattern_unfreezes_what_its_freeze_made_and_names_the_others(stub: Api
 
     assert text.splitlines() == [
         "network/eu is not frozen any more; it was: incident 4711.",
-        "network/prod stays frozen by the token ada: an audit.",
+        "network/prod is still frozen by the token ada: an audit.",
         "network/x is not frozen any more; it was: incident 4711.",
         "network/* is not frozen any more; it was: incident 4711.",
     ]
@@ -447,7 +447,7 @@ def test_an_api_that_unfreezes_the_pattern_alone_is_too_old(stub: ApiStub) -> No
 
     line = failure(stub, "state", "unfreeze", "network/*")
 
-    assert "its states stay frozen. Deploy it again, and unfreeze each state by its name." in line
+    assert "but not the states. Upgrade the stack, then unfreeze each state by name." in line
 
 
 @pytest.mark.parametrize("listed", [freezes("app/*"), freezes("network/*", liftable=False)])

@@ -198,8 +198,8 @@ def test_a_break_names_the_lock_by_its_id_and_its_version(stub: ApiStub, lock_id
 
     text = output(stub, "lock", "break", NAME, lock_id)
 
-    assert text.startswith(f"The lock {lock_id} of the state network/prod is removed.")
-    assert "Run `terraform plan` to see what its holder has left." in text
+    assert text.startswith(f"The lock {lock_id} of the state network/prod was removed.")
+    assert "Run `terraform plan` to see what its holder has changed." in text
     asked = stub.asked[-1]
     path, _, query = asked.path.partition("?")
     assert (asked.method, path) == ("DELETE", f"/manage/v1/locks/{NAME}")
@@ -266,7 +266,7 @@ def test_without_an_id_a_terminal_is_asked_about_the_lock_that_is_shown(stub: Ap
         )
         assert 'The state network/prod is locked by "bob@desk" for 12 min (apply).' in printed
         assert not {"OperationTypeApply", "token:", "client says"} & set(printed.split())
-        assert ("is removed" in printed) is (code == 0)
+        assert ("was removed" in printed) is (code == 0)
     assert [asked.method for asked in stub.asked] == ["GET", "DELETE", "GET"]
     assert parse_qs(stub.asked[1].path.partition("?")[2]) == {"id": ["4fe1c2a0"], "version": ["lock-version"]}
 

@@ -240,7 +240,7 @@ def test_a_terminal_tells_an_unusual_status_and_everything_with_long(stub: ApiSt
     ("document", "said"),
     [
         (state(encrypted=True, resources=None), "by the client"),
-        (state(encrypted=False, resources=None), "not a state of version 4 of the format"),
+        (state(encrypted=False, resources=None), "not version 4 of the state format"),
         (state(**dict.fromkeys(("version", "size", "serial", "resources")), record=True), "is no state"),
         (state(lock=freeze(until="2001-01-01T00:00:00Z", ended=True)), "the next command that acquires"),
         (state(lock=freeze()), "it is unfrozen"),

@@ -139,7 +139,8 @@ def test_a_restore_under_a_freeze_names_it(stub: ApiStub) -> None:
 
     stub.reply(resolved("v-12"), refusal(423, "frozen", "It has ended."), answer({"lock": None}))
     done = run(stub, *RESTORE, "@12", *REASON, "--frozen", "0123456789abcdef" * 2)
-    said = "It has ended. --frozen names your own freeze, until it ends; afterwards restore without it."
+    said = "It has ended. --frozen must name your own freeze. After the freeze has ended, restore without "
+    "--frozen."
     assert said in " ".join(done.stderr.split())
 
 
@@ -347,7 +348,7 @@ def test_a_declaration_is_undone_by_the_record_that_was_seen(stub: ApiStub) -> N
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (answer(state()), "has a state, so it stays declared"),
+        (answer(state()), "has a state, so it is still declared"),
         (answer(state(version=None)), "is not declared"),
         (refused(404, "no_state", "There is no state 'dc/one'."), "is not declared"),
     ],

@@ -358,7 +358,7 @@ def test_an_update_without_a_change_writes_nothing(aws: Aws) -> None:
         text = aws.output("token", "update", token.id, "--description", "pipeline", **s3)
 
     assert (
-        text == f"Nothing is changed: the token {token.id} of the team payments already had these values.\n"
+        text == f"Nothing was changed: the token {token.id} of the team payments already had these values.\n"
     )
 
 

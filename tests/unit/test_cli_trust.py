@@ -313,7 +313,7 @@ def test_an_update_that_changes_nothing_says_so_and_writes_nothing(aws: Aws) -> 
 
     text = aws.output("trust", "update", "a", "--role", "reader", "--scope", "*")
 
-    assert text == "Nothing is changed: the trust record a of the team payments already had these values.\n"
+    assert text == "Nothing was changed: the trust record a of the team payments already had these values.\n"
     assert aws.records("payments") == before
 
 

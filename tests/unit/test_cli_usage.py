@@ -80,7 +80,7 @@ WRONG: Final[Mapping[str, str]] = {
     f"{ADD} {FROM_GITHUB} --claim repository=acme/dns": "named twice",
     f"{ADD} {FROM_GITHUB} --claim =x": "not a valid claim",
     f"{ADD} {FROM_GITHUB} --claim ref": "not a valid claim",
-    f"{ADD} {FROM_GITHUB} --claim 'ref=refs/*'": "a claim must be exactly what the token says",
+    f"{ADD} {FROM_GITHUB} --claim 'ref=refs/*'": "a claim must be exactly the value in the token",
     f"{ADD} {FROM_GITHUB} --audience ''": "audience",
     f"{ADD} {FROM_AWS} --claim a=b": "need --issuer",
     f"{ADD} {FROM_AWS} --audience x": "need --issuer",
@@ -106,9 +106,9 @@ WRONG: Final[Mapping[str, str]] = {
     "console --audience x": "need --oidc",
     "console --address http://api.example": "https:// only",
     # The doctor.
-    "doctor --account network/prod": "--account looks at no state",
+    "doctor --account network/prod": "--account does not check a state",
     "doctor network/prod --team a --address https://api.example.com": "both name the API",
-    "doctor --account --address https://api.example.com": "--account looks at no API",
+    "doctor --account --address https://api.example.com": "--account does not check an API",
     "doctor network//prod": "is empty",
     "HOLDFAST_TEAM='A b' doctor --account": "HOLDFAST_TEAM",
     # The files of a deployment.

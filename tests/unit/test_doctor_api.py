@@ -194,7 +194,7 @@ def test_a_proxy_that_drops_a_verb_is_a_note_and_loses_no_check(fake: Api, dropp
 
     assert problems(findings) == []
     passed = "none" if "UNLOCK" in dropped else "UNLOCK"
-    assert f"the API passes {passed};" in next(one.text for one in findings if one.check == "api.verbs")
+    assert f"the API accepts {passed};" in next(one.text for one in findings if one.check == "api.verbs")
     assert {"api.free", "api.release_delete", "api.removed"} <= {one.check for one in findings}
 
 

@@ -71,15 +71,15 @@ def fake_kms(policy: Any = POLICY, **changed: str) -> Any:
     [
         (fake_kms(KeyState="Disabled"), f"Run `aws kms enable-key --key-id {GIVEN}`."),
         (fake_kms(KeyState="PendingDeletion"), f"Run `aws kms cancel-key-deletion --key-id {GIVEN}`, then"),
-        (fake_kms(KeySpec="RSA_2048"), "Write the ARN of a symmetric key"),
-        (fake_kms(KeyUsage="GENERATE_VERIFY_MAC"), "Write the ARN of a symmetric key"),
+        (fake_kms(KeySpec="RSA_2048"), "a symmetric KMS key with key usage"),
+        (fake_kms(KeyUsage="GENERATE_VERIFY_MAC"), "a symmetric KMS key with key usage"),
         (fake_kms({"Statement": [allow({"AWS": ROOT}, "kms:Decrypt")]}), f"allow both actions to {ROOT}"),
         (
             fake_kms({"Statement": [allow({"AWS": f"{ROOT[:-4]}role/a"}, "kms:*")]}),
             f"allow both actions to {ROOT}",
         ),
         (fake_kms({"Statement": {**allow("*", "kms:*"), "Effect": "Deny"}}), f"allow both actions to {ROOT}"),
-        (Client(describe_key=refusal("NotFoundException", 400)), "Write the ARN of a key that exists"),
+        (Client(describe_key=refusal("NotFoundException", 400)), "write the ARN of a key that exists"),
     ],
 )
 def test_a_key_that_the_functions_cannot_use_is_a_problem_that_says_what_to_do(kms: Any, says: str) -> None:

@@ -93,10 +93,10 @@ def test_a_rule_that_cannot_name_says_why(text: str, said: str) -> None:
         ("version = 2\n", "'version' must be 1"),
         ("version = 1\n", "'source' must be a list"),
         (HEAD + "history = 1\n", "has 'history', which is unknown"),
-        (HEAD + "[options]\nregion = 1\n", r"\[options\] must be texts"),
+        (HEAD + "[options]\nregion = 1\n", r"\[options\] must be strings"),
         (HEAD + "[[states]]\nname = 'a'\n", "the state number 1 has no 'from'"),
         (HEAD + "[[states]]\nfrom = 'a'\nnmae = 'a'\n", "the state 'a' has 'nmae'"),
-        (HEAD + "[[states]]\nfrom = 'a'\nname = 1\n", "'name' of 'a' must be a text"),
+        (HEAD + "[[states]]\nfrom = 'a'\nname = 1\n", "'name' of 'a' must be a string"),
         (HEAD + "[[states]]\nfrom = 'a'\ntags = 1\n", "'tags' of 'a' must be a table"),
     ],
 )

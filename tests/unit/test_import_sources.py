@@ -397,7 +397,7 @@ def test_no_answer_of_a_source_ends_in_anything_but_an_error_with_what_to_do(
                 except CommandError as error:
                     told.add(str(error))
     assert all(text.isprintable() for text in told)
-    said = "protocol: 'data[0].attributes.name' is not a text" if status == 200 else "with 409; check"
+    said = "protocol: 'data[0].attributes.name' is not a string" if status == 200 else "with 409; check"
     assert any(said in text for text in told)
 
 
